@@ -1,0 +1,55 @@
+"""Array namespaces: the batch work runs where its input lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+#: Working memory that one batch of cases may take, in bytes.
+BATCH_BYTES = 128 * 2**20
+
+
+def is_array(value: Any) -> bool:
+    """Whether ``value`` already belongs to an array namespace."""
+    return compat.is_array_api_obj(value)
+
+
+def namespace(*arrays: Any) -> Any:
+    """Array namespace of the given arrays; NumPy for anything else."""
+    known = [a for a in arrays if is_array(a)]
+    return compat.array_namespace(*known) if known else compat.array_namespace(np.empty(0))
+
+
+def to_host(value: Any) -> np.ndarray:
+    """Copy an array of any namespace to a NumPy array."""
+    if isinstance(value, np.ndarray):
+        return value
+    if compat.is_torch_array(value):
+        return value.detach().cpu().numpy()
+    if compat.is_cupy_array(value):
+        return value.get()
+    if is_array(value) and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
+
+
+def like(host: np.ndarray, reference: Any) -> Any:
+    """Copy a host array to the namespace and device of ``reference``."""
+    if isinstance(reference, np.ndarray):
+        return host
+    xp = namespace(reference)
+    # A read-only host array would make PyTorch warn about sharing its memory.
+    owned = host if host.flags.writeable else host.copy()
+    return xp.asarray(owned, device=compat.device(reference))
+
+
+def batches(
+    n_cases: int, bytes_per_case: float, budget: int = BATCH_BYTES
+) -> Iterator[slice]:
+    """Split ``n_cases`` into slices whose working memory stays within ``budget``."""
+    size = max(1, int(budget // max(bytes_per_case, 1)))
+    for start in range(0, n_cases, size):
+        yield slice(start, min(start + size, n_cases))

@@ -1,0 +1,301 @@
+"""What the network is: weights, time constant and gain; its modes and stability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import NDArray
+from scipy import linalg
+
+from . import _validation as check
+
+#: Taylor coefficients of tanh, from tan(iy)/i: (-1)^(k-1) 2^2k (2^2k - 1) B_2k / (2k)!.
+_TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 155925)
+
+
+def _abscissa(matrix: np.ndarray) -> float:
+    """Largest real part of the eigenvalues."""
+    return float(np.real(np.linalg.eigvals(matrix)).max())
+
+
+def _tanh_derivative(y: Any) -> Any:
+    return 1 - np.tanh(y) ** 2
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Gain function φ of the neurons, with its Taylor coefficients at rest.
+
+    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial` or `Gain.tanh`.
+
+    Attributes
+    ----------
+    coefficients : tuple of float
+        Taylor coefficients c_0 = 0, c_1, c_2, … of φ in increasing powers, used by
+        the unfolding. `simulate` uses the exact function instead.
+    name : str
+        What is printed.
+    """
+
+    coefficients: tuple[float, ...]
+    name: str
+    _function: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
+    _derivative: Callable[[Any], Any] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
+        if coefficients[0] != 0:
+            raise ValueError(
+                "`coefficients` must begin with φ(0) = 0, so that the resting network "
+                f"stays at rest; got {coefficients[0]}."
+            )
+        trimmed = np.trim_zeros(coefficients, "b")
+        object.__setattr__(self, "coefficients", tuple(float(c) for c in trimmed) or (0.0,))
+
+    @classmethod
+    def linear(cls) -> Gain:
+        """φ(y) = y."""
+        return cls((0.0, 1.0), "linear")
+
+    @classmethod
+    def quadratic(cls, alpha: float) -> Gain:
+        """φ(y) = y + α y², the paper's weak non-linearity."""
+        value = check.host_array(alpha, "alpha", ndim=(0,))
+        return cls((0.0, 1.0, float(value)), f"quadratic(alpha={float(value):g})")
+
+    @classmethod
+    def polynomial(cls, coefficients: Any) -> Gain:
+        """φ(y) = Σ_k c_k y^k, coefficients in increasing powers from c_0 = 0."""
+        values = tuple(check.host_array(coefficients, "coefficients", ndim=(1,)).tolist())
+        return cls(values, f"polynomial({list(values)})")
+
+    @classmethod
+    def tanh(cls, degree: int = 11) -> Gain:
+        """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
+
+        The series converges for |y| < π/2 only: read the `order` of an unfolding of
+        a tanh network as a statement about small states.
+        """
+        degree = check.count(degree, "degree")
+        if degree >= len(_TANH):
+            raise ValueError(f"`degree` must be at most {len(_TANH) - 1}; got {degree}.")
+        return cls(_TANH[: degree + 1], "tanh", np.tanh, _tanh_derivative)
+
+    @property
+    def slope(self) -> float:
+        """φ'(0)."""
+        return self.coefficients[1] if len(self.coefficients) > 1 else 0.0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether φ(y) = φ'(0) y exactly."""
+        return len(self.coefficients) <= 2
+
+    def __call__(self, y: Any) -> Any:
+        """Evaluate φ exactly."""
+        return self._function(y) if self._function else Polynomial(self.coefficients)(y)
+
+    def derivative(self, y: Any) -> Any:
+        """Evaluate φ' exactly."""
+        if self._derivative:
+            return self._derivative(y)
+        return Polynomial(self.coefficients).deriv()(y)
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Eigenmodes of the connectivity: w_αᵀ W = λ_α w_αᵀ, slowest mode first.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray (n_neurons,), complex
+        λ_α of φ'(0) W, by decreasing real part.
+    left_vectors : ndarray (n_neurons, n_neurons), complex
+        Row α is w_α, of unit length.
+    time_constants : ndarray (n_neurons,)
+        τ_α = τ / (1 − Re λ_α); infinite where Re λ_α ≥ 1.
+
+    Notes
+    -----
+    Modes are for looking at a network. W is not normal, so its eigenvectors may be
+    badly conditioned; no result of greenfold is computed from them.
+    """
+
+    eigenvalues: NDArray[np.complex128]
+    left_vectors: NDArray[np.complex128]
+    time_constants: NDArray[np.float64]
+
+    def loading(self, u: Any) -> np.ndarray:
+        """Loading ω_α = w_αᵀ u of an input projection (paper, Fig. 2c).
+
+        Parameters
+        ----------
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+
+        Returns
+        -------
+        ndarray (n_neurons,) or (n_neurons, n_channels), complex
+        """
+        vector = check.host_array(u, "u", ndim=(1, 2))
+        check.input_projection(vector, len(self.eigenvalues))
+        return self.left_vectors @ vector
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Reservoir:
+    """A recurrent network τ ẏ = −y + W φ(y) + u x(t) (paper, `eom_network`).
+
+    Parameters
+    ----------
+    weights : array_like or scipy sparse (n_neurons, n_neurons)
+        W_ij is the connection from neuron j to neuron i. Stored dense: the
+        propagator of a sparse network is dense.
+    tau : float
+        Time constant of the neurons, in the unit of time that the stimuli use.
+    gain : Gain, optional
+        φ; linear by default. A gain with φ'(0) ≠ 1 is exact too: the linear part of
+        the dynamics then has the connectivity φ'(0) W.
+    allow_unstable : bool
+        Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact
+        over a finite time. A non-linear one is always refused, as in the paper: the
+        perturbation expansion is built on growing modes and diverges.
+    """
+
+    weights: np.ndarray
+    tau: float
+    gain: Gain
+    allow_unstable: bool
+
+    def __init__(
+        self,
+        weights: Any,
+        tau: float = 0.25,
+        gain: Gain | None = None,
+        allow_unstable: bool = False,
+    ) -> None:
+        gain = Gain.linear() if gain is None else gain
+        if not isinstance(gain, Gain):
+            raise TypeError(
+                f"`gain` must be a Gain, such as Gain.quadratic(0.05); got {gain!r}."
+            )
+        object.__setattr__(self, "weights", check.square_weights(weights))
+        object.__setattr__(self, "tau", check.positive(tau, "tau"))
+        object.__setattr__(self, "gain", gain)
+        object.__setattr__(self, "allow_unstable", bool(allow_unstable))
+        self._refuse_growth()
+
+    def __repr__(self) -> str:
+        return (
+            f"Reservoir({self.n_neurons} neurons, tau={self.tau:g}, gain={self.gain.name})"
+        )
+
+    def _refuse_growth(self) -> None:
+        if self.is_stable or (self.allow_unstable and self.gain.is_linear):
+            return
+        radius = self.spectral_abscissa
+        scale = 0.9 / radius
+        escape = (
+            "or pass allow_unstable=True"
+            if self.gain.is_linear
+            else "since a non-linear network cannot be unfolded around growing modes"
+        )
+        raise ValueError(
+            "`weights` make the network unstable: the largest real part of the "
+            f"eigenvalues of φ'(0) W is {radius:.4g}, and it must be below 1; multiply "
+            f"the weights (or g) by {scale:.3g} to reach 0.9, {escape}."
+        )
+
+    @classmethod
+    def random(
+        cls,
+        n_neurons: int,
+        g: float = 0.9,
+        tau: float = 0.25,
+        gain: Gain | None = None,
+        rng: np.random.Generator | int | None = None,
+        *,
+        allow_unstable: bool = False,
+    ) -> Reservoir:
+        """Draw W_ij ~ N(0, g²/N), the paper's random network.
+
+        Parameters
+        ----------
+        n_neurons : int
+        g : float
+            Spread of the weights; the eigenvalues fill a disc of radius g. Small
+            networks scatter around it, so that g close to 1 may be refused.
+        tau, gain, allow_unstable
+            See `Reservoir`.
+        rng : numpy Generator, int or None
+            Source of randomness.
+        """
+        n_neurons = check.count(n_neurons, "n_neurons")
+        spread = check.positive(g, "g") / np.sqrt(n_neurons)
+        weights = (
+            np.random.default_rng(rng).standard_normal((n_neurons, n_neurons)) * spread
+        )
+        return cls(weights, tau, gain, allow_unstable)
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        return self.weights.shape[0]
+
+    @cached_property
+    def spectral_abscissa(self) -> float:
+        """Largest Re λ of the linear connectivity φ'(0) W."""
+        return _abscissa(self.gain.slope * self.weights)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether every mode of the linear network decays."""
+        return self.spectral_abscissa < 1
+
+    def modes(self) -> Modes:
+        """Eigenvalues, left eigenvectors and time constants of the connectivity."""
+        eigenvalues, left = cast(
+            "tuple[np.ndarray, np.ndarray]",
+            linalg.eig(self.gain.slope * self.weights, left=True, right=False),
+        )
+        order = np.argsort(-np.real(eigenvalues), kind="stable")
+        eigenvalues = eigenvalues[order]
+        with np.errstate(divide="ignore"):
+            decay = np.maximum(1 - np.real(eigenvalues), 0)
+            constants = self.tau / decay
+        # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
+        return Modes(eigenvalues, left.conj().T[order], constants)
+
+    def linearized_abscissa(self, states: Any) -> np.ndarray:
+        """Largest Re λ̃ of the connectivity linearised around given states.
+
+        The linearised connectivity is W_ij φ'(y_j) (paper, supplement "Linearized
+        connectivity", where φ'(y) = 1 + 2αy). The network is locally stable where
+        the result is below 1.
+
+        Parameters
+        ----------
+        states : array_like (..., n_neurons)
+            Any collection of states, for example a trajectory.
+
+        Returns
+        -------
+        ndarray (...)
+        """
+        states = check.host_array(states, "states")
+        if states.shape[-1] != self.n_neurons:
+            raise ValueError(
+                f"`states` must have {self.n_neurons} neurons along its last axis; "
+                f"got shape {states.shape}."
+            )
+        slopes = self.gain.derivative(states).reshape(-1, self.n_neurons)
+        # One matrix at a time: a stack of N×N matrices for a whole trajectory of many
+        # cases would not fit into memory.
+        found = [_abscissa(self.weights * slope) for slope in slopes]
+        return np.asarray(found).reshape(states.shape[:-1])

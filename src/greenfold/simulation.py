@@ -1,0 +1,128 @@
+"""The network run for real: the independent judge of the unfolding.
+
+Nothing here shares code with the unfolding. `engine="scipy"` integrates the differential
+equation with an adaptive high-order Runge–Kutta method, restarted at every step of the
+stimulus; `engine="nest"` runs the same network in the NEST simulator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from . import _validation as check
+from ._arrays import batches, like
+from .reservoir import Reservoir
+
+#: Cases integrated together share one step-size control; the norm averages over all of
+#: them, so batches stay small enough for one bad case to be felt.
+_CASES_TOGETHER = 256
+
+
+def simulate(
+    reservoir: Reservoir,
+    X: Any,
+    u: Any,
+    dt: float,
+    engine: str = "scipy",
+    *,
+    trajectories: bool = False,
+    rtol: float = 1e-10,
+    resolution: float | None = None,
+) -> Any:
+    """Integrate τ ẏ = −y + W φ(y) + u x(t) from rest (paper, `eom_network`).
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        Stimuli, constant over steps of length ``dt``.
+    u : array_like (n_neurons,) or (n_neurons, n_channels)
+    dt : float
+        Length of a step.
+    engine : {"scipy", "nest"}
+        "scipy" takes any gain. "nest" takes a linear or tanh network and needs the
+        extra ``greenfold[nest]``; it resets the NEST kernel of this process.
+    trajectories : bool
+        Return the states at the end of every step instead of the last ones.
+    rtol : float
+        Relative tolerance of the ODE solver (engine "scipy").
+    resolution : float, optional
+        Time step of NEST in the unit of ``dt`` (engine "nest"); rounded so that ``dt``
+        is a multiple of it. By default a hundredth of the shorter of ``tau`` and ``dt``.
+
+    Returns
+    -------
+    array (n_cases, n_neurons) or (n_cases, n_steps, n_neurons)
+        In the namespace of ``X``. The simulation itself runs on the host.
+
+    Raises
+    ------
+    FloatingPointError
+        Where the true dynamics diverge, naming the case and the step.
+    """
+    if not isinstance(reservoir, Reservoir):
+        raise TypeError(f"`reservoir` must be a Reservoir; got {type(reservoir).__name__}.")
+    shape = getattr(X, "shape", None) or np.shape(X)
+    reference = check.stimuli(X, shape[-1] if shape else 0)
+    host = check.host_array(reference, "X")
+    projection = check.input_projection(u, reservoir.n_neurons, host.shape[1])
+    dt = check.positive(dt, "dt")
+    if engine == "scipy":
+        states = _run_scipy(reservoir, host, projection, dt, check.positive(rtol, "rtol"))
+    elif engine == "nest":
+        from ._nest import run_nest
+
+        states = run_nest(reservoir, host, projection, dt, resolution)
+    else:
+        raise ValueError(f'`engine` must be "scipy" or "nest"; got {engine!r}.')
+    return like(states if trajectories else states[:, -1], reference)
+
+
+def _run_scipy(
+    reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, rtol: float
+) -> np.ndarray:
+    n_cases, _, n_steps = X.shape
+    n = reservoir.n_neurons
+    found = np.empty((n_cases, n_steps, n))
+    for part in batches(n_cases, 1, _CASES_TOGETHER):
+        y = np.zeros((part.stop - part.start, n))
+        for step in range(n_steps):
+            y = _integrate_step(reservoir, y, X[part, :, step] @ u.T, dt, rtol)
+            if y is None or not np.isfinite(y).all():
+                case = 0 if y is None else int(np.argwhere(~np.isfinite(y))[0][0])
+                where = f"the batch of case {part.start}" if y is None else f"case {case}"
+                raise FloatingPointError(
+                    f"the simulated network diverges in step {step} of {where}; the "
+                    "stimuli or the non-linearity are too strong for it to stay bounded."
+                )
+            found[part, step] = y
+    return found
+
+
+def _integrate_step(
+    reservoir: Reservoir, y: np.ndarray, drive: np.ndarray, dt: float, rtol: float
+) -> np.ndarray | None:
+    """One stimulus step for a batch; None where the solver could not reach its end."""
+    shape, W, tau, gain = y.shape, reservoir.weights, reservoir.tau, reservoir.gain
+
+    def slope(_: float, flat: np.ndarray) -> np.ndarray:
+        state = flat.reshape(shape)
+        return ((drive - state + gain(state) @ W.T) / tau).ravel()
+
+    # The absolute tolerance follows the scale of what moves the network.
+    scale = max(np.abs(drive).max(), np.abs(y).max())
+    if scale == 0:
+        return y
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = solve_ivp(
+            slope,
+            (0.0, dt),
+            y.ravel(),
+            method="DOP853",
+            rtol=rtol,
+            atol=rtol * scale * 1e-2,
+        )
+    return solution.y[:, -1].reshape(shape) if solution.success else None
