@@ -1,0 +1,156 @@
+"""A reservoir with both projections fixed is a plain kernel of the stimulus.
+
+    z = a · x                      (order 0)
+    z = a · x + xᵀ C x             (order 1, quadratic gain)
+
+These kernels are how predictions are made; the network is only run to check them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _validation as check
+from ._arrays import batches, like, namespace
+from .stepping import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """The collapsed predictor of one pair of projections.
+
+    Attributes
+    ----------
+    linear : ndarray (n_channels, n_steps)
+        a, in order of time.
+    quadratic : ndarray (n_channels, n_steps, n_channels, n_steps) or None
+        C, symmetric under the exchange of its two (channel, step) pairs.
+
+    Notes
+    -----
+    Steps after the readout have zero weight.
+    """
+
+    linear: np.ndarray
+    quadratic: np.ndarray | None = None
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps of the stimuli."""
+        return self.linear.shape[1]
+
+    def decision_values(self, X: Any) -> Any:
+        """Read-out z of each stimulus.
+
+        Parameters
+        ----------
+        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+            Any array namespace; the result lives where ``X`` does.
+
+        Returns
+        -------
+        array (n_cases,), float64
+        """
+        X = check.stimuli(X, self.n_steps)
+        n_channels = self.linear.shape[0]
+        if X.shape[1] != n_channels:
+            raise ValueError(
+                f"`X` must have {n_channels} channel(s), as the kernel has; "
+                f"got shape {tuple(X.shape)}."
+            )
+        xp = namespace(X)
+        size = n_channels * self.n_steps
+        a = like(self.linear.reshape(size), X)
+        C = None
+        if self.quadratic is not None:
+            C = like(self.quadratic.reshape(size, size), X)
+        found = []
+        for part in batches(X.shape[0], 8.0 * size * (3 if C is not None else 2)):
+            batch = check.finite_batch(X[part, ...], xp, part.start)
+            flat = xp.reshape(batch, (batch.shape[0], size))
+            z = flat @ a
+            if C is not None:
+                z = z + xp.sum((flat @ C) * flat, axis=1)
+            found.append(z)
+        return xp.concat(found) if len(found) > 1 else found[0]
+
+    def predict(self, X: Any) -> Any:
+        """Class ±1 of each stimulus: the sign of its decision value, +1 at zero."""
+        z = self.decision_values(X)
+        xp = namespace(z)
+        return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
+
+
+def collapse(schedule: Schedule, u: np.ndarray, v: np.ndarray, n_steps: int) -> Kernel:
+    """Kernel of one readout vector, by a backward sweep of v through the network.
+
+    The sweep turns v into one weight per neuron for the source at every node; C is
+    then a sum of outer products of pulse responses, K³/3 · q N multiplications in K
+    matrix products and K² numbers of memory.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        On the host; of order 0, or of order 1 with a gain of degree 2.
+    u : ndarray (n_neurons, n_channels)
+    v : ndarray (n_neurons,)
+    n_steps : int
+        Steps of the stimuli; those after the readout get zero weight.
+    """
+    n_channels = u.shape[1]
+    path = schedule.walk()
+    linear = np.zeros((n_steps, n_channels))
+    quadratic = None
+    before: list[np.ndarray] = []
+    if schedule.order:
+        quadratic = np.zeros((n_steps, n_channels, n_steps, n_channels))
+        before = _responses_before(schedule, u)
+    bar = np.zeros_like(v)
+    for place in range(len(path) - 1, -1, -1):
+        step, panel, weight = path[place]
+        bar = bar + weight * v
+        linear[step] += u.T @ (panel.F @ bar)
+        if quadratic is not None:
+            # Response at the nodes of this panel to a pulse in each step so far.
+            started = before[place].reshape(-1, len(v))
+            at_nodes = started @ panel.E_nodes
+            at_nodes[-n_channels:] += u.T @ panel.F_nodes
+            weighted = at_nodes * (schedule.coefficients[2] * (panel.S @ bar))
+            block = (weighted @ at_nodes.T).reshape(
+                step + 1, n_channels, step + 1, n_channels
+            )
+            quadratic[: step + 1, :, : step + 1, :] += block
+        bar = panel.E @ bar
+    if quadratic is not None:
+        quadratic = np.ascontiguousarray(quadratic.transpose(1, 0, 3, 2))
+    return Kernel(np.ascontiguousarray(linear.T), quadratic)
+
+
+def _responses_before(schedule: Schedule, u: np.ndarray) -> list[np.ndarray]:
+    """State at the beginning of each panel after a unit pulse in each step so far.
+
+    Entry p has shape (step + 1, n_channels, n_neurons), earliest pulse first. A response
+    depends on the time since its pulse only, so the entries of the whole steps are views
+    of one sequence.
+    """
+    n_panels, panel = schedule.n_panels, schedule.panel
+    drive = u.T
+    sequence = np.zeros((schedule.n_inputs * n_panels, *drive.shape))
+    for index in range(len(sequence) - 1):
+        on = index < n_panels
+        sequence[index + 1] = sequence[index] @ panel.E + (drive @ panel.F if on else 0)
+    found = [
+        sequence[a::n_panels][: step + 1][::-1]
+        for step in range(schedule.n_steps)
+        for a in range(n_panels)
+    ]
+    if schedule.tail is not None:
+        current = sequence[::n_panels][::-1]
+        for _ in range(schedule.tail_panels):
+            found.append(current)
+            current = current @ schedule.tail.E
+            current[-1] += drive @ schedule.tail.F
+    return found

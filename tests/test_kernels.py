@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from greenfold import Gain, Kernel, unfold
+
+from .conftest import small, unit
+
+
+@pytest.mark.parametrize("readout", [None, 0.7, 1.2, "weights"])
+@pytest.mark.parametrize("n_channels", [1, 3])
+@pytest.mark.parametrize("order", [0, 1])
+def test_kernels_equal_states(order, n_channels, readout, rng):
+    unfolding = unfold(small(Gain.quadratic(0.2)), n_steps=6, dt=0.4, order=order)
+    if readout == "weights":
+        readout = rng.standard_normal(6)
+    if readout is not None:
+        unfolding = unfolding.with_readout(readout)
+    X = rng.standard_normal((30, n_channels, 6))
+    u, v = unit(rng, 12, n_channels), unit(rng, 12)
+    expected = unfolding.states(X, u) @ v
+    kernel = unfolding.kernels(u, v)
+    z = kernel.decision_values(X)
+    assert np.abs(z - expected).max() <= 1e-10 * np.abs(expected).max()
+    assert np.array_equal(kernel.predict(X), np.where(expected >= 0, 1, -1))
+    if order:
+        assert kernel.quadratic is not None
+        assert kernel.quadratic == pytest.approx(kernel.quadratic.transpose(2, 3, 0, 1))
+
+
+def test_kernel_at_the_papers_size(ecg_like, rng):
+    from greenfold import Reservoir
+
+    reservoir = Reservoir.random(100, gain=Gain.quadratic(0.05), rng=5)
+    unfolding = unfold(reservoir, n_steps=140, dt=10 / 140, order=1)
+    u, v = unit(rng, 100), unit(rng, 100)
+    expected = unfolding.states(ecg_like, u) @ v
+    z = unfolding.kernels(u, v).decision_values(ecg_like)
+    assert np.abs(z - expected).max() <= 1e-10 * np.abs(expected).max()
+
+
+def test_kernel_refuses_other_shapes():
+    kernel = Kernel(np.ones((2, 4)))
+    with pytest.raises(ValueError, match=r"`X`.*n_steps = 4"):
+        kernel.decision_values(np.ones((3, 2, 5)))
+    with pytest.raises(ValueError, match=r"`X`.*2 channel"):
+        kernel.decision_values(np.ones((3, 4)))
+    X = np.ones((3, 2, 4))
+    X[2, 1, 3] = np.nan
+    with pytest.raises(ValueError, match="`X`.*nan in case 2, channel 1, step 3"):
+        kernel.decision_values(X)
