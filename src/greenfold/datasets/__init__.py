@@ -1,0 +1,34 @@
+"""Data sets: readers of the common formats, the public archives, synthetic series."""
+
+from greenfold.datasets.archive import load_dataset
+from greenfold.datasets.download import download_dataset
+from greenfold.datasets.ecg5000 import BinaryTask, ecg5000_paper
+from greenfold.datasets.errors import DataError, MissingValueError
+from greenfold.datasets.locate import dataset_path, list_datasets
+from greenfold.datasets.readers import (
+    read_arff,
+    read_npz,
+    read_series,
+    read_table,
+    read_ts,
+    write_npz,
+)
+from greenfold.datasets.synthetic import synthetic_heartbeats
+
+__all__ = [
+    "BinaryTask",
+    "DataError",
+    "MissingValueError",
+    "dataset_path",
+    "download_dataset",
+    "ecg5000_paper",
+    "list_datasets",
+    "load_dataset",
+    "read_arff",
+    "read_npz",
+    "read_series",
+    "read_table",
+    "read_ts",
+    "synthetic_heartbeats",
+    "write_npz",
+]
