@@ -1,18 +1,41 @@
 """Reservoir computing, solved: optimal input and readout projections."""
 
 from .kernels import Kernel
+from .margin import (
+    SoftMargin,
+    gaussian_soft_margin,
+    margin,
+    soft_margin,
+    state_moments,
+    svm_readout,
+)
+from .optimize import Projections, optimize
 from .reservoir import Gain, Modes, Reservoir
 from .simulation import simulate
+from .sphere import SphereMaximum, maximize_on_sphere
+from .stimuli import GaussianStimuli, SampleStimuli
 from .unfolding import Unfolding, unfold
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Gain",
+    "GaussianStimuli",
     "Kernel",
     "Modes",
+    "Projections",
     "Reservoir",
+    "SampleStimuli",
+    "SoftMargin",
+    "SphereMaximum",
     "Unfolding",
+    "gaussian_soft_margin",
+    "margin",
+    "maximize_on_sphere",
+    "optimize",
     "simulate",
+    "soft_margin",
+    "state_moments",
+    "svm_readout",
     "unfold",
 ]

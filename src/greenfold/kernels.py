@@ -84,6 +84,23 @@ class Kernel:
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
 
 
+def sweep_back(schedule: Schedule, v: np.ndarray, n_steps: int) -> np.ndarray:
+    """Carry a readout vector back through the linear network.
+
+    Returns
+    -------
+    ndarray (n_steps, n_neurons)
+        Row n is l_n with a_n = l_n · u; zero after the readout.
+    """
+    found = np.zeros((n_steps, len(v)))
+    bar = np.zeros_like(v)
+    for step, panel, weight in reversed(schedule.walk()):
+        bar = bar + weight * v
+        found[step] += panel.F @ bar
+        bar = panel.E @ bar
+    return found
+
+
 def collapse(schedule: Schedule, u: np.ndarray, v: np.ndarray, n_steps: int) -> Kernel:
     """Kernel of one readout vector, by a backward sweep of v through the network.
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from . import _validation as check
 from . import batch, stepping, volterra
-from ._arrays import like, namespace
-from .kernels import Kernel, collapse
+from ._arrays import like, namespace, to_host
+from .kernels import Kernel, collapse, sweep_back
 from .propagators import Propagators, build, plan_quadrature
 from .reservoir import Reservoir
 
@@ -125,6 +125,11 @@ class Unfolding:
     def n_neurons(self) -> int:
         """Number of neurons N."""
         return self.reservoir.n_neurons
+
+    @cached_property
+    def linear(self) -> Unfolding:
+        """The same unfolding at order 0."""
+        return self if self.order == 0 else replace(self, order=0)
 
     def with_readout(self, readout: Any) -> Unfolding:
         """The same unfolding read at another time, or integrated over time.
@@ -293,6 +298,40 @@ class Unfolding:
         readout = check.readout_vector(v, self.n_neurons)
         return collapse(self._schedule, projection, readout, self.n_steps)
 
+    def readout_response(self, v: Any) -> np.ndarray:
+        """Linear response seen from the readout: row n is l_n with a_n = l_n · u.
+
+        Parameters
+        ----------
+        v : array_like (n_neurons,)
+
+        Returns
+        -------
+        ndarray (n_steps, n_neurons)
+            Steps after the readout are zero.
+        """
+        readout = check.readout_vector(v, self.n_neurons)
+        return sweep_back(self._schedule, readout, self.n_steps)
+
+    def drive(self, signal: Any, u: Any) -> np.ndarray:
+        """Linear state after one signal, Σ_n G⁽¹⁾_n u x_n, by recursion over the steps.
+
+        Cheaper than the kernels of all neurons for a single signal, and without their
+        memory.
+
+        Parameters
+        ----------
+        signal : array_like (n_steps,) or (n_channels, n_steps)
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+
+        Returns
+        -------
+        ndarray (n_neurons,)
+        """
+        X, projection = self._inputs(np.atleast_2d(to_host(signal))[None], u)
+        read, _, _ = stepping.forward(self.linear._schedule, X, projection)
+        return read[0][0]
+
     def greens1(self) -> np.ndarray:
         """First-order Green's function G⁽¹⁾_ipn, binned (paper, `Greensfunction`).
 
@@ -304,7 +343,7 @@ class Unfolding:
         """
         n = self.n_neurons
         self._require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2)
-        linear = volterra.respond(replace(self, order=0)._schedule, np.eye(n)).linear
+        linear = volterra.respond(self.linear._schedule, np.eye(n)).linear
         found = np.zeros((self.n_steps, n, n))
         found[: len(linear)] = linear.transpose(0, 2, 1)
         return found
