@@ -1,5 +1,6 @@
 """Reservoir computing, solved: optimal input and readout projections."""
 
+from .analysis import choose_eta, choose_tau, margin_over_angle, margin_over_time
 from .kernels import Kernel
 from .margin import (
     SoftMargin,
@@ -9,7 +10,7 @@ from .margin import (
     state_moments,
     svm_readout,
 )
-from .optimize import Projections, optimize
+from .optimizers import Projections, optimize
 from .reservoir import Gain, Modes, Reservoir
 from .simulation import simulate
 from .sphere import SphereMaximum, maximize_on_sphere
@@ -29,8 +30,12 @@ __all__ = [
     "SoftMargin",
     "SphereMaximum",
     "Unfolding",
+    "choose_eta",
+    "choose_tau",
     "gaussian_soft_margin",
     "margin",
+    "margin_over_angle",
+    "margin_over_time",
     "maximize_on_sphere",
     "optimize",
     "simulate",

@@ -85,17 +85,25 @@ class Kernel:
 
 
 def sweep_back(schedule: Schedule, v: np.ndarray, n_steps: int) -> np.ndarray:
-    """Carry a readout vector back through the linear network.
+    """Carry readout vectors back through the linear network.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    v : ndarray (n_neurons, ...)
+        One vector, or several side by side.
+    n_steps : int
 
     Returns
     -------
-    ndarray (n_steps, n_neurons)
+    ndarray (n_steps, n_neurons, ...)
         Row n is l_n with a_n = l_n · u; zero after the readout.
     """
-    found = np.zeros((n_steps, len(v)))
+    found = np.zeros((n_steps, *v.shape))
     bar = np.zeros_like(v)
     for step, panel, weight in reversed(schedule.walk()):
-        bar = bar + weight * v
+        if weight:
+            bar = bar + weight * v
         found[step] += panel.F @ bar
         bar = panel.E @ bar
     return found

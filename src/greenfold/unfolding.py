@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _validation as check
 from . import batch, stepping, volterra
-from ._arrays import like, namespace, to_host
+from ._arrays import like, namespace
 from .kernels import Kernel, collapse, sweep_back
 from .propagators import Propagators, build, plan_quadrature
 from .reservoir import Reservoir
@@ -303,34 +303,36 @@ class Unfolding:
 
         Parameters
         ----------
-        v : array_like (n_neurons,)
+        v : array_like (n_neurons,) or (n_neurons, n_vectors)
 
         Returns
         -------
-        ndarray (n_steps, n_neurons)
+        ndarray (n_steps, n_neurons) or (n_steps, n_neurons, n_vectors)
             Steps after the readout are zero.
         """
-        readout = check.readout_vector(v, self.n_neurons)
-        return sweep_back(self._schedule, readout, self.n_steps)
+        vectors = check.host_array(v, "v", ndim=(1, 2))
+        check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
+        return sweep_back(self.linear._schedule, vectors, self.n_steps)
 
-    def drive(self, signal: Any, u: Any) -> np.ndarray:
-        """Linear state after one signal, Σ_n G⁽¹⁾_n u x_n, by recursion over the steps.
-
-        Cheaper than the kernels of all neurons for a single signal, and without their
-        memory.
+    def drive_block(self, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Linear states Σ_n G⁽¹⁾_n u x_n after one signal, for several input projections.
 
         Parameters
         ----------
-        signal : array_like (n_steps,) or (n_channels, n_steps)
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
+        signal : ndarray (n_channels, n_steps)
+        u : ndarray (n_neurons, n_channels, n_vectors)
 
         Returns
         -------
-        ndarray (n_neurons,)
+        ndarray (n_neurons, n_vectors)
         """
-        X, projection = self._inputs(np.atleast_2d(to_host(signal))[None], u)
-        read, _, _ = stepping.forward(self.linear._schedule, X, projection)
-        return read[0][0]
+        y = np.zeros((u.shape[2], u.shape[0]))
+        read = np.zeros_like(y)
+        for step, panel, weight in self.linear._schedule.walk():
+            y = y @ panel.E + np.tensordot(signal[:, step], u, axes=(0, 1)).T @ panel.F
+            if weight:
+                read = read + weight * y
+        return read.T
 
     def greens1(self) -> np.ndarray:
         """First-order Green's function G⁽¹⁾_ipn, binned (paper, `Greensfunction`).

@@ -14,11 +14,11 @@ than stepping each of them through the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
 from ._arrays import like, namespace
 from .stepping import Schedule
@@ -167,26 +167,31 @@ def _pair_table(schedule: Schedule, nodes: Any) -> Any:
     return table
 
 
-def _by_time(X: Any) -> Any:
-    """Stimuli (n_cases, n_channels, n_steps) as rows in order of time, then of channel."""
-    xp = namespace(X)
-    return xp.reshape(xp.permute_dims(X, (0, 2, 1)), (X.shape[0], -1))
+def features(X: Any) -> Any:
+    """Products x_n x_m in the order of `Response.pairs`.
 
+    Parameters
+    ----------
+    X : array (n_cases, n_channels, n_steps)
 
-def _pair_blocks(X: Any) -> Iterator[tuple[slice, Any, Any]]:
-    """The stimuli that meet in each block of `Response.pairs` with one later step m.
-
-    Yields the slice of the block, the stimuli at m, m − 1, … 0 as rows, and those at m as
-    (n_cases, n_channels). The products of the two are never formed: they are K/2 times
-    larger than X, and moving them costs more than the arithmetic.
+    Returns
+    -------
+    array (n_cases, n_pairs, n_channels, n_channels)
     """
     xp = namespace(X)
-    n_channels, n_steps = X.shape[1:]
-    backwards = _by_time(xp.flip(X, axis=2))
+    n_cases, n_channels, n_steps = X.shape
+    n_pairs = n_steps * (n_steps + 1) // 2
+    # Written in place, pairs of the backward stimulus with one later step at a time:
+    # collecting and joining them would move these numbers, by far the most, twice more.
+    backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
+    products = xp.empty(
+        (n_cases, n_pairs, n_channels, n_channels), dtype=X.dtype, device=device(X)
+    )
     for m in range(n_steps):
         first = m * (m + 1) // 2
-        earlier = backwards[:, (n_steps - 1 - m) * n_channels :]
-        yield slice(first, first + m + 1), earlier, X[:, :, m]
+        earlier = backward[:, n_steps - 1 - m :, :, None]
+        products[:, first : first + m + 1, ...] = earlier * X[:, None, None, :, m]
+    return products
 
 
 def states(response: Response, X: Any) -> list[Any]:
@@ -202,33 +207,25 @@ def states(response: Response, X: Any) -> list[Any]:
     list of array (n_cases, n_neurons)
     """
     xp = namespace(X)
-    n_channels, n_neurons = response.linear.shape[1:]
-    linear = _by_time(X) @ xp.reshape(response.linear, (-1, n_neurons))
-    if response.pairs is None:
-        return [linear]
-    quadratic = xp.zeros_like(linear)
-    for block, earlier, later in _pair_blocks(X):
-        kernel = response.pairs[block, ...]
-        half = earlier @ xp.reshape(kernel, (-1, n_channels * n_neurons))
-        for c in range(n_channels):
-            part = half[:, c * n_neurons : (c + 1) * n_neurons]
-            quadratic += part * later[:, c : c + 1]
-    return [linear, quadratic]
+    n_neurons = response.linear.shape[2]
+    by_time = xp.reshape(xp.permute_dims(X, (0, 2, 1)), (X.shape[0], -1))
+    found = [by_time @ xp.reshape(response.linear, (-1, n_neurons))]
+    if response.pairs is not None:
+        products = xp.reshape(features(X), (X.shape[0], -1))
+        found.append(products @ xp.reshape(response.pairs, (-1, n_neurons)))
+    return found
 
 
 def states_pullback(response: Response, X: Any, cotangent: Any) -> tuple[Any, Any]:
     """Cotangents of ``linear`` and ``pairs`` from those of the states of a batch."""
     xp = namespace(X)
-    transpose = xp.matrix_transpose
-    linear_bar = xp.reshape(transpose(_by_time(X)) @ cotangent, response.linear.shape)
+    by_time = xp.reshape(xp.permute_dims(X, (0, 2, 1)), (X.shape[0], -1))
+    linear_bar = xp.reshape(xp.matrix_transpose(by_time) @ cotangent, response.linear.shape)
     if response.pairs is None:
         return linear_bar, None
-    shape, blocks = response.pairs.shape[1:], []
-    for _, earlier, later in _pair_blocks(X):
-        weighted = [cotangent * later[:, c : c + 1] for c in range(X.shape[1])]
-        bar = transpose(earlier) @ xp.concat(weighted, axis=1)
-        blocks.append(xp.reshape(bar, (-1, *shape)))
-    return linear_bar, xp.concat(blocks, axis=0)
+    products = xp.reshape(features(X), (X.shape[0], -1))
+    pairs_bar = xp.reshape(xp.matrix_transpose(products) @ cotangent, response.pairs.shape)
+    return linear_bar, pairs_bar
 
 
 def pullback(response: Response, linear_bar: Any, pairs_bar: Any = None) -> Any:

@@ -1,0 +1,84 @@
+"""Ascent of F(u) = max_v κ(u, v) over unit input projections.
+
+By the envelope theorem the gradient of F is ∂κ/∂u at the optimal v, so the readout never
+has to be followed: each evaluation solves it exactly. The sphere is taken by extending F
+to all of space as F(w/‖w‖); its gradient is then the Riemannian one, and a quasi-Newton
+method for free variables needs no change.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..margin import SoftMargin
+from ._result import Candidate
+
+
+class Objective(Protocol):
+    """What an ascent needs to know of a problem."""
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Optimal v, κ, and ∂κ/∂u at that v, for u of shape (n_neurons, n_channels)."""
+        ...
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, carried through the minimiser."""
+
+
+def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
+    """Maximise F from one start by L-BFGS.
+
+    Parameters
+    ----------
+    objective : Objective
+    u : ndarray (n_neurons, n_channels)
+        Where to start.
+    max_iter : int
+        Largest number of evaluations.
+    tol : float
+        Relative change of κ per step that ends the ascent.
+    """
+    best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
+    history: list[tuple[float, float]] = []
+
+    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best
+        norm = np.linalg.norm(flat)
+        point = (flat / norm).reshape(u.shape)
+        try:
+            v, margin, gradient = objective.evaluate(point)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+        if best is None or margin.value > best[2].value:
+            best = point, v, margin
+        history.append((best[2].separation, best[2].variance))
+        tangent = gradient - (gradient * point).sum() * point
+        return -margin.value, -tangent.ravel() / norm
+
+    status = "converged"
+    try:
+        result = minimize(
+            negative,
+            u.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxfun": max_iter,
+                "maxiter": max_iter,
+                "maxcor": 20,
+                "ftol": tol,
+                "gtol": 0.0,
+            },
+        )
+        if result.nfev >= max_iter:
+            status = "max_iterations"
+    except _Interrupted:
+        status = "interrupted"
+        if best is None:
+            raise KeyboardInterrupt from None
+    assert best is not None
+    return Candidate(*best, history, status)

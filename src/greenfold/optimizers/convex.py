@@ -1,0 +1,287 @@
+"""The global optimum of the linear problem, with its certificate.
+
+The kernel a is linear in X = v uᵀ and κ is concave in a, so maximising κ over the convex
+hull of the unit rank-one matrices, the nuclear-norm ball ‖X‖_* ≤ 1, bounds every pair of
+unit projections from above. Frank–Wolfe solves that relaxation: with d = μ − ηψa the best
+atom is the leading singular pair of G(d) = Σ_n d_n G⁽¹⁾_n, and
+
+    κ(a) + σ_max(G(d)) − d·a
+
+is an upper bound on the global maximum at every iterate. The fully corrective form keeps
+the atoms and re-solves for their weights.
+
+The answer is found first: an ascent from the leading pair of G(μ), the best atom at X = 0.
+It joins the atoms, and where the relaxation is tight, which is the rule, the bound closes
+on it at the next singular value decomposition. Where the optimal X has a higher rank, the
+relaxation is solved to the end, the ascent starts again from the leading pair of X, and
+the gap that remains is reported.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ._linear import LinearProblem
+from ._lowrank import improve
+from ._result import Candidate, relative_gap
+from .ascent import ascend
+
+#: Atoms whose weight falls below this are dropped.
+_NEGLIGIBLE = 1e-12
+#: The relaxation counts as solved when it can gain less than this share of the tolerance.
+_RELAXED = 0.1
+#: Evaluations of one local improvement of the relaxed solution.
+_IMPROVE_EVALUATIONS = 200
+#: Singular value decompositions without progress that count as a stall, and those that
+#: `tighten` may then spend on the bound.
+_PATIENCE = 10
+_TIGHTEN_EVALUATIONS = 300
+#: Evaluations of one ascent, and the relative change of κ that ends it.
+_ASCENT_EVALUATIONS = 500
+_ASCENT_TOL = 1e-14
+
+
+class _Atoms:
+    """The rank-one matrices v uᵀ that the iterate is made of, with their kernels."""
+
+    def __init__(self, problem: LinearProblem) -> None:
+        self.problem = problem
+        self.u: list[np.ndarray] = []
+        self.v: list[np.ndarray] = []
+        self.kernels = np.empty((0, len(problem.stimuli.mu)))
+        self.weights = np.empty(0)
+
+    def add(self, u: np.ndarray, v: np.ndarray) -> None:
+        kernel = self.problem.kernel(u, v)
+        self.u.append(u)
+        self.v.append(v)
+        self.kernels = np.vstack([self.kernels, kernel])
+        self.weights = np.append(self.weights, 0.0)
+
+    def reweight(self) -> np.ndarray:
+        """Solve for the weights on the simplex, drop the unused atoms, return a."""
+        b = self.kernels @ self.problem.stimuli.mu
+        H = self.problem.eta * self.kernels @ self.problem.stimuli.psi @ self.kernels.T
+        self.weights = simplex_qp(b, (H + H.T) / 2, self.weights)
+        keep = self.weights > _NEGLIGIBLE
+        if keep.any():
+            self.u = [u for u, k in zip(self.u, keep, strict=True) if k]
+            self.v = [v for v, k in zip(self.v, keep, strict=True) if k]
+            self.kernels, self.weights = self.kernels[keep], self.weights[keep]
+        return self.weights @ self.kernels
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Singular value decomposition of X = Σ w v uᵀ: left, values, right."""
+        left = np.stack(self.v, axis=1) * self.weights
+        right = np.stack([u.T.ravel() for u in self.u], axis=1)
+        return _thin_svd(left, right)
+
+    def leading_pair(self) -> np.ndarray:
+        """Input projection u of the leading singular pair of X."""
+        _, _, right = self.factors()
+        return right[:, 0].reshape(self.u[0].shape[::-1]).T
+
+    def improve(self) -> None:
+        """Replace the atoms by the singular pairs of a locally improved X."""
+        n, n_channels = self.u[0].shape
+        left, values, right = self.factors()
+        keep = values > _NEGLIGIBLE * values[0]
+        root = np.sqrt(values[keep])
+        B = (right[:, keep] * root).reshape(n_channels, n, -1).transpose(1, 0, 2)
+        A, B = improve(self.problem, left[:, keep] * root, B, max_iter=_IMPROVE_EVALUATIONS)
+        left, values, right = _thin_svd(A, B.transpose(1, 0, 2).reshape(n * n_channels, -1))
+        keep = values > _NEGLIGIBLE
+        self.v = list(left[:, keep].T)
+        self.u = [pair.reshape(n_channels, n).T for pair in right[:, keep].T]
+        self.weights = values[keep] / max(1.0, values.sum())
+        made = [self.problem.kernel(u, v) for u, v in zip(self.u, self.v, strict=True)]
+        self.kernels = np.array(made).reshape(len(made), -1)
+
+
+def _thin_svd(
+    left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Singular value decomposition of left @ right.T from its thin factors."""
+    q_left, r_left = np.linalg.qr(left)
+    q_right, r_right = np.linalg.qr(right)
+    small_left, values, small_right = np.linalg.svd(r_left @ r_right.T)
+    return q_left @ small_left, values, q_right @ small_right.T
+
+
+def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Maximise b·w − ½ wᵀHw over w ≥ 0, Σw ≤ 1, by an active-set method.
+
+    A small convex problem, as many unknowns as there are atoms, but the certificate is
+    only as tight as its solution: the weight of a new atom may be many orders below the
+    others, where general solvers stop early. Each round solves the optimality conditions
+    on the support exactly, leaves it at the first weight that would turn negative, and
+    takes in the atom that violates optimality most (Lawson & Hanson 1974, ch. 23).
+
+    Parameters
+    ----------
+    b : ndarray (m,)
+    H : ndarray (m, m)
+        Positive semi-definite.
+    start : ndarray (m,)
+        A feasible point.
+    """
+    # An atom of zero effect takes up the weight that is not used.
+    m = len(b) + 1
+    b = np.append(b, 0.0)
+    H = np.pad(H, (0, 1))
+    scale = np.abs(H).max() + np.abs(b).max()
+    if scale == 0:
+        return start
+    w = np.append(start, max(0.0, 1 - start.sum()))
+    w /= w.sum()
+    support = w > 0
+    for _ in range(10 * m + 10):
+        while True:
+            inside = np.flatnonzero(support)
+            system = np.zeros((len(inside) + 1, len(inside) + 1))
+            system[:-1, :-1] = H[np.ix_(inside, inside)]
+            system[:-1, -1] = system[-1, :-1] = scale
+            target = np.append(b[inside], scale)
+            # Least squares: two equal atoms make the system singular, not unsolvable.
+            found = np.linalg.lstsq(system, target, rcond=1e-15)[0]
+            wanted, multiplier = found[:-1], found[-1] * scale
+            if (wanted >= 0).all():
+                break
+            step = w[inside] - wanted
+            reach = np.where(wanted < 0, w[inside] / np.where(step > 0, step, 1.0), np.inf)
+            first = int(np.argmin(reach))
+            w[inside] += reach[first] * (wanted - w[inside])
+            w[inside[first]] = 0.0
+            support[inside[first]] = False
+        w[:] = 0.0
+        w[inside] = wanted
+        excess = b - H @ w - multiplier
+        excess[support] = -np.inf
+        best = int(np.argmax(excess))
+        if excess[best] <= 1e-14 * scale:
+            break
+        support[best] = True
+    return w[:-1] / max(1.0, w[:-1].sum())
+
+
+def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candidate, int]:
+    """Maximise κ over both projections and bound it from above.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    max_iter : int
+        Largest number of singular value decompositions.
+    tol : float
+        Relative gap to stop at.
+
+    Returns
+    -------
+    Candidate
+        With its upper bound.
+    n_svd : int
+    """
+    atoms = _Atoms(problem)
+    kernel = np.zeros_like(problem.stimuli.mu)
+    bound, slack, v = np.inf, np.inf, None
+    slacks: list[float] = []
+    best: Candidate | None = None
+    status = "max_iterations"
+    n_svd = 0
+    try:
+        while n_svd < max_iter:
+            d = problem.gradient_at(kernel)
+            sigma, u, v = problem.best_atom(d, v)
+            n_svd += 1
+            value = problem.margin_of_kernel(kernel).value
+            bound = min(bound, value + sigma - float(d @ kernel))
+            if best is None:
+                best = _ascend(problem, u)
+                atoms.add(best.u, best.v)
+                if best.status == "interrupted":
+                    status = "interrupted"
+                    break
+            # What the relaxation itself can still gain.
+            slack = relative_gap(bound, value)
+            if relative_gap(bound, best.margin.value) <= tol:
+                status = "certified"
+                break
+            slacks.append(slack)
+            stalled = len(slacks) > _PATIENCE and min(slacks) > 0.8 * min(
+                slacks[:-_PATIENCE]
+            )
+            if slack <= _RELAXED * tol or stalled:
+                status = "relaxed"
+                break
+            atoms.add(u, v)
+            kernel = atoms.reweight()
+            if n_svd > 1:
+                atoms.improve()
+                kernel = atoms.weights @ atoms.kernels
+        if status not in ("certified", "interrupted"):
+            assert best is not None
+            if atoms.weights.any():
+                best = _better(best, _ascend(problem, atoms.leading_pair()))
+            if slack > _RELAXED * tol and relative_gap(bound, best.margin.value) > tol:
+                bound = min(bound, tighten(problem, kernel))
+            if relative_gap(bound, best.margin.value) <= tol:
+                status = "certified"
+            elif best.status == "interrupted":
+                status = "interrupted"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        if best is None:
+            raise
+    assert best is not None
+    found = Candidate(best.u, best.v, best.margin, best.history, status, bound)
+    return found, n_svd
+
+
+def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
+    """Lower the upper bound by descent in its own variable.
+
+    σ_max(G(μ − ηψa)) + (η/2) aᵀψa bounds κ from above for *any* kernel a, not only for
+    those of the relaxed problem. Frank–Wolfe stalls where minute weights of large atoms
+    decide; this D-dimensional convex descent does not need them.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    kernel : ndarray (n_channels · n_steps,)
+        Where to start.
+
+    Returns
+    -------
+    float
+        The lowest bound met.
+    """
+    values, vectors = np.linalg.eigh(problem.eta * problem.stimuli.psi)
+    if values[-1] <= 0:
+        return np.inf
+    # In these coordinates the quadratic part is the identity.
+    metric = vectors * np.sqrt(np.clip(values, 1e-12 * values[-1], None))
+    scale = max(abs(problem.margin_of_kernel(kernel).value), np.finfo(float).tiny)
+    lowest = np.inf
+
+    def bound(c: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal lowest
+        a = np.linalg.solve(metric.T, c)
+        sigma, u, v = problem.best_atom(problem.gradient_at(a))
+        curved = problem.eta * (problem.stimuli.psi @ a)
+        value = sigma + 0.5 * float(a @ curved)
+        lowest = min(lowest, value)
+        atom = problem.eta * (problem.stimuli.psi @ problem.kernel(u, v))
+        return value / scale, np.linalg.solve(metric, curved - atom) / scale
+
+    options = {"maxfun": _TIGHTEN_EVALUATIONS, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
+    minimize(bound, metric.T @ kernel, jac=True, method="L-BFGS-B", options=options)
+    return lowest
+
+
+def _ascend(problem: LinearProblem, start: np.ndarray) -> Candidate:
+    return ascend(problem, start, max_iter=_ASCENT_EVALUATIONS, tol=_ASCENT_TOL)
+
+
+def _better(one: Candidate, other: Candidate) -> Candidate:
+    return other if other.margin.value > one.margin.value else one

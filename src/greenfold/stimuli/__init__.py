@@ -1,0 +1,13 @@
+"""What is classified: two classes of stimuli, and their moments.
+
+`GaussianStimuli` and `SampleStimuli` answer the same questions: the moments μ = ⟨ζx⟩ and
+ψ = cov(ζx) of the labelled stimuli, and M(u), Σ(u) of the labelled network states. The
+linear problem needs nothing else, so its cost does not depend on how many series there
+are.
+"""
+
+from ._base import Stimuli, linear_map
+from .gaussian import GaussianStimuli
+from .samples import SampleStimuli
+
+__all__ = ["GaussianStimuli", "SampleStimuli", "Stimuli", "linear_map"]

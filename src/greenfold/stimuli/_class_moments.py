@@ -1,0 +1,50 @@
+"""Moments of one class of series, accumulated batch by batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._arrays import batches, namespace, to_host
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Number, mean and scatter Σ (x − m)(x − m)ᵀ of one class; merges exactly."""
+
+    count: int
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any) -> ClassMoments:
+        """Moments of series (n_cases, n_channels, n_steps), in bounded memory."""
+        xp = namespace(X)
+        size = X.shape[1] * X.shape[2]
+        total = cls(0, np.zeros(size), np.zeros((size, size)))
+        for part in batches(X.shape[0], 32.0 * size):
+            flat = xp.reshape(check.finite_batch(X[part, ...], xp, part.start), (-1, size))
+            mean = xp.mean(flat, axis=0)
+            centred = flat - mean
+            scatter = xp.matrix_transpose(centred) @ centred
+            total = total.merge(cls(flat.shape[0], to_host(mean), to_host(scatter)))
+        return total
+
+    def merge(self, other: ClassMoments) -> ClassMoments:
+        """Pairwise update of Chan, Golub & LeVeque (1983): no difference of large sums."""
+        if self.count == 0:
+            return other
+        total = self.count + other.count
+        shift = other.mean - self.mean
+        mean = self.mean + shift * (other.count / total)
+        scatter = self.scatter + other.scatter
+        scatter = scatter + np.outer(shift, shift) * (self.count * other.count / total)
+        return ClassMoments(total, mean, scatter)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance, normalised by the number of cases."""
+        return self.scatter / self.count

@@ -1,0 +1,270 @@
+"""Stimuli given as labelled series, in memory or as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._arrays import like, namespace, to_host
+from ._base import Stimuli
+from ._class_moments import ClassMoments
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SampleStimuli(Stimuli):
+    """Labelled series, centred and scaled as the paper does.
+
+    Make one from arrays, ``SampleStimuli(X, labels)``, or from a stream,
+    `SampleStimuli.from_batches`.
+
+    Parameters
+    ----------
+    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+    labels : array_like (n_cases,)
+        Two different values of any kind. The larger one (by sorting) is ζ = +1.
+    class_weight : {"balanced", None} or dict
+        "balanced" gives both classes the weight ½, None every series the same weight,
+        a dict gives each label its weight.
+    normalize : {"paper", None}
+        "paper" puts the origin half-way between the class means and scales to ‖μ‖ =
+        ``length``; None leaves the series as they are.
+    length : float
+        ‖μ‖ after normalisation.
+
+    Attributes
+    ----------
+    classes : ndarray (2,)
+        The labels of ζ = −1 and ζ = +1.
+    centre : ndarray (n_channels, n_steps)
+    scale : float
+        Series enter the network as (x − centre) · scale; see `transform`.
+    class_share : ndarray (2,)
+        Total weight of each class, adding to one.
+    series : array (n_cases, n_channels, n_steps) or None
+        The transformed series; None for stimuli from a stream.
+    signs : ndarray (n_cases,) or None
+        ζ of each series.
+    """
+
+    classes: np.ndarray
+    centre: np.ndarray
+    scale: float
+    class_share: np.ndarray
+    class_moments: tuple[ClassMoments, ClassMoments] = field(repr=False)
+    signs: np.ndarray | None = field(repr=False)
+    _raw: Any = field(repr=False)
+
+    def __init__(
+        self,
+        X: Any,
+        labels: Any,
+        *,
+        class_weight: Any = "balanced",
+        normalize: str | None = "paper",
+        length: float = 1.0,
+    ) -> None:
+        X = check.stimuli(X, _last_length(X))
+        labels = _label_array(labels, X.shape[0])
+        classes = _two_classes(np.unique(labels))
+        signs = np.where(labels == classes[1], 1, -1)
+        xp = namespace(X)
+        parts = [
+            ClassMoments.of(xp.take(X, xp.asarray(np.flatnonzero(signs == s)), axis=0))
+            for s in (-1, 1)
+        ]
+        self._settle(parts, classes, X.shape[1:], class_weight, normalize, length, signs, X)
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[tuple[Any, Any]],
+        *,
+        class_weight: Any = "balanced",
+        normalize: str | None = "paper",
+        length: float = 1.0,
+    ) -> SampleStimuli:
+        """Accumulate the moments in one pass over a stream, in bounded memory.
+
+        Parameters
+        ----------
+        batches : iterable of (X, labels)
+            Batches of any size; they need not contain both classes.
+        class_weight, normalize, length
+            As for `SampleStimuli`.
+
+        Returns
+        -------
+        SampleStimuli
+            Equal to the in-memory one up to rounding, but without the series: it serves
+            the linear order. Non-linear orders need the series themselves.
+        """
+        found: dict[Any, ClassMoments] = {}
+        shape: tuple[int, ...] | None = None
+        for X, labels in batches:
+            X = check.stimuli(X, shape[1] if shape else _last_length(X))
+            shape = shape or tuple(X.shape[1:])
+            if tuple(X.shape[1:]) != shape:
+                raise ValueError(
+                    f"`batches` must agree in shape: one holds series of shape "
+                    f"{tuple(X.shape[1:])}, the first one of {shape}."
+                )
+            labels = _label_array(labels, X.shape[0])
+            xp = namespace(X)
+            for label in np.unique(labels).tolist():
+                chosen = xp.asarray(np.flatnonzero(labels == label))
+                part = ClassMoments.of(xp.take(X, chosen, axis=0))
+                found[label] = found[label].merge(part) if label in found else part
+        if shape is None:
+            raise ValueError("`batches` is empty: no series were given.")
+        classes = _two_classes(np.array(sorted(found)))
+        made = object.__new__(cls)
+        made._settle(
+            [found[label] for label in classes.tolist()],
+            classes,
+            shape,
+            class_weight,
+            normalize,
+            length,
+            None,
+            None,
+        )
+        return made
+
+    def _settle(
+        self, parts, classes, shape, class_weight, normalize, length, signs, raw
+    ) -> None:
+        """Compute everything from the moments of the two classes."""
+        minus, plus = parts
+        share = _class_share(class_weight, classes, minus.count, plus.count)
+        centre, scale = np.zeros_like(minus.mean), 1.0
+        if normalize == "paper":
+            centre = (plus.mean + minus.mean) / 2
+            distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
+            spread = np.sqrt(max(np.trace(plus.covariance + minus.covariance), 0.0))
+            if distance <= 1e-13 * max(spread, np.abs(centre).max()):
+                raise ValueError(
+                    "`normalize` = 'paper' scales by the distance of the class means, but "
+                    "they coincide; pass normalize=None (the soft margin then rests on the "
+                    "variance alone, or on the non-linearity)."
+                )
+            scale = check.positive(length, "length") / distance
+        elif normalize is not None:
+            raise ValueError(f"`normalize` must be 'paper' or None; got {normalize!r}.")
+        means = [(part.mean - centre) * scale for part in parts]
+        mu = share[1] * means[1] - share[0] * means[0]
+        second = sum(
+            s * (part.covariance * scale**2 + np.outer(m, m))
+            for s, part, m in zip(share, parts, means, strict=True)
+        )
+        values = {
+            "mu": mu,
+            "psi": second - np.outer(mu, mu),
+            "n_channels": shape[0],
+            "n_steps": shape[1],
+            "classes": classes,
+            "centre": centre.reshape(shape),
+            "scale": scale,
+            "class_share": share,
+            "class_moments": (minus, plus),
+            "signs": signs,
+            "_raw": raw,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def transform(self, X: Any) -> Any:
+        """Treat new series as the training series were: (x − centre) · scale.
+
+        Parameters
+        ----------
+        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+
+        Returns
+        -------
+        array of the same shape and namespace, float64
+        """
+        checked = check.stimuli(X, self.n_steps)
+        if checked.shape[1] != self.n_channels:
+            raise ValueError(
+                f"`X` must have {self.n_channels} channel(s); got shape "
+                f"{tuple(checked.shape)}."
+            )
+        xp = namespace(checked)
+        moved = (xp.astype(checked, xp.float64) - like(self.centre, checked)) * self.scale
+        return moved if getattr(X, "ndim", np.ndim(X)) == 3 else moved[:, 0, :]
+
+    @cached_property
+    def series(self) -> Any:
+        """The transformed series (n_cases, n_channels, n_steps)."""
+        if self._raw is None:
+            raise ValueError(
+                "these stimuli were accumulated from batches and keep no series; make "
+                "SampleStimuli(X, labels) from arrays for a non-linear order."
+            )
+        return self.transform(self._raw)
+
+    @property
+    def case_weights(self) -> np.ndarray:
+        """Weight of each series, adding to one."""
+        signs = self.signs
+        if signs is None:
+            raise ValueError(
+                "stimuli from batches keep no series, hence no weights of them."
+            )
+        counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
+        return (self.class_share / counts)[(signs > 0).astype(int)]
+
+
+def _last_length(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        try:
+            shape = np.shape(X)
+        except ValueError:  # ragged; `check.stimuli` says so
+            shape = (0,)
+    return int(shape[-1]) if len(shape) else 0
+
+
+def _label_array(labels: Any, n_cases: int) -> np.ndarray:
+    array = to_host(labels)
+    if array.ndim != 1 or len(array) != n_cases:
+        raise ValueError(
+            f"`labels` must have one entry per series, shape ({n_cases},); got shape "
+            f"{array.shape}."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("`labels` must not be NaN or infinite.")
+    return array
+
+
+def _two_classes(classes: np.ndarray) -> np.ndarray:
+    if len(classes) != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(
+            f"`labels` must hold exactly two classes; got {len(classes)}: {shown}"
+            f"{', …' if len(classes) > 5 else ''}."
+        )
+    return classes
+
+
+def _class_share(class_weight: Any, classes: np.ndarray, n_minus: int, n_plus: int):
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.array([0.5, 0.5])
+    if class_weight is None:
+        return np.array([n_minus, n_plus]) / (n_minus + n_plus)
+    if isinstance(class_weight, dict):
+        try:
+            given = np.array([float(class_weight[c]) for c in classes.tolist()])
+        except (KeyError, TypeError, ValueError):
+            given = np.zeros(2)
+        if (given > 0).all() and np.isfinite(given).all():
+            return given / given.sum()
+    raise ValueError(
+        "`class_weight` must be 'balanced', None, or a dict with a positive weight for "
+        f"each of the labels {classes.tolist()}; got {class_weight!r}."
+    )
