@@ -43,7 +43,7 @@ format: $(STAMP)  ## apply the formatter and the safe lint fixes
 
 heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST)
 
-bench: $(HEAVY)  ## measure against the peers, as ratios in one run
+bench: $(STAMP)  ## measure against the peers, as ratios in one run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m benchmarks
 

@@ -136,7 +136,7 @@ def _as_array(value: Any, name: str) -> Any:
 
 def finite_batch(X: Any, xp: Any, first: int = 0) -> Any:
     """Convert one batch of stimuli to float64 and refuse NaN and infinity."""
-    X = xp.astype(X, xp.float64)
+    X = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(X))):
         bad = np.argwhere(~np.isfinite(to_host(X)))[0]
         case, channel, step = (int(i) for i in bad)

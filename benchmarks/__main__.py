@@ -1,0 +1,41 @@
+"""``python -m benchmarks [NAME …] [--json PATH]`` runs all benchmarks, or those named."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from pathlib import Path
+
+from ._measure import machine
+
+#: Modules of this package with a function ``run(rounds)`` that returns a Report.
+NAMES = ("unfolding",)
+
+
+def main() -> None:
+    """Parse, run, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write the numbers")
+    parser.add_argument("--rounds", type=int, default=5, help="repeats of every timing")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(NAMES))
+    if unknown:
+        parser.error(f"no benchmark is called {unknown[0]!r}; there is {', '.join(NAMES)}")
+    before = machine()
+    print("machine: " + ", ".join(f"{key} {value}" for key, value in before.items()))
+    reports = []
+    for name in options.names or NAMES:
+        report = importlib.import_module(f"benchmarks.{name}").run(options.rounds)
+        report.show()
+        reports.append(report.as_dict())
+    load = machine()["load_average"]
+    print(f"\nload average {before['load_average']} before, {load} after")
+    if options.json:
+        found = {"machine": before, "load_average_after": load, "benchmarks": reports}
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""How a benchmark measures: medians of repeated calls, peak memory of a fresh process.
+
+Run as a module it is that fresh process: ``python -m benchmarks._measure MODULE FUNCTION
+JSON_ARGUMENTS`` calls the function and prints what it returns, with the peak memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a benchmark's table.
+
+    Attributes
+    ----------
+    name : str
+        What was measured.
+    value : float
+        The measured figure: a ratio, or an amount of ``unit``.
+    unit : str
+    target : str
+        As the issue states it; empty where none is stated.
+    met : bool or None
+        Whether the target was met; None without one.
+    detail : dict
+        The numbers behind the figure, printed after it and kept in the JSON.
+    """
+
+    name: str
+    value: float
+    unit: str
+    target: str
+    met: bool | None
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rows of one benchmark, and notes on how they were measured."""
+
+    name: str
+    notes: list[str]
+    rows: list[Row]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return asdict(self)
+
+    def show(self) -> None:
+        """Print the table."""
+        print(f"\n{self.name}")
+        for note in self.notes:
+            print(f"  {note}")
+        width = max(len(row.name) for row in self.rows)
+        for row in self.rows:
+            verdict = {True: "met", False: "NOT MET", None: ""}[row.met]
+            figure = f"{row.value:,.1f} {row.unit}"
+            print(f"  {row.name:<{width}}  {figure:>16}  {row.target:<22}{verdict}")
+            detail = ", ".join(f"{key} {_short(v)}" for key, v in row.detail.items())
+            print(f"      {detail}")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def median_seconds(work: Callable[[], Any], repeats: int, warm_up: int = 1) -> float:
+    """Median wall time of one call after ``warm_up`` calls that do not count."""
+    for _ in range(warm_up):
+        work()
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return median(taken)
+
+
+def alternating_seconds(
+    jobs: dict[str, tuple[Callable[[], Any], int]], rounds: int
+) -> dict[str, list[float]]:
+    """Time several jobs in turn, so that other load on the machine meets all of them.
+
+    Parameters
+    ----------
+    jobs : dict
+        Name to (work, calls per round); a round keeps the median of its calls.
+    rounds : int
+
+    Returns
+    -------
+    dict
+        Name to one time per round. Ratios are taken within a round.
+    """
+    for work, _ in jobs.values():
+        work()
+    found: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(rounds):
+        for name, (work, calls) in jobs.items():
+            found[name].append(median_seconds(work, calls, warm_up=0))
+    return found
+
+
+def _status_kib(field: str) -> int | None:
+    """One line of the kernel's account of this process, where there is such a thing."""
+    try:
+        text = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    lines = [line for line in text.splitlines() if line.startswith(f"{field}:")]
+    return int(lines[0].split()[1]) if lines else None
+
+
+def peak_bytes() -> int:
+    """Largest resident memory of this process so far."""
+    # Linux carries ru_maxrss over from the process that started this one; the kernel's
+    # high-water mark starts afresh with the program, so it is asked first.
+    mark = _status_kib("VmHWM")
+    if mark is not None:
+        return mark * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def resident_bytes() -> int:
+    """Resident memory now; the peak where the system does not tell."""
+    now = _status_kib("VmRSS")
+    return peak_bytes() if now is None else now * 1024
+
+
+def in_fresh_process(function: Callable[..., dict[str, Any]], **arguments: Any) -> dict:
+    """Call a module-level function in a process of its own.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a dict that JSON can hold.
+    **arguments
+        JSON can hold them.
+
+    Returns
+    -------
+    dict
+        What the function returned, with ``peak_bytes`` of its process added.
+    """
+    command = [sys.executable, "-m", "benchmarks._measure"]
+    command += [function.__module__, function.__name__, json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{function.__name__} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers depend on."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    blas = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cores": os.cpu_count(),
+        "blas": blas[0]["internal_api"] if blas else "unknown",
+        "blas_threads": blas[0]["num_threads"] if blas else None,
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def _child(module: str, function: str, arguments: str) -> None:
+    result = getattr(importlib.import_module(module), function)(**json.loads(arguments))
+    print(json.dumps({**result, "peak_bytes": peak_bytes()}))
+
+
+if __name__ == "__main__":
+    _child(*sys.argv[1:])
