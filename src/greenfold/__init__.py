@@ -16,10 +16,18 @@ from .simulation import simulate
 from .sphere import SphereMaximum, maximize_on_sphere
 from .stimuli import GaussianStimuli, SampleStimuli
 from .unfolding import Unfolding, unfold
+from .validity import (
+    ExpansionWarning,
+    SimulatedCheck,
+    Validity,
+    assess,
+    check_by_simulation,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ExpansionWarning",
     "Gain",
     "GaussianStimuli",
     "Kernel",
@@ -27,9 +35,13 @@ __all__ = [
     "Projections",
     "Reservoir",
     "SampleStimuli",
+    "SimulatedCheck",
     "SoftMargin",
     "SphereMaximum",
     "Unfolding",
+    "Validity",
+    "assess",
+    "check_by_simulation",
     "choose_eta",
     "choose_tau",
     "gaussian_soft_margin",

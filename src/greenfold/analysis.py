@@ -107,6 +107,10 @@ def margin_over_angle(
     """
     angles = check.host_array(angles, "angles", ndim=(1,))
     centre = check.input_projection(u, unfolding.n_neurons, stimuli.n_channels)
+    if not centre.any():
+        raise ValueError("`u` is zero; give a direction.")
+    if centre.size == 1:
+        raise ValueError("`u` has one entry only; there is no plane to turn it in.")
     centre = centre / np.linalg.norm(centre)
     rng = np.random.default_rng(rng)
     found = np.empty((check.count(n_planes, "n_planes"), len(angles)))
@@ -188,6 +192,8 @@ def choose_eta(
             f"`n_folds` = {n_folds} needs as many series of each class; the smaller class "
             f"has {smallest}."
         )
+    stimuli.match(unfolding)
+    check.input_projection(u, unfolding.n_neurons, stimuli.n_channels)
     R = linear_map(unfolding, u)
     readouts = _readouts(stimuli, R, grid)
     seed = int(np.random.default_rng(rng).integers(2**31))
@@ -270,7 +276,9 @@ def choose_tau(
         if taus is None
         else np.sort(check.host_array(taus, "taus", ndim=(1,)))
     )
-    steps = np.unique(np.linspace(1, stimuli.n_steps, n_times).round().astype(int))
+    eta = check.positive(eta, "eta")
+    n_times = check.count(n_times, "n_times")
+    steps = np.unique(np.linspace(stimuli.n_steps, 1, n_times).round().astype(int))
     rng = np.random.default_rng(rng)
     shape = (
         check.count(n_projections, "n_projections"),

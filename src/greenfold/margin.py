@@ -163,7 +163,14 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     signs = check.host_array(labels, "labels").astype(int)
     if len(np.unique(signs)) < 2:
         raise ValueError("`labels` hold one class only; a margin needs two.")
-    machine = LinearSVC(C=check.positive(C, "C"), fit_intercept=False, max_iter=100_000)
+    # Newton's method in the primal; at the default tolerance it stops percents short.
+    machine = LinearSVC(
+        C=check.positive(C, "C"),
+        dual=False,
+        tol=1e-10,
+        fit_intercept=False,
+        max_iter=100_000,
+    )
     machine.fit(signed * signs[:, None] / scale, signs)
     v = machine.coef_[0]
     return v / np.linalg.norm(v)

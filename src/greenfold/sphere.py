@@ -99,23 +99,35 @@ def solve_in_eigenbasis(b: np.ndarray, q: np.ndarray, w: np.ndarray) -> SphereMa
     excess = q - q[..., :1]
     lowest = excess <= _CLUSTER * np.abs(q).max(-1, keepdims=True)
     excess = np.where(lowest, 0.0, excess)
-    size = np.linalg.norm(c, axis=-1)
+    size = _norm(c)
     # Below rounding, a component along the lowest cluster is noise, not signal.
-    low = np.linalg.norm(np.where(lowest, c, 0.0), axis=-1)
+    low = _norm(np.where(lowest, c, 0.0))
     without_low = low <= 4 * np.finfo(float).eps * size
     safe = np.where(lowest, np.inf, excess)
-    hard = without_low & (((c / safe) ** 2).sum(-1) < 1)
-    shift = np.where(hard, 0.0, _secular_root(np.where(lowest, 0.0, c), low, excess, size))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    # Where b and Q differ by hundreds of orders, a ratio may leave the range of floats;
+    # infinity and zero are then the right limits.
+    with np.errstate(over="ignore"):
+        at_lowest = c / safe
+        rest = (at_lowest**2).sum(-1)
+        hard = without_low & (rest < 1)
+        root = _secular_root(np.where(lowest, 0.0, c), low, excess, size)
+    shift = np.where(hard, 0.0, root)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         components = c / (excess + shift[..., None])
     fill = np.zeros_like(components)
-    rest = ((c / safe) ** 2).sum(-1)
     fill[..., 0] = np.sqrt(np.clip(1 - rest, 0, None))
-    components = np.where(hard[..., None], np.where(lowest, fill, c / safe), components)
+    components = np.where(hard[..., None], np.where(lowest, fill, at_lowest), components)
     components /= np.linalg.norm(components, axis=-1, keepdims=True)
     value = (c * components).sum(-1) - 0.5 * (q * components**2).sum(-1)
     v = np.einsum("...ij,...j->...i", w, components)
     return SphereMaximum(v, value, q[..., 0] - shift, hard)
+
+
+def _norm(vectors: np.ndarray) -> np.ndarray:
+    """Norm along the last axis, without squares that overflow or vanish."""
+    peak = np.abs(vectors).max(-1, keepdims=True)
+    peak = np.where(peak > 0, peak, 1.0)
+    return peak[..., 0] * np.linalg.norm(vectors / peak, axis=-1)
 
 
 def _secular_root(

@@ -126,6 +126,11 @@ class Unfolding:
         """Number of neurons N."""
         return self.reservoir.n_neurons
 
+    @property
+    def readout(self) -> Any:
+        """The readout, in the form that `with_readout` takes."""
+        return self.readout_weights if self.readout_time is None else self.readout_time
+
     @cached_property
     def linear(self) -> Unfolding:
         """The same unfolding at order 0."""
@@ -188,6 +193,16 @@ class Unfolding:
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
         X = check.stimuli(X, self.n_steps)
         return X, check.input_projection(u, self.n_neurons, X.shape[1])
+
+    def has_kernels_of_all_neurons(self, n_channels: int = 1) -> bool:
+        """Whether `response` exists for this order and readout and fits into memory."""
+        schedule = self._schedule
+        if self.order == 0:
+            return True
+        if not batch.has_kernels(schedule) or schedule.tail is not None:
+            return False
+        needed = volterra.table_bytes(schedule, self.n_neurons, n_channels)
+        return needed <= batch.TABLE_BYTES
 
     def response(self, u: Any, reference: Any = None) -> volterra.Response:
         """Kernels of all neurons for one input projection (orders 0 and 1).

@@ -35,13 +35,15 @@ class Response:
     pairs : array (n_inputs (n_inputs + 1) / 2, n_channels, n_channels, n_neurons) or None
         D, ordered by the later step m = 0, 1, … and, within it, by the distance
         d = m − n = 0 … m; the first channel belongs to the earlier step.
+    nodes : array (n_steps n_panels, n_channels, q n_neurons) or None
+        Response to a unit pulse at the quadrature nodes, by time since the pulse.
     """
 
     schedule: Schedule
     u: Any
     linear: Any
     pairs: Any
-    _nodes: Any
+    nodes: Any
 
 
 def table_bytes(schedule: Schedule, n_neurons: int, n_channels: int) -> float:
@@ -59,7 +61,7 @@ def respond(schedule: Schedule, u: Any) -> Response:
     u : array (n_neurons, n_channels)
         In the namespace and on the device of the schedule's matrices.
     """
-    ends, nodes = _pulse_responses(schedule, u)
+    ends, nodes = pulse_responses(schedule, u)
     if schedule.tail is not None:
         return Response(schedule, u, _through_tail(schedule, ends, u), None, None)
     linear = _read(schedule, ends)
@@ -72,7 +74,7 @@ def respond(schedule: Schedule, u: Any) -> Response:
     return Response(schedule, u, linear, pairs, nodes)
 
 
-def _pulse_responses(schedule: Schedule, u: Any) -> tuple[Any, Any]:
+def pulse_responses(schedule: Schedule, u: Any) -> tuple[Any, Any]:
     """Response to a unit pulse over the first step, at step ends and at the nodes.
 
     Returns ``ends`` (n_steps, C, N) and ``nodes`` (n_steps n_panels, C, q N); nodes is
@@ -155,16 +157,33 @@ def _pair_table(schedule: Schedule, nodes: Any) -> Any:
     alpha = schedule.coefficients[2]
     by_step = xp.reshape(nodes, (n, p, channels, width))
     table = like(np.zeros((n, n, channels, channels, n_neurons)), nodes)
-    current = like(np.zeros((n, channels, channels, n_neurons)), nodes)
+    # State and source side by side: one product moves both, and the memory is reused.
+    # Two dimensions, because a stack of single rows would be multiplied row by row.
+    pairs = channels * channels
+    both = like(np.zeros((n * pairs, n_neurons + width)), nodes)
+    move = xp.concat([panel.E, alpha * panel.S], axis=0)
     for l in range(n):
-        current = current[: n - l, ...]
+        here = both[: (n - l) * pairs, :]
         for a in range(p):
-            product = by_step[l:, a, :, None, :] * by_step[l, a, None, :, :][None, ...]
-            current = current @ panel.E + alpha * (product @ panel.S)
-        table[l, : n - l, ...] = current
+            _multiply_into(
+                xp.reshape(here, (n - l, channels, channels, -1))[..., n_neurons:],
+                by_step[l:, a, :, None, :],
+                by_step[l, a, None, :, :][None, ...],
+            )
+            here[:, :n_neurons] = here @ move
+        shape = (n - l, channels, channels, n_neurons)
+        table[l, : n - l, ...] = xp.reshape(here[:, :n_neurons], shape)
     # A pair of different steps enters the square of the state twice.
     table[:, 1:, ...] = 2.0 * table[:, 1:, ...]
     return table
+
+
+def _multiply_into(target: Any, one: Any, other: Any) -> None:
+    """Write a product into a view."""
+    if isinstance(target, np.ndarray):
+        np.multiply(one, other, out=target)
+    else:
+        target[...] = one * other
 
 
 def features(X: Any) -> Any:
@@ -241,10 +260,9 @@ def pullback(response: Response, linear_bar: Any, pairs_bar: Any = None) -> Any:
     -------
     array (n_neurons, n_channels)
     """
-    schedule, panel = response.schedule, response.schedule.panel
+    schedule = response.schedule
     xp = namespace(response.u)
-    transpose = xp.matrix_transpose
-    drive_bar = xp.zeros_like(transpose(response.u))
+    drive_bar = xp.zeros_like(xp.matrix_transpose(response.u))
     if schedule.tail is None:
         ends_bar = _read(schedule, linear_bar)
     else:
@@ -257,8 +275,28 @@ def pullback(response: Response, linear_bar: Any, pairs_bar: Any = None) -> Any:
             first = m * (m + 1) // 2
             table_bar[m, : m + 1, ...] = pairs_bar[first : first + m + 1, ...]
         nodes_bar = _pair_table_adjoint(
-            schedule, response._nodes, _read(schedule, table_bar)
+            schedule, response.nodes, _read(schedule, table_bar)
         )
+    return pulse_adjoint(schedule, ends_bar, nodes_bar, drive_bar)
+
+
+def pulse_adjoint(schedule: Schedule, ends_bar: Any, nodes_bar: Any, drive_bar: Any) -> Any:
+    """Gradient with respect to u from the cotangents of the pulse responses.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    ends_bar : array (n_steps, n_channels, n_neurons)
+    nodes_bar : array (n_steps n_panels, n_channels, q n_neurons) or None
+    drive_bar : array (n_channels, n_neurons)
+        What reaches the input on other ways; added to.
+
+    Returns
+    -------
+    array (n_neurons, n_channels)
+    """
+    xp = namespace(drive_bar)
+    transpose, panel = xp.matrix_transpose, schedule.panel
     y_bar = xp.zeros_like(drive_bar)
     for index in range(schedule.n_steps * schedule.n_panels - 1, -1, -1):
         on = index < schedule.n_panels
@@ -293,7 +331,10 @@ def _pair_table_adjoint(schedule: Schedule, nodes: Any, table_bar: Any) -> Any:
             )
         current = fresh
         for a in range(p - 1, -1, -1):
-            product_bar = alpha * (current @ transpose(panel.S))
+            flat = xp.reshape(current, (-1, current.shape[-1]))
+            product_bar = alpha * xp.reshape(
+                flat @ transpose(panel.S), (n - l, channels, channels, width)
+            )
             earlier, later = by_step[l:, a, ...], by_step[l, a, ...]
             bar[l:, a, ...] = bar[l:, a, ...] + xp.sum(
                 product_bar * later[None, None, ...], axis=2
@@ -301,5 +342,5 @@ def _pair_table_adjoint(schedule: Schedule, nodes: Any, table_bar: Any) -> Any:
             bar[l, a, ...] = bar[l, a, ...] + xp.sum(
                 product_bar * earlier[:, :, None, :], axis=(0, 1)
             )
-            current = current @ transpose(panel.E)
+            current = xp.reshape(flat @ transpose(panel.E), current.shape)
     return xp.reshape(bar, (n * p, channels, width))

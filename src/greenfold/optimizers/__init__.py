@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,14 +14,22 @@ import numpy as np
 from .. import _validation as check
 from ..stimuli import Stimuli
 from ..unfolding import Unfolding
+from ..validity import ExpansionWarning, assess
 from . import convex
 from ._linear import LinearProblem
+from ._nonlinear import NonlinearProblem
 from ._result import Candidate, Projections
 from .alternating import alternate
+from .alternating_nonlinear import QuadraticInput, alternate_nonlinear
+from .ascent import ascend
 
 __all__ = ["Projections", "optimize"]
 
-_METHODS = ("convex", "alternating", "random")
+_LINEAR = ("convex", "alternating", "random")
+_NONLINEAR = ("ascent", "alternating", "random")
+#: Below this separability the linear optimum is a poor start for the non-linear problem,
+#: and random ones are added.
+_WEAKLY_SEPARABLE = 1.5
 
 
 def optimize(
@@ -27,7 +39,7 @@ def optimize(
     method: str | None = None,
     *,
     u: Any = None,
-    n_starts: int = 10,
+    n_starts: int | None = None,
     max_iter: int | None = None,
     tol: float | None = None,
     rng: np.random.Generator | int | None = None,
@@ -37,31 +49,43 @@ def optimize(
     Parameters
     ----------
     unfolding : Unfolding
-        The reservoir, with the readout it is to be optimised for.
+        The reservoir, with the order and the readout it is to be optimised for.
     stimuli : GaussianStimuli or SampleStimuli
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
-    method : {"convex", "alternating", "random"}, optional
-        "convex" (default): the global optimum with an upper bound that certifies it.
-        "alternating": the paper's algorithm, from ``n_starts`` random input projections.
-        "random": ``n_starts`` random input projections with the optimal readout each,
-        the state of the art to compare with; the best is returned, all are in `starts`.
+    method : {"convex", "ascent", "alternating", "random"}, optional
+        "convex" (order 0, its default): the global optimum with an upper bound that
+        certifies it.
+        "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
+        sphere, from the certified linear optimum with both signs and from random vectors.
+        "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
+        (order 1), from random input projections.
+        "random": random input projections with the optimal readout each, the state of
+        the art to compare with; the best is returned, all are in `starts`.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         Keep this input projection, scaled to unit norm, and solve for v only.
-    n_starts : int
-        Random starts ("alternating", "random").
+    n_starts : int, optional
+        Number of starts; 10 for "alternating" and "random" by default. For "ascent" the
+        first two are the linear optimum with both signs, and by default there are no
+        others for separable stimuli (`separability` ≥ 1.5), four more otherwise.
     max_iter : int, optional
-        Largest number of iterations: singular value decompositions ("convex", default
-        300) or rounds per start ("alternating", default 300).
+        Largest number of iterations, 300 by default: singular value decompositions
+        ("convex"), evaluations per start ("ascent"), rounds per start ("alternating").
     tol : float, optional
-        Relative gap to stop at ("convex", default 1e-4), or relative gain per round that
-        counts as saturation ("alternating", default 1e-6).
+        Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
+        round that counts as saturation ("ascent" 1e-9, "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of the random starts. "convex" uses none.
 
     Returns
     -------
     Projections
+
+    Warns
+    -----
+    ExpansionWarning
+        Where the perturbation expansion of a non-linear network is not trustworthy at
+        the result; see `Projections.validity`.
 
     Notes
     -----
@@ -88,69 +112,180 @@ def optimize(
         )
     stimuli.match(unfolding)
     eta = check.positive(eta, "eta")
-    if method not in (None, *_METHODS):
-        raise ValueError(f"`method` must be one of {', '.join(_METHODS)}; got {method!r}.")
-    problem = LinearProblem(unfolding.linear, stimuli, eta)
-    n_starts = check.count(n_starts, "n_starts")
+    methods = _NONLINEAR if unfolding.order else _LINEAR
+    if method not in (None, *methods):
+        raise ValueError(
+            f"`method` must be one of {', '.join(methods)} for order {unfolding.order}; "
+            f"got {method!r}."
+        )
+    if n_starts is not None:
+        check.count(n_starts, "n_starts")
     max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
-    rng = np.random.default_rng(rng)
+    tol = None if tol is None else check.positive(tol, "tol")
+    run = _Run(
+        unfolding,
+        stimuli,
+        eta,
+        started,
+        n_starts,
+        max_iter,
+        tol,
+        np.random.default_rng(rng),
+    )
     if u is not None:
-        given = check.input_projection(u, unfolding.n_neurons, stimuli.n_channels)
-        norm = np.linalg.norm(given)
+        return run.given(u)
+    if method == "random":
+        return run.random()
+    if method == "alternating":
+        return run.alternating()
+    return run.ascent() if unfolding.order else run.convex()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call of `optimize`, its arguments checked."""
+
+    unfolding: Unfolding
+    stimuli: Stimuli
+    eta: float
+    started: float
+    n_starts: int | None
+    max_iter: int
+    tol: float | None
+    rng: np.random.Generator
+
+    @cached_property
+    def linear(self) -> LinearProblem:
+        return LinearProblem(self.unfolding.linear, self.stimuli, self.eta)
+
+    @cached_property
+    def problem(self) -> LinearProblem | NonlinearProblem:
+        if self.unfolding.order == 0:
+            return self.linear
+        return NonlinearProblem(self.unfolding, self.stimuli, self.eta)
+
+    def starts(self, n_starts: int) -> Iterator[np.ndarray]:
+        """Random unit input projections."""
+        for _ in range(n_starts):
+            u = self.rng.standard_normal(
+                (self.unfolding.n_neurons, self.stimuli.n_channels)
+            )
+            yield u / np.linalg.norm(u)
+
+    def given(self, u: Any) -> Projections:
+        projection = check.input_projection(
+            u, self.unfolding.n_neurons, self.stimuli.n_channels
+        )
+        norm = np.linalg.norm(projection)
         if norm == 0:
             raise ValueError("`u` is zero; give a direction.")
-        candidates, name = [_solve_readout(problem, given / norm)], "given"
-        n_iter = 1
-    elif method == "random":
-        drawn = [
-            _random_unit(rng, unfolding.n_neurons, stimuli.n_channels)
-            for _ in range(n_starts)
-        ]
-        candidates, name = [_solve_readout(problem, start) for start in drawn], "random"
-        n_iter = 1
-    elif method == "alternating":
-        saturation = check.positive(1e-6 if tol is None else tol, "tol")
-        candidates, name = [], "alternating"
-        for _ in range(n_starts):
-            start = _random_unit(rng, unfolding.n_neurons, stimuli.n_channels)
-            candidates.append(alternate(problem, start, max_iter=max_iter, tol=saturation))
-            if candidates[-1].status == "interrupted":
+        return self.finish([_solve_readout(self.problem, projection / norm)], "given", 1)
+
+    def random(self) -> Projections:
+        starts = self.starts(self.n_starts or 10)
+        return self.finish(
+            _collect(_solve_readout(self.problem, start) for start in starts), "random", 1
+        )
+
+    def alternating(self) -> Projections:
+        starts = self.starts(self.n_starts or 10)
+        tol = self.tol or 1e-6
+        problem, max_iter = self.problem, self.max_iter
+        if isinstance(problem, LinearProblem):
+            runs = (alternate(problem, u, max_iter=max_iter, tol=tol) for u in starts)
+        else:
+            if not self.unfolding.has_kernels_of_all_neurons(self.stimuli.n_channels):
+                raise ValueError(
+                    "`method` = 'alternating' is the paper's O(α) algorithm: it needs "
+                    "order 1, a quadratic gain and a readout at the end of a step; use 'ascent'."
+                )
+            quadratic = QuadraticInput(problem)
+            runs = (
+                alternate_nonlinear(problem, quadratic, u, max_iter=max_iter, tol=tol)
+                for u in starts
+            )
+        return self.finish(_collect(runs), "alternating", None)
+
+    def convex(self) -> Projections:
+        found, n_svd = convex.solve(
+            self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
+        )
+        return self.finish([found], "convex", n_svd)
+
+    def ascent(self) -> Projections:
+        n_starts = self.n_starts
+        if n_starts is None:
+            n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
+        # Only a start: it need not be certified.
+        linear, _ = convex.solve(self.linear, max_iter=1, tol=1e-4)
+        starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
+        problem, tol = self.problem, self.tol or 1e-9
+        runs = (ascend(problem, u, max_iter=self.max_iter, tol=tol) for u in starts)
+        return self.finish(_collect(runs), "ascent", None)
+
+    def finish(
+        self, candidates: list[Candidate], method: str, n_iter: int | None
+    ) -> Projections:
+        """Choose the best candidate and describe it."""
+        best = max(candidates, key=lambda candidate: candidate.margin.value)
+        interrupted = any(candidate.status == "interrupted" for candidate in candidates)
+        found = Projections(
+            u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
+            v=best.v,
+            soft_margin=best.margin.value,
+            separation=best.margin.separation,
+            variance=best.margin.variance,
+            eta=self.eta,
+            upper_bound=best.upper_bound,
+            method=method,
+            status="interrupted" if interrupted else best.status,
+            n_iter=len(best.history) - 1 if n_iter is None else n_iter,
+            history=np.array(best.history),
+            starts=np.array([candidate.margin.value for candidate in candidates]),
+            wall_time=time.perf_counter() - self.started,
+        )
+        if self.unfolding.order == 0 or interrupted:
+            return found
+        return self.judge(found)
+
+    def judge(self, found: Projections) -> Projections:
+        """Add the validity of the expansion, and warn where it fails."""
+        validity = assess(
+            self.unfolding,
+            self.stimuli,
+            found.u,
+            found.v,
+            eta=self.eta,
+            soft_margin=found.soft_margin,
+        )
+        if not validity.trustworthy:
+            alpha = self.unfolding.reservoir.gain.coefficients[2]
+            advice = (
+                f"lower alpha from {alpha:g} to {alpha * validity.scale:.2g}"
+                if alpha
+                else f"scale the non-linear part of the gain by {validity.scale:.2g}"
+            )
+            warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=4)
+        return replace(
+            found, validity=validity, wall_time=time.perf_counter() - self.started
+        )
+
+
+def _collect(runs: Iterator[Candidate]) -> list[Candidate]:
+    """Run one start after the other, until the last or Ctrl-C."""
+    found: list[Candidate] = []
+    try:
+        for candidate in runs:
+            found.append(candidate)
+            if candidate.status == "interrupted":
                 break
-        n_iter = None
-    else:
-        accuracy = check.positive(1e-4 if tol is None else tol, "tol")
-        candidate, n_iter = convex.solve(problem, max_iter=max_iter, tol=accuracy)
-        candidates, name = [candidate], "convex"
-    return _finish(candidates, eta, name, n_iter, started)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        found[-1] = replace(found[-1], status="interrupted")
+    return found
 
 
-def _finish(
-    candidates: list[Candidate], eta: float, method: str, n_iter: int | None, started: float
-) -> Projections:
-    best = max(candidates, key=lambda candidate: candidate.margin.value)
-    interrupted = any(candidate.status == "interrupted" for candidate in candidates)
-    return Projections(
-        u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
-        v=best.v,
-        soft_margin=best.margin.value,
-        separation=best.margin.separation,
-        variance=best.margin.variance,
-        eta=eta,
-        upper_bound=best.upper_bound,
-        method=method,
-        status="interrupted" if interrupted else best.status,
-        n_iter=len(best.history) - 1 if n_iter is None else n_iter,
-        history=np.array(best.history),
-        starts=np.array([candidate.margin.value for candidate in candidates]),
-        wall_time=time.perf_counter() - started,
-    )
-
-
-def _solve_readout(problem: LinearProblem, u: np.ndarray) -> Candidate:
+def _solve_readout(problem: LinearProblem | NonlinearProblem, u: np.ndarray) -> Candidate:
     v, margin = problem.best_readout(u)
     return Candidate(u, v, margin, [(margin.separation, margin.variance)], "solved")
-
-
-def _random_unit(rng: np.random.Generator, n_neurons: int, n_channels: int) -> np.ndarray:
-    u = rng.standard_normal((n_neurons, n_channels))
-    return u / np.linalg.norm(u)

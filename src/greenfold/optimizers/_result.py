@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..margin import SoftMargin
+from ..validity import Validity
 
 #: What each status means, for people.
 MESSAGES = {
@@ -42,17 +43,22 @@ class Projections:
         No unit u and v reach a larger soft margin than this; None where the method gives
         no bound.
     gap : float or None
-        (upper_bound − soft_margin) / |upper_bound|.
+        (upper_bound − soft_margin), relative to the larger of the two in size.
     method, status, message : str
         How it was found and how the search ended.
     n_iter : int
         Iterations of the method (of its best start).
-    history : ndarray (n_iter, 2)
-        Separation and variance term after each iteration (of the best start).
+    history : ndarray (n_entries, 2)
+        Separation and variance term of the best pair so far, at the start and after each
+        round ("alternating") or after each evaluation ("convex", "ascent"), for the best
+        start.
     starts : ndarray (n_starts,)
         Soft margin that each start ended with.
     wall_time : float
         Seconds.
+    validity : Validity or None
+        How far the perturbation expansion can be trusted at these projections; None for
+        a linear network.
     """
 
     u: np.ndarray
@@ -68,6 +74,7 @@ class Projections:
     history: np.ndarray = field(repr=False)
     starts: np.ndarray = field(repr=False)
     wall_time: float = field(repr=False)
+    validity: Validity | None = None
 
     @property
     def message(self) -> str:
@@ -89,6 +96,8 @@ class Projections:
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
+        if self.validity is not None:
+            lines.append(str(self.validity))
         return "\n".join(lines)
 
 

@@ -13,8 +13,8 @@ the atoms and re-solves for their weights.
 The answer is found first: an ascent from the leading pair of G(μ), the best atom at X = 0.
 It joins the atoms, and where the relaxation is tight, which is the rule, the bound closes
 on it at the next singular value decomposition. Where the optimal X has a higher rank, the
-relaxation is solved to the end, the ascent starts again from the leading pair of X, and
-the gap that remains is reported.
+relaxation is solved to the end, the ascent starts again from the singular pairs of X and
+mixtures of them, and the gap that remains is reported.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ _IMPROVE_EVALUATIONS = 200
 #: `tighten` may then spend on the bound.
 _PATIENCE = 10
 _TIGHTEN_EVALUATIONS = 300
+#: Singular pairs of X below this share of the leading one are not started from, and the
+#: random mixtures of the others that are.
+_MINOR = 1e-6
+_MIXTURES = 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _ASCENT_EVALUATIONS = 500
 _ASCENT_TOL = 1e-14
@@ -77,10 +81,19 @@ class _Atoms:
         right = np.stack([u.T.ravel() for u in self.u], axis=1)
         return _thin_svd(left, right)
 
-    def leading_pair(self) -> np.ndarray:
-        """Input projection u of the leading singular pair of X."""
-        _, _, right = self.factors()
-        return right[:, 0].reshape(self.u[0].shape[::-1]).T
+    def starts(self) -> list[np.ndarray]:
+        """Input projections to ascend from: the singular pairs of X, and mixtures of them.
+
+        Where X has a higher rank, the best unit pair need not be near its leading one.
+        """
+        _, values, right = self.factors()
+        keep = values > _MINOR * values[0]
+        rng = np.random.default_rng(0)
+        draws = rng.standard_normal((_MIXTURES if keep.sum() > 1 else 0, keep.sum()))
+        mixed = np.concatenate([np.eye(keep.sum()), draws * np.sqrt(values[keep])])
+        rows = mixed @ right[:, keep].T
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return [row.reshape(self.u[0].shape[::-1]).T for row in rows]
 
     def improve(self) -> None:
         """Replace the atoms by the singular pairs of a locally improved X."""
@@ -105,7 +118,7 @@ def _thin_svd(
     """Singular value decomposition of left @ right.T from its thin factors."""
     q_left, r_left = np.linalg.qr(left)
     q_right, r_right = np.linalg.qr(right)
-    small_left, values, small_right = np.linalg.svd(r_left @ r_right.T)
+    small_left, values, small_right = np.linalg.svd(r_left @ r_right.T, full_matrices=False)
     return q_left @ small_left, values, q_right @ small_right.T
 
 
@@ -146,12 +159,17 @@ def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
             # Least squares: two equal atoms make the system singular, not unsolvable.
             found = np.linalg.lstsq(system, target, rcond=1e-15)[0]
             wanted, multiplier = found[:-1], found[-1] * scale
-            if (wanted >= 0).all():
+            # What is left over lies in the kernel of the system and rises with b: neither
+            # H nor the sum of the weights limits it, only the first weight to vanish.
+            rest = (target - system @ found)[:-1]
+            unlimited = np.abs(rest).max() > 1e-12 * scale * (1 + np.abs(found).max())
+            if not unlimited and (wanted >= 0).all():
                 break
-            step = w[inside] - wanted
-            reach = np.where(wanted < 0, w[inside] / np.where(step > 0, step, 1.0), np.inf)
+            step = rest if unlimited else wanted - w[inside]
+            falling = step < 0 if unlimited else wanted < 0
+            reach = np.where(falling, w[inside] / np.where(step < 0, -step, 1.0), np.inf)
             first = int(np.argmin(reach))
-            w[inside] += reach[first] * (wanted - w[inside])
+            w[inside] += reach[first] * step
             w[inside[first]] = 0.0
             support[inside[first]] = False
         w[:] = 0.0
@@ -184,7 +202,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     """
     atoms = _Atoms(problem)
     kernel = np.zeros_like(problem.stimuli.mu)
-    bound, slack, v = np.inf, np.inf, None
+    bound, slack, rounding, v = np.inf, np.inf, 0.0, None
     slacks: list[float] = []
     best: Candidate | None = None
     status = "max_iterations"
@@ -197,6 +215,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
             value = problem.margin_of_kernel(kernel).value
             bound = min(bound, value + sigma - float(d @ kernel))
             if best is None:
+                rounding = _rounding(problem, u, v)
                 best = _ascend(problem, u)
                 atoms.add(best.u, best.v)
                 if best.status == "interrupted":
@@ -221,14 +240,20 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 kernel = atoms.weights @ atoms.kernels
         if status not in ("certified", "interrupted"):
             assert best is not None
-            if atoms.weights.any():
-                best = _better(best, _ascend(problem, atoms.leading_pair()))
+            for start in atoms.starts() if atoms.weights.any() else []:
+                other = _ascend(problem, start)
+                best = _better(best, other)
+                if other.status == "interrupted":
+                    raise KeyboardInterrupt  # noqa: TRY301 - as if it came from here
+                if relative_gap(bound, best.margin.value) <= tol:
+                    break
             if slack > _RELAXED * tol and relative_gap(bound, best.margin.value) > tol:
                 bound = min(bound, tighten(problem, kernel))
+            # Class means that coincide (case A): both are zero, up to rounding.
+            if 0 < bound - best.margin.value <= rounding:
+                bound = best.margin.value
             if relative_gap(bound, best.margin.value) <= tol:
                 status = "certified"
-            elif best.status == "interrupted":
-                status = "interrupted"
     except KeyboardInterrupt:
         status = "interrupted"
         if best is None:
@@ -261,7 +286,11 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
         return np.inf
     # In these coordinates the quadratic part is the identity.
     metric = vectors * np.sqrt(np.clip(values, 1e-12 * values[-1], None))
-    scale = max(abs(problem.margin_of_kernel(kernel).value), np.finfo(float).tiny)
+    # The bound at the start sets the scale; it is zero only where nothing is left to do.
+    sigma, _, _ = problem.best_atom(problem.gradient_at(kernel))
+    scale = sigma + 0.5 * problem.eta * float(kernel @ problem.stimuli.psi @ kernel)
+    if scale == 0:
+        return 0.0
     lowest = np.inf
 
     def bound(c: np.ndarray) -> tuple[float, np.ndarray]:
@@ -281,6 +310,12 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
 
 def _ascend(problem: LinearProblem, start: np.ndarray) -> Candidate:
     return ascend(problem, start, max_iter=_ASCENT_EVALUATIONS, tol=_ASCENT_TOL)
+
+
+def _rounding(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
+    """Size of a soft margin that is zero up to rounding, judged by a typical pair."""
+    _, separation, variance = problem.margin_of_kernel(problem.kernel(u, v))
+    return 1e-14 * (abs(separation) + variance)
 
 
 def _better(one: Candidate, other: Candidate) -> Candidate:

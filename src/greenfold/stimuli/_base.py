@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .. import _validation as check
 from ..unfolding import Unfolding
+from ._moments import Moments
 
 
 def linear_map(unfolding: Unfolding, u: Any) -> np.ndarray:
@@ -64,10 +66,35 @@ class Stimuli:
         M : ndarray (n_neurons,)
         Sigma : ndarray (n_neurons, n_neurons)
         """
+        projection = check.input_projection(u, unfolding.n_neurons, self.n_channels)
+        found = self.moment_map(unfolding)(projection)
+        return found.M, found.Sigma
+
+    def moment_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        """Prepare M(u) and Σ(u) as functions of u that can be differentiated.
+
+        Parameters
+        ----------
+        unfolding : Unfolding
+
+        Returns
+        -------
+        callable
+            Takes u (n_neurons, n_channels), returns an object with ``M``, ``Sigma`` and
+            ``pull(v, eta)``, the gradient of the soft margin at fixed v.
+        """
         self.match(unfolding)
-        check.input_projection(u, unfolding.n_neurons, self.n_channels)
-        R = linear_map(unfolding, u)
-        return R.T @ self.mu, R.T @ self.psi @ R
+        if unfolding.order == 0:
+            return lambda u: LinearMoments(self, unfolding, u)
+        return self._nonlinear_map(unfolding)
+
+    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
+
+    @property
+    def labelled_second_moment(self) -> np.ndarray:
+        """⟨ζ x xᵀ⟩, (D, D): χ of Gaussian classes, what a quadratic network can use."""
+        raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
 
     def match(self, unfolding: Unfolding) -> None:
         """Refuse an unfolding for stimuli of another length."""
@@ -76,3 +103,20 @@ class Stimuli:
                 f"`stimuli` have {self.n_steps} steps, but `unfolding` was made for "
                 f"{unfolding.n_steps}; unfold with n_steps={self.n_steps}."
             )
+
+
+class LinearMoments:
+    """`Moments` of the linear order: only μ and ψ of the stimuli enter."""
+
+    def __init__(self, stimuli: Stimuli, unfolding: Unfolding, u: np.ndarray) -> None:
+        self._stimuli, self._unfolding = stimuli, unfolding
+        self._R = linear_map(unfolding, u)
+        self.M = self._R.T @ stimuli.mu
+        Sigma = self._R.T @ stimuli.psi @ self._R
+        self.Sigma = (Sigma + Sigma.T) / 2
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v."""
+        d = self._stimuli.mu - eta * (self._stimuli.psi @ (self._R @ v))
+        by_channel = d.reshape(self._stimuli.n_channels, self._stimuli.n_steps)
+        return (by_channel @ self._unfolding.readout_response(v)).T

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import batches, namespace, to_host
+from .._arrays import batches, like, namespace, to_host
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,17 @@ class ClassMoments:
     scatter: np.ndarray
 
     @classmethod
-    def of(cls, X: Any) -> ClassMoments:
-        """Moments of series (n_cases, n_channels, n_steps), in bounded memory."""
+    def of(cls, X: Any, rows: np.ndarray) -> ClassMoments:
+        """Moments of some of the series (n_cases, n_channels, n_steps), in bounded memory."""
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]
         total = cls(0, np.zeros(size), np.zeros((size, size)))
-        for part in batches(X.shape[0], 32.0 * size):
-            flat = xp.reshape(check.finite_batch(X[part, ...], xp, part.start), (-1, size))
+        for part in batches(len(rows), 32.0 * size):
+            chosen = xp.take(X, like(rows[part], X), axis=0)
+            flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
+            if not bool(xp.all(xp.isfinite(flat))):
+                for row in rows[part].tolist():  # named as the caller counts them
+                    check.finite_batch(X[row : row + 1, ...], xp, row)
             mean = xp.mean(flat, axis=0)
             centred = flat - mean
             scatter = xp.matrix_transpose(centred) @ centred

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import _validation as check
+from ..unfolding import Unfolding
 from ._base import Stimuli
+from ._closed_form import GaussianMoments, gaussian_design
+from ._moments import Moments
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -75,8 +79,9 @@ class GaussianStimuli(Stimuli):
         rng : numpy Generator, int or None
         """
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
-        low, high = (float(e) for e in eigenvalues)
-        if not 0 <= low <= high < np.inf:
+        span = check.host_array(eigenvalues, "eigenvalues", ndim=(1,))
+        low, high = (float(span[0]), float(span[-1])) if len(span) == 2 else (1.0, 0.0)
+        if not 0 <= low <= high:
             raise ValueError(
                 f"`eigenvalues` must be a range 0 ≤ low ≤ high; got {eigenvalues!r}."
             )
@@ -110,6 +115,20 @@ class GaussianStimuli(Stimuli):
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
         labels = np.repeat([1, -1], n)
         return (X[:, 0] if self.n_channels == 1 else X), labels
+
+    @property
+    def labelled_second_moment(self) -> np.ndarray:
+        """⟨ζ x xᵀ⟩ = χ."""
+        return self.chi
+
+    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        covariances = (self.psi + self.chi, self.psi - self.chi)
+        if unfolding.has_kernels_of_all_neurons(self.n_channels):
+            return lambda u: GaussianMoments(self.mu, covariances, unfolding, u)
+        degree = unfolding.order * (len(unfolding.reservoir.gain.coefficients) - 2) + 1
+        shape = (self.n_channels, self.n_steps)
+        design = gaussian_design(self.mu, covariances, shape, degree)
+        return lambda u: design.at(unfolding, u)
 
 
 def _random_covariance(

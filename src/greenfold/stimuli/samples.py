@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,10 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace, to_host
+from ..unfolding import Unfolding
 from ._base import Stimuli
 from ._class_moments import ClassMoments
+from ._moments import Design, Moments
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -72,11 +74,7 @@ class SampleStimuli(Stimuli):
         labels = _label_array(labels, X.shape[0])
         classes = _two_classes(np.unique(labels))
         signs = np.where(labels == classes[1], 1, -1)
-        xp = namespace(X)
-        parts = [
-            ClassMoments.of(xp.take(X, xp.asarray(np.flatnonzero(signs == s)), axis=0))
-            for s in (-1, 1)
-        ]
+        parts = [ClassMoments.of(X, np.flatnonzero(signs == s)) for s in (-1, 1)]
         self._settle(parts, classes, X.shape[1:], class_weight, normalize, length, signs, X)
 
     @classmethod
@@ -105,7 +103,7 @@ class SampleStimuli(Stimuli):
         """
         found: dict[Any, ClassMoments] = {}
         shape: tuple[int, ...] | None = None
-        for X, labels in batches:
+        for X, labels in _pairs(batches):
             X = check.stimuli(X, shape[1] if shape else _last_length(X))
             shape = shape or tuple(X.shape[1:])
             if tuple(X.shape[1:]) != shape:
@@ -114,13 +112,13 @@ class SampleStimuli(Stimuli):
                     f"{tuple(X.shape[1:])}, the first one of {shape}."
                 )
             labels = _label_array(labels, X.shape[0])
-            xp = namespace(X)
             for label in np.unique(labels).tolist():
-                chosen = xp.asarray(np.flatnonzero(labels == label))
-                part = ClassMoments.of(xp.take(X, chosen, axis=0))
+                part = ClassMoments.of(X, np.flatnonzero(labels == label))
                 found[label] = found[label].merge(part) if label in found else part
         if shape is None:
             raise ValueError("`batches` is empty: no series were given.")
+        if len({isinstance(label, str) for label in found}) > 1:
+            raise TypeError("`labels` must be of one kind; got text and numbers.")
         classes = _two_classes(np.array(sorted(found)))
         made = object.__new__(cls)
         made._settle(
@@ -157,13 +155,12 @@ class SampleStimuli(Stimuli):
             raise ValueError(f"`normalize` must be 'paper' or None; got {normalize!r}.")
         means = [(part.mean - centre) * scale for part in parts]
         mu = share[1] * means[1] - share[0] * means[0]
-        second = sum(
-            s * (part.covariance * scale**2 + np.outer(m, m))
-            for s, part, m in zip(share, parts, means, strict=True)
-        )
+        # Within the classes and between them: no difference of large numbers.
+        within = sum(s * part.covariance for s, part in zip(share, parts, strict=True))
+        apart = means[1] + means[0]
         values = {
             "mu": mu,
-            "psi": second - np.outer(mu, mu),
+            "psi": within * scale**2 + share[0] * share[1] * np.outer(apart, apart),
             "n_channels": shape[0],
             "n_steps": shape[1],
             "classes": classes,
@@ -219,6 +216,21 @@ class SampleStimuli(Stimuli):
         counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
         return (self.class_share / counts)[(signs > 0).astype(int)]
 
+    @property
+    def labelled_second_moment(self) -> np.ndarray:
+        """⟨ζ x xᵀ⟩ of the transformed series; needs their moments only."""
+        total = np.zeros_like(self.psi)
+        moments = zip((-1, 1), self.class_share, self.class_moments, strict=True)
+        for sign, share, part in moments:
+            mean = (part.mean - self.centre.ravel()) * self.scale
+            total += sign * share * (part.covariance * self.scale**2 + np.outer(mean, mean))
+        return total
+
+    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        weights = self.case_weights
+        design = Design(to_host(self.series), weights * np.asarray(self.signs), weights)
+        return lambda u: design.at(unfolding, u)
+
 
 def _last_length(X: Any) -> int:
     shape = getattr(X, "shape", None)
@@ -230,6 +242,20 @@ def _last_length(X: Any) -> int:
     return int(shape[-1]) if len(shape) else 0
 
 
+def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(batches, Iterable):
+        raise TypeError(
+            f"`batches` must be an iterable of (X, labels); got {type(batches).__name__}."
+        )
+    for entry in batches:
+        if not isinstance(entry, tuple | list) or len(entry) != 2:
+            raise TypeError(
+                "`batches` must be an iterable of pairs (X, labels); got an entry of type "
+                f"{type(entry).__name__}."
+            )
+        yield entry[0], entry[1]
+
+
 def _label_array(labels: Any, n_cases: int) -> np.ndarray:
     array = to_host(labels)
     if array.ndim != 1 or len(array) != n_cases:
@@ -237,6 +263,10 @@ def _label_array(labels: Any, n_cases: int) -> np.ndarray:
             f"`labels` must have one entry per series, shape ({n_cases},); got shape "
             f"{array.shape}."
         )
+    if array.dtype.kind == "O":
+        kinds = sorted({type(label).__name__ for label in array})
+        if len(kinds) > 1 or kinds == ["NoneType"]:
+            raise TypeError(f"`labels` must be of one kind; got {', '.join(kinds)}.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("`labels` must not be NaN or infinite.")
     return array

@@ -1,0 +1,156 @@
+"""The paper's Algorithm 1 for a non-linear reservoir at O(α).
+
+For a fixed readout the soft margin is a polynomial of degree four in u,
+
+    κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u].
+
+The first rounds leave out σ₁ and σ₂ and solve the quadratic problem that remains (cases A
+and B); when they saturate, a root finder solves the Lagrange conditions of the whole
+polynomial (case C). The tensors σ₁ and σ₂ of the paper, N³ and N⁴ numbers, are never
+formed: their contractions with u come from the adjoint of the unfolding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import root
+
+from ..margin import SoftMargin
+from ..sphere import maximize_on_sphere
+from ..volterra import pulse_responses
+from ._nonlinear import NonlinearProblem
+from ._result import Candidate
+
+#: A round of the quadratic problem that gains less than this, relative to κ, saturates it.
+_NEARLY_SATURATED = 1e-2
+
+
+class QuadraticInput:
+    """Cases A and B: the best u for a fixed v without the O(α) terms of Σ.
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+        Of order 1 with a quadratic gain, read at the end of a step.
+    """
+
+    def __init__(self, problem: NonlinearProblem) -> None:
+        self.problem = problem
+        unfolding = problem.unfolding
+        self._schedule = unfolding._schedule
+        # Responses at the nodes to a pulse into each single neuron.
+        _, nodes = pulse_responses(self._schedule, np.eye(unfolding.n_neurons))
+        n, p = self._schedule.n_steps, self._schedule.n_panels
+        self._nodes = nodes.reshape(n, p, unfolding.n_neurons, -1)
+
+    def __call__(self, v: np.ndarray) -> np.ndarray:
+        """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u (`bisection-problem-lambda-u`)."""
+        problem, stimuli = self.problem, self.problem.stimuli
+        n, n_channels = len(v), stimuli.n_channels
+        rows = problem.unfolding.readout_response(v)  # (K, N)
+        mu = stimuli.mu.reshape(n_channels, -1)
+        psi = stimuli.psi.reshape(n_channels, stimuli.n_steps, n_channels, stimuli.n_steps)
+        m0 = (mu @ rows).ravel()
+        half = np.einsum("cndm,np->cpdm", psi, rows)
+        sigma0 = 0.5 * problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)
+        Q = 2 * (sigma0 - self.m1(v)).reshape(n * n_channels, -1)
+        u = maximize_on_sphere(m0, (Q + Q.T) / 2).v
+        return u.reshape(n_channels, n).T
+
+    def m1(self, v: np.ndarray) -> np.ndarray:
+        """Contraction m₁ of G⁽²⁾ with v and ⟨ζxx⟩, (n_channels, N, n_channels, N)."""
+        stimuli, schedule = self.problem.stimuli, self._schedule
+        n_channels = stimuli.n_channels
+        third = stimuli.labelled_second_moment
+        third = third.reshape(n_channels, stimuli.n_steps, n_channels, stimuli.n_steps)
+        total = np.zeros((n_channels, len(v), n_channels, len(v)))
+        bar = np.zeros_like(v)
+        path = schedule.walk()
+        for place in range(len(path) - 1, -1, -1):
+            step, panel, weight = path[place]
+            bar = bar + weight * v
+            weights = schedule.coefficients[2] * (panel.S @ bar)
+            so_far = self._nodes[: step + 1, place % schedule.n_panels][::-1]  # (n, N, qN)
+            weighted = so_far * weights
+            for c in range(n_channels):
+                for d in range(n_channels):
+                    mixed = np.tensordot(
+                        third[c, : step + 1, d, : step + 1], so_far, axes=(1, 0)
+                    )
+                    total[c, :, d, :] += np.tensordot(
+                        weighted, mixed, axes=((0, 2), (0, 2))
+                    )
+            bar = panel.E @ bar
+        return total
+
+
+def solve_lagrange(problem: NonlinearProblem, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess."""
+    shape = u.shape
+
+    def conditions(flat: np.ndarray) -> np.ndarray:
+        point = flat[:-1].reshape(shape)
+        _, gradient = problem.at_fixed_readout(point, v)
+        return np.append(
+            (gradient + 2 * flat[-1] * point).ravel(), flat[:-1] @ flat[:-1] - 1
+        )
+
+    _, gradient = problem.at_fixed_readout(u, v)
+    start = np.append(u.ravel(), -0.5 * float((gradient * u).sum()))
+    found = root(conditions, start, method="hybr").x[:-1].reshape(shape)
+    # The returned length deviates slightly from one.
+    return found / np.linalg.norm(found)
+
+
+def alternate_nonlinear(
+    problem: NonlinearProblem,
+    quadratic: QuadraticInput,
+    u: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+) -> Candidate:
+    """Alternate between readout and input projection from one start.
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+    quadratic : QuadraticInput
+        Shared between starts.
+    u : ndarray (n_neurons, n_channels)
+    max_iter : int
+        Rounds.
+    tol : float
+        Relative gain of a round of case C that counts as saturation.
+    """
+    v, margin = problem.best_readout(u)
+    best = (u, v, margin)
+    history = [(margin.separation, margin.variance)]
+    status, full = "max_iterations", False
+    try:
+        for _ in range(max_iter):
+            u = _case_c(problem, quadratic, u, v) if full else quadratic(v)
+            v, new = problem.best_readout(u)
+            gain, margin = new.value - margin.value, new
+            best = (u, v, new) if new.value > best[2].value else best
+            history.append((best[2].separation, best[2].variance))
+            if full and gain <= tol * abs(margin.value):
+                status = "converged"
+                break
+            full = full or gain <= _NEARLY_SATURATED * abs(margin.value)
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return Candidate(*best, history, status)
+
+
+def _case_c(
+    problem: NonlinearProblem, quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    """Case C with the paper's restart rule."""
+    here: SoftMargin = problem.at_fixed_readout(u, v)[0]
+    found = solve_lagrange(problem, u, v)
+    if problem.at_fixed_readout(found, v)[0].value >= here.value:
+        return found
+    # The soft margin fell: guess anew without σ₁ and σ₂, and go on from there whatever it
+    # gives; the readout makes up for it.
+    return solve_lagrange(problem, quadratic(v), v)

@@ -1,0 +1,126 @@
+"""Moments of the labelled states as differentiable functions of u.
+
+A *moment map* is prepared once for an unfolding and a set of stimuli. At a projection u it
+gives M(u) and Σ(u), and pulls the soft margin at a fixed v back to u:
+
+    κ = v·M − (η/2) vᵀΣv,     ∂κ/∂u by the adjoint of the unfolding.
+
+The maps here serve stimuli that are a finite set of weighted series, or Gaussian classes
+written as such; `_closed_form` holds the
+closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from .. import volterra
+from ..batch import prefers_kernels
+from ..collapsed import pullback_collapsed
+from ..unfolding import Unfolding
+
+#: Products of the stimuli are kept between evaluations up to this size.
+_FEATURE_BYTES = 2**28
+
+
+class Moments(Protocol):
+    """M(u), Σ(u) at one u, and the way back."""
+
+    M: np.ndarray
+    Sigma: np.ndarray
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v, shape (n_neurons, n_channels)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Series with a quadratic rule for the moments of their labelled states.
+
+    For states Y (n_points, n_neurons) of the series X, M = first·Y and the second moment
+    of ζy is Yᵀ·second·Y. For labelled samples, ``first`` holds ζ_ν p_ν and ``second`` is
+    diagonal; for Gaussian classes both come from exact integration of polynomials.
+
+    Attributes
+    ----------
+    X : ndarray (n_points, n_channels, n_steps)
+    first : ndarray (n_points,)
+    second : ndarray (n_points,) or (n_points, n_points)
+    """
+
+    X: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    _features: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def _times_second(self, Y: np.ndarray) -> np.ndarray:
+        if self.second.ndim == 1:
+            return self.second[:, None] * Y if Y.ndim == 2 else self.second * Y
+        return self.second @ Y
+
+    def moments(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """M and Σ from states."""
+        M = self.first @ Y
+        if self.second.ndim == 1:
+            # Σ p (y − ζM)(y − ζM)ᵀ: no difference of large numbers, never indefinite.
+            centred = Y - np.multiply.outer(np.sign(self.first), M)
+            Sigma = centred.T @ self._times_second(centred)
+        else:
+            Sigma = Y.T @ (self.second @ Y) - np.outer(M, M)
+        return M, (Sigma + Sigma.T) / 2
+
+    def cotangent(self, z: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂z for decision values z = Y v at fixed v."""
+        return self.first * (1 + eta * float(self.first @ z)) - eta * self._times_second(z)
+
+    def at(self, unfolding: Unfolding, u: np.ndarray) -> DesignMoments:
+        """States, moments and what `pull` needs, at one projection."""
+        return DesignMoments(self, unfolding, u)
+
+    def features(self, n_inputs: int) -> np.ndarray | None:
+        """Products x_n x_m, kept between evaluations while they are small."""
+        size = 8.0 * len(self.X) * (n_inputs * self.X.shape[1]) ** 2
+        if size > _FEATURE_BYTES:
+            return None
+        if n_inputs not in self._features:
+            made = volterra.features(self.X[:, :, :n_inputs])
+            self._features[n_inputs] = made.reshape(len(self.X), -1)
+        return self._features[n_inputs]
+
+
+class DesignMoments:
+    """`Moments` of a design at one u."""
+
+    def __init__(self, design: Design, unfolding: Unfolding, u: np.ndarray) -> None:
+        self.design, self.unfolding, self.u = design, unfolding, u
+        schedule = unfolding._schedule
+        features = None
+        if prefers_kernels(schedule, len(design.X), u):
+            features = design.features(schedule.n_inputs)
+        self._features = features
+        if features is not None:
+            self._response = volterra.respond(schedule, u)
+            n = schedule.n_inputs
+            flat = design.X[:, :, :n].transpose(0, 2, 1).reshape(len(design.X), -1)
+            Y = flat @ self._response.linear.reshape(-1, len(u))
+            if self._response.pairs is not None:
+                Y = Y + features @ self._response.pairs.reshape(-1, len(u))
+        else:
+            Y = unfolding.states(design.X, u)
+        self._states = Y
+        self.M, self.Sigma = design.moments(Y)
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v."""
+        bar = self.design.cotangent(self._states @ v, eta)
+        if self._features is None:
+            return self.unfolding.pullback(self.design.X, self.u, bar, v)[0]
+        X = self.design.X.reshape(len(bar), -1)
+        shape = self.design.X.shape[1:]
+        a_bar = (bar @ X).reshape(shape)
+        C_bar = ((X * bar[:, None]).T @ X).reshape(*shape, *shape)
+        return pullback_collapsed(self._response, v, a_bar, C_bar)

@@ -1,0 +1,246 @@
+"""How far to trust a perturbation expansion, and the same projections simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _validation as check
+from ._arrays import to_host
+from .margin import gaussian_soft_margin, state_moments
+from .simulation import simulate
+from .sphere import maximize_on_sphere
+from .stimuli import GaussianStimuli, SampleStimuli, Stimuli
+from .unfolding import Unfolding, unfold
+
+#: An expansion is trusted while its next order is below this share of the last one.
+_SMALL = 0.5
+#: Series and states that are looked at; the diagnosis needs no more.
+_N_SERIES = 200
+_N_STATES = 40
+
+
+class ExpansionWarning(UserWarning):
+    """The perturbation expansion is not trustworthy at the chosen non-linearity."""
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Trustworthiness of an unfolding at one input projection.
+
+    Attributes
+    ----------
+    order : int
+        Order k of the expansion.
+    largest_eigenvalue : float
+        Largest Re λ̃ of the linearised connectivity W_ij φ'(y_j) over the trajectories
+        looked at (paper, supplement "Linearized connectivity"); must stay below 1.
+    next_order : float
+        Size of order k + 1 relative to order k at the readout (root mean square).
+    state_error : float
+        Size of order k + 1 relative to the whole state: what order k leaves out.
+    soft_margin_error : float
+        Relative change of κ, at the same u and v, when order k + 1 is added.
+    trustworthy : bool
+        Re λ̃ < 1 and the orders fall (next_order < 0.5).
+    scale : float
+        Factor on the non-linearity (on α, for a quadratic gain) at which both criteria
+        would hold; 1 where they do.
+    """
+
+    order: int
+    largest_eigenvalue: float
+    next_order: float
+    state_error: float
+    soft_margin_error: float
+    trustworthy: bool
+    scale: float
+
+    def __str__(self) -> str:
+        verdict = "trustworthy" if self.trustworthy else "NOT trustworthy"
+        return (
+            f"order {self.order} is {verdict}: largest Re λ̃ {self.largest_eigenvalue:.3f}, "
+            f"next order {self.next_order:.1%} of the last one, "
+            f"{self.state_error:.1%} of the state and {self.soft_margin_error:.1%} of the "
+            "soft margin"
+        )
+
+
+def _probe(stimuli: Stimuli) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Some series of both classes, their labels ±1, and weights that balance them."""
+    if isinstance(stimuli, GaussianStimuli):
+        X, signs = stimuli.sample(_N_SERIES // 2, rng=0)
+        X = X.reshape(len(X), stimuli.n_channels, stimuli.n_steps)
+        return X, signs, np.full(len(X), 1 / len(X))
+    assert isinstance(stimuli, SampleStimuli)
+    signs = np.asarray(stimuli.signs)
+    share = np.minimum(
+        1.0, _N_SERIES / 2 / np.array([(signs < 0).sum(), (signs > 0).sum()])
+    )
+    chosen = [
+        np.flatnonzero(signs == sign)[:: max(1, round(1 / part))]
+        for sign, part in zip((-1, 1), share, strict=True)
+    ]
+    index = np.sort(np.concatenate(chosen))
+    X = to_host(stimuli.series)[index]
+    return X, signs[index], stimuli.case_weights[index]
+
+
+def assess(
+    unfolding: Unfolding,
+    stimuli: Stimuli,
+    u: Any,
+    v: Any,
+    *,
+    eta: float = 10.0,
+    soft_margin: float | None = None,
+) -> Validity:
+    """Judge the expansion at given projections.
+
+    Parameters
+    ----------
+    unfolding : Unfolding
+        Of order ≥ 1.
+    stimuli : GaussianStimuli or SampleStimuli
+        About 200 of its series, drawn or evenly chosen, are looked at.
+    u : array_like (n_neurons,) or (n_neurons, n_channels)
+    v : array_like (n_neurons,)
+    eta : float
+    soft_margin : float, optional
+        κ at these projections, where it is known.
+    """
+    k = unfolding.order
+    if k == 0:
+        raise ValueError("`unfolding` is linear (order 0): there is no expansion to judge.")
+    X, signs, weights = _probe(stimuli)
+    if soft_margin is None:
+        soft_margin = gaussian_soft_margin(*stimuli.moments(unfolding, u), v, eta).value
+    # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
+    higher = unfold(
+        unfolding.reservoir,
+        n_steps=unfolding.n_steps,
+        dt=unfolding.dt,
+        order=k + 1,
+        tol=1e-4,
+    ).with_readout(unfolding.readout)
+    orders = higher.states(X, u, orders=True)
+    size = np.sqrt((orders**2).mean(axis=(1, 2)))
+    last, following = size[k], size[k + 1]
+    next_order = float(following / last) if last > 0 else 0.0
+    whole = np.sqrt((orders.sum(0) ** 2).mean())
+    state_error = float(following / whole) if whole > 0 else 0.0
+    eigenvalue = _largest_eigenvalue(unfolding, X, u)
+    scale = _safe_scale(unfolding.reservoir.spectral_abscissa, eigenvalue, next_order)
+    return Validity(
+        order=k,
+        largest_eigenvalue=eigenvalue,
+        next_order=next_order,
+        state_error=state_error,
+        soft_margin_error=_margin_change(orders, signs, weights, v, eta, soft_margin),
+        trustworthy=eigenvalue < 1 and next_order < _SMALL,
+        scale=scale,
+    )
+
+
+def _largest_eigenvalue(unfolding: Unfolding, X: np.ndarray, u: Any) -> float:
+    """Largest Re λ̃ over the states furthest from rest along the trajectories."""
+    paths = unfolding.states(X, u, trajectories=True).reshape(-1, unfolding.n_neurons)
+    largest = np.argsort((paths**2).sum(1))[-_N_STATES:]
+    return float(unfolding.reservoir.linearized_abscissa(paths[largest]).max())
+
+
+def _safe_scale(at_rest: float, eigenvalue: float, next_order: float) -> float:
+    """Factor on f that brings both criteria back, to first order in it."""
+    by_size = 0.9 * _SMALL / next_order if next_order >= _SMALL else 1.0
+    by_growth = 1.0
+    if eigenvalue >= 1 > at_rest:
+        by_growth = 0.9 * (1 - at_rest) / (eigenvalue - at_rest)
+    return float(min(by_size, by_growth, 1.0))
+
+
+def _margin_change(orders, signs, weights, v: Any, eta: float, soft_margin: float) -> float:
+    """Change of κ when the next order is added, relative to κ.
+
+    The difference is taken on the same series, where the scatter of κ itself cancels.
+    """
+    before, after = (
+        gaussian_soft_margin(*state_moments(states, signs, weights), v, eta).value
+        for states in (orders[:-1].sum(0), orders.sum(0))
+    )
+    return abs(after - before) / abs(soft_margin) if soft_margin else 0.0
+
+
+@dataclass(frozen=True)
+class SimulatedCheck:
+    """The same projections on the unfolded and on the simulated network.
+
+    Attributes
+    ----------
+    state_error : float
+        Largest deviation of the unfolded from the simulated states, relative to the
+        largest simulated state.
+    unfolded, simulated : float
+        Soft margin with the given v on the unfolded and on the simulated states.
+    simulated_best : float
+        Soft margin with v re-optimised on the simulated states.
+    unfolded_accuracy, simulated_accuracy : float
+        Share of series on the right side of the plane through the origin.
+    """
+
+    state_error: float
+    unfolded: float
+    simulated: float
+    simulated_best: float
+    unfolded_accuracy: float
+    simulated_accuracy: float
+
+
+def check_by_simulation(
+    unfolding: Unfolding,
+    X: Any,
+    labels: Any,
+    u: Any,
+    v: Any,
+    *,
+    eta: float = 10.0,
+    engine: str = "scipy",
+) -> SimulatedCheck:
+    """Evaluate projections on the simulated network beside the unfolded one.
+
+    Parameters
+    ----------
+    unfolding : Unfolding
+        Read at the end of a step.
+    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        Series as they enter the network (after `SampleStimuli.transform`).
+    labels : array_like (n_cases,)
+        ±1.
+    u, v : array_like
+    eta : float
+    engine : {"scipy", "nest"}
+        See `simulate`.
+    """
+    if unfolding.readout_time is not None:
+        raise ValueError(
+            "`unfolding` is read inside a step; simulate it on a finer grid of steps, or "
+            "read it at the end of a step."
+        )
+    unfolded = to_host(unfolding.states(X, u))
+    paths = to_host(
+        simulate(unfolding.reservoir, X, u, unfolding.dt, engine, trajectories=True)
+    )
+    simulated = np.tensordot(unfolding.readout_weights, paths, axes=(0, 1))
+    v = check.readout_vector(v, unfolding.n_neurons)
+    M, Sigma = state_moments(simulated, labels)
+    best = maximize_on_sphere(M, eta * Sigma)
+    signs = check.host_array(labels, "labels")
+    return SimulatedCheck(
+        state_error=float(np.abs(unfolded - simulated).max() / np.abs(simulated).max()),
+        unfolded=gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value,
+        simulated=gaussian_soft_margin(M, Sigma, v, eta).value,
+        simulated_best=float(best.value),
+        unfolded_accuracy=float((signs * (unfolded @ v) > 0).mean()),
+        simulated_accuracy=float((signs * (simulated @ v) > 0).mean()),
+    )
