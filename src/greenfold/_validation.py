@@ -45,6 +45,8 @@ def _real_scalar(value: Any, name: str, wanted: str) -> float:
 
 def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) -> np.ndarray:
     """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"`{name}` is a masked array; fill or impute its masked entries.")
     if sparse.issparse(value):
         value = value.toarray()
     try:
@@ -126,6 +128,8 @@ def stimuli(X: Any, n_steps: int) -> Any:
 
 def _as_array(value: Any, name: str) -> Any:
     """Leave an array of any namespace alone; read anything else with NumPy."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"`{name}` is a masked array; fill or impute its masked entries.")
     if is_array(value):
         return value
     try:

@@ -78,8 +78,15 @@ def states(
         size = schedule.bytes_per_case(len(u), adjoint=trajectories)
     found = []
     for part in batches(X.shape[0], size):
-        parts = compute(check.finite_batch(X[part, ...], xp, part.start))
-        found.append(xp.stack(parts) if orders else sum(parts[1:], parts[0]))
+        checked = check.finite_batch(X[part, ...], xp, part.start)
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            parts = compute(checked)
+            found.append(xp.stack(parts) if orders else sum(parts[1:], parts[0]))
+        if not bool(xp.all(xp.isfinite(found[-1]))):
+            raise OverflowError(
+                f"the states of order {schedule.order} exceed floating point; scale `X` or "
+                "`u` down."
+            )
     if len(found) == 1:
         return found[0]
     return xp.concat(found, axis=1 if orders else 0)

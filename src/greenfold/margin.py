@@ -164,7 +164,8 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     if len(np.unique(signs)) < 2:
         raise ValueError("`labels` hold one class only; a margin needs two.")
     # Newton's method in the primal; at the default tolerance it stops percents short.
-    machine = LinearSVC(
+    made: Any = LinearSVC
+    machine = made(
         C=check.positive(C, "C"),
         dual=False,
         tol=1e-10,

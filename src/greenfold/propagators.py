@@ -19,6 +19,7 @@ from .reservoir import Reservoir
 #: Exponent β (see `plan_quadrature`) that one quadrature panel may span. Larger steps
 #: are cut into panels; the cost per unit time is flat around this value.
 _PANEL_EXPONENT = 4.0
+_MAX_PANELS = 2000
 #: ‖A s/τ‖ below which 13 terms of the series φ₁(z) = Σ z^k/(k+1)! are exact to
 #: rounding: the first one left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
 _SERIES_RADIUS = 0.5
@@ -140,7 +141,14 @@ def plan_quadrature(
     A = np.eye(reservoir.n_neurons) - reservoir.gain.slope * reservoir.weights
     factors = order * (degree - 1) + 2
     exponent = factors * float(np.linalg.norm(A, 2)) * length / reservoir.tau
-    n_panels = max(1, ceil(exponent / _PANEL_EXPONENT))
+    n_panels = max(1, ceil(min(exponent / _PANEL_EXPONENT, 1e9)))
+    if n_panels > _MAX_PANELS:
+        raise ValueError(
+            f"`dt` = {length:g} is {length / reservoir.tau:.3g} time constants, and order "
+            f"{order} would take {n_panels} quadrature panels in every step; the network "
+            "has settled long before, shorten `dt` below "
+            f"{length * _MAX_PANELS / n_panels:.3g}."
+        )
     beta = exponent / n_panels
     goal = log(tol) + order * degree * min(0.0, log(beta))
 

@@ -162,7 +162,9 @@ class _Run:
     def problem(self) -> LinearProblem | NonlinearProblem:
         if self.unfolding.order == 0:
             return self.linear
-        return NonlinearProblem(self.unfolding, self.stimuli, self.eta)
+        problem = NonlinearProblem(self.unfolding, self.stimuli, self.eta)
+        problem.moments_at  # noqa: B018 - refuses what it cannot do before work is spent
+        return problem
 
     def starts(self, n_starts: int) -> Iterator[np.ndarray]:
         """Random unit input projections."""
@@ -197,7 +199,8 @@ class _Run:
             if not self.unfolding.has_kernels_of_all_neurons(self.stimuli.n_channels):
                 raise ValueError(
                     "`method` = 'alternating' is the paper's O(α) algorithm: it needs "
-                    "order 1, a quadratic gain and a readout at the end of a step; use 'ascent'."
+                    "order 1, a quadratic gain and a readout at the end of a step; use "
+                    "'ascent'."
                 )
             quadratic = QuadraticInput(problem)
             runs = (
@@ -216,10 +219,13 @@ class _Run:
         n_starts = self.n_starts
         if n_starts is None:
             n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
+        problem, tol = self.problem, self.tol or 1e-9
         # Only a start: it need not be certified.
         linear, _ = convex.solve(self.linear, max_iter=1, tol=1e-4)
+        if linear.status == "interrupted":
+            found = replace(_solve_readout(problem, linear.u), status="interrupted")
+            return self.finish([found], "ascent", None)
         starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
-        problem, tol = self.problem, self.tol or 1e-9
         runs = (ascend(problem, u, max_iter=self.max_iter, tol=tol) for u in starts)
         return self.finish(_collect(runs), "ascent", None)
 
@@ -246,7 +252,10 @@ class _Run:
         )
         if self.unfolding.order == 0 or interrupted:
             return found
-        return self.judge(found)
+        try:
+            return self.judge(found)
+        except KeyboardInterrupt:
+            return replace(found, status="interrupted")
 
     def judge(self, found: Projections) -> Projections:
         """Add the validity of the expansion, and warn where it fails."""
@@ -265,7 +274,7 @@ class _Run:
                 if alpha
                 else f"scale the non-linear part of the gain by {validity.scale:.2g}"
             )
-            warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=4)
+            warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=5)
         return replace(
             found, validity=validity, wall_time=time.perf_counter() - self.started
         )

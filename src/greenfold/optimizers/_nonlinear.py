@@ -22,7 +22,8 @@ class NonlinearProblem:
     eta: float
 
     @cached_property
-    def _moments_at(self):
+    def moments_at(self):
+        """M(u) and Σ(u) as a function of u; see `Stimuli.moment_map`."""
         return self.stimuli.moment_map(self.unfolding)
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
@@ -39,11 +40,11 @@ class NonlinearProblem:
         self, u: np.ndarray, v: np.ndarray
     ) -> tuple[SoftMargin, np.ndarray]:
         """κ and ∂κ/∂u for a readout that is kept."""
-        moments = self._moments_at(u)
+        moments = self.moments_at(u)
         margin = gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta)
         return margin, moments.pull(v, self.eta)
 
     def _solve(self, u: np.ndarray):
-        moments = self._moments_at(u)
+        moments = self.moments_at(u)
         v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments

@@ -58,7 +58,7 @@ class Projections:
         Seconds.
     validity : Validity or None
         How far the perturbation expansion can be trusted at these projections; None for
-        a linear network.
+        a linear network, and after an interruption.
     """
 
     u: np.ndarray

@@ -104,7 +104,7 @@ class _Atoms:
         B = (right[:, keep] * root).reshape(n_channels, n, -1).transpose(1, 0, 2)
         A, B = improve(self.problem, left[:, keep] * root, B, max_iter=_IMPROVE_EVALUATIONS)
         left, values, right = _thin_svd(A, B.transpose(1, 0, 2).reshape(n * n_channels, -1))
-        keep = values > _NEGLIGIBLE
+        keep = values > _NEGLIGIBLE * values[0]
         self.v = list(left[:, keep].T)
         self.u = [pair.reshape(n_channels, n).T for pair in right[:, keep].T]
         self.weights = values[keep] / max(1.0, values.sum())

@@ -21,7 +21,7 @@ class ClassMoments:
 
     @classmethod
     def of(cls, X: Any, rows: np.ndarray) -> ClassMoments:
-        """Moments of some of the series (n_cases, n_channels, n_steps), in bounded memory."""
+        """Moments of some of the series, (n_cases, n_channels, n_steps)."""
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]
         total = cls(0, np.zeros(size), np.zeros((size, size)))
@@ -31,6 +31,12 @@ class ClassMoments:
             if not bool(xp.all(xp.isfinite(flat))):
                 for row in rows[part].tolist():  # named as the caller counts them
                     check.finite_batch(X[row : row + 1, ...], xp, row)
+            largest = float(xp.max(xp.abs(flat)))
+            if largest and not 1e-140 < largest < 1e140:
+                raise ValueError(
+                    f"`X` holds values of size {largest:.3g}, whose squares leave floating "
+                    "point; rescale the series."
+                )
             mean = xp.mean(flat, axis=0)
             centred = flat - mean
             scatter = xp.matrix_transpose(centred) @ centred

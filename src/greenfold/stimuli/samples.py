@@ -227,8 +227,9 @@ class SampleStimuli(Stimuli):
         return total
 
     def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        series = to_host(self.series)  # first: it says what to do where there are none
         weights = self.case_weights
-        design = Design(to_host(self.series), weights * np.asarray(self.signs), weights)
+        design = Design(series, weights * np.asarray(self.signs), weights)
         return lambda u: design.at(unfolding, u)
 
 
