@@ -30,7 +30,7 @@ test: $(STAMP)  ## run the whole test suite
 	$(TESTENV) $(BIN)/python -m pytest -n auto
 
 test-slow: $(STAMP)  ## the full-size reproductions, minutes each
-	$(BIN)/python -m pytest -m slow --override-ini addopts=-ra --import-mode=importlib
+	$(TESTENV) $(BIN)/python -m pytest -m slow -n auto
 
 check: $(STAMP)  ## lint, format and types
 	$(BIN)/ruff check .

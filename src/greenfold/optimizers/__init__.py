@@ -220,8 +220,7 @@ class _Run:
         if n_starts is None:
             n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
         problem, tol = self.problem, self.tol or 1e-9
-        # Only a start: it need not be certified.
-        linear, _ = convex.solve(self.linear, max_iter=1, tol=1e-4)
+        linear, _ = convex.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
         if linear.status == "interrupted":
             found = replace(_solve_readout(problem, linear.u), status="interrupted")
             return self.finish([found], "ascent", None)

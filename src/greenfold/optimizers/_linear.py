@@ -110,15 +110,15 @@ class LinearProblem:
         return GreensSum(self.unfolding.linear._schedule, self.stimuli.n_steps)
 
     def best_atom(
-        self, d: np.ndarray, guess: np.ndarray | None = None
+        self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n with its vectors.
 
         Parameters
         ----------
         d : ndarray (n_channels · n_steps,)
-        guess : ndarray (n_neurons,), optional
-            Left vector to start from, where the search is iterative.
+        guess : (u, v), optional
+            Pair to start from, where the search is iterative.
 
         Returns
         -------
@@ -155,11 +155,15 @@ class LinearProblem:
         return made((n, n * n_channels), matvec=forward, rmatvec=backward, dtype=float)
 
     def _largest(
-        self, operator: LinearOperator, guess: np.ndarray | None
+        self, operator: LinearOperator, guess: tuple[np.ndarray, np.ndarray] | None
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Largest singular triplet by Lanczos iteration."""
         search: Any = svds
-        left, values, right = search(operator, k=1, v0=guess, tol=1e-8, rng=0)
+        start = None
+        if guess is not None:  # SciPy wants the vector of the shorter side
+            u, v = guess
+            start = u.ravel() if self.stimuli.n_channels == 1 else v
+        left, values, right = search(operator, k=1, v0=start, tol=1e-8, rng=0)
         sigma, v, u = float(values[0]), left[:, 0], right[0]
         residual = float(np.linalg.norm(operator.rmatvec(v) - sigma * u))
         return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v

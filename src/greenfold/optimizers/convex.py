@@ -43,7 +43,7 @@ _MINOR = 1e-6
 _MIXTURES = 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _ASCENT_EVALUATIONS = 500
-_ASCENT_TOL = 1e-14
+_ASCENT_TOL = 1e-10
 
 
 class _Atoms:
@@ -202,7 +202,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     """
     atoms = _Atoms(problem)
     kernel = np.zeros_like(problem.stimuli.mu)
-    bound, slack, rounding, v = np.inf, np.inf, 0.0, None
+    bound, slack, rounding, pair = np.inf, np.inf, 0.0, None
     slacks: list[float] = []
     best: Candidate | None = None
     status = "max_iterations"
@@ -210,7 +210,8 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     try:
         while n_svd < max_iter:
             d = problem.gradient_at(kernel)
-            sigma, u, v = problem.best_atom(d, v)
+            sigma, u, v = problem.best_atom(d, pair)
+            pair = (u, v)
             n_svd += 1
             value = problem.margin_of_kernel(kernel).value
             bound = min(bound, value + sigma - float(d @ kernel))
