@@ -43,7 +43,7 @@ _MINOR = 1e-6
 _MIXTURES = 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _ASCENT_EVALUATIONS = 500
-_ASCENT_TOL = 1e-10
+_ASCENT_TOL = 1e-14
 
 
 class _Atoms:
