@@ -10,7 +10,7 @@ from pathlib import Path
 from ._measure import machine
 
 #: Modules of this package with a function ``run(rounds)`` that returns a Report.
-NAMES = ("unfolding", "optimum")
+NAMES = ("unfolding", "optimum", "nonlinear", "classification")
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Reservoir computing, solved: optimal input and readout projections."""
 
 from .analysis import choose_eta, choose_tau, margin_over_angle, margin_over_time
+from .classifier import ReservoirClassifier
 from .kernels import Kernel
 from .margin import (
     SoftMargin,
@@ -10,7 +11,9 @@ from .margin import (
     state_moments,
     svm_readout,
 )
+from .noise import noisy_accuracy
 from .optimizers import Projections, optimize
+from .persistence import ModelFileError, load
 from .reservoir import Gain, Modes, Reservoir
 from .simulation import simulate
 from .sphere import SphereMaximum, maximize_on_sphere
@@ -31,9 +34,11 @@ __all__ = [
     "Gain",
     "GaussianStimuli",
     "Kernel",
+    "ModelFileError",
     "Modes",
     "Projections",
     "Reservoir",
+    "ReservoirClassifier",
     "SampleStimuli",
     "SimulatedCheck",
     "SoftMargin",
@@ -45,10 +50,12 @@ __all__ = [
     "choose_eta",
     "choose_tau",
     "gaussian_soft_margin",
+    "load",
     "margin",
     "margin_over_angle",
     "margin_over_time",
     "maximize_on_sphere",
+    "noisy_accuracy",
     "optimize",
     "simulate",
     "soft_margin",

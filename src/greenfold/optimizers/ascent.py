@@ -44,9 +44,12 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
     """
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
+    # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
+    # the terms of κ at the start set the unit.
+    unit = 0.0
 
     def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best
+        nonlocal best, unit
         norm = np.linalg.norm(flat)
         point = (flat / norm).reshape(u.shape)
         try:
@@ -56,8 +59,10 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
         if best is None or margin.value > best[2].value:
             best = point, v, margin
         history.append((best[2].separation, best[2].variance))
+        if not unit:
+            unit = abs(margin.separation) + abs(margin.variance) or 1.0
         tangent = gradient - (gradient * point).sum() * point
-        return -margin.value, -tangent.ravel() / norm
+        return -margin.value / unit, -tangent.ravel() / (norm * unit)
 
     status = "converged"
     try:

@@ -1,0 +1,187 @@
+"""Clouds of states along the readouts, and the decision between them.
+
+Along a readout v the states of each class form a cloud. Taken as Gaussian with a common
+covariance, the clouds give log-odds that are linear in the read-out values: the trained
+threshold, the probabilities, and, with more than two classes, the weights by which the
+readouts of all classes decide together (linear discriminant analysis).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Share of the identity in the correlation of the readouts: keeps it invertible where
+#: the training series are separated perfectly.
+_SHRINK = 1e-3
+#: Smallest spread of a cloud, relative to the distance of the class means.
+_SHARPEST = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Clouds:
+    """Class means and common covariance of the read-out values.
+
+    Attributes
+    ----------
+    means : ndarray (n_classes, n_readouts)
+    covariance : ndarray (n_readouts, n_readouts)
+    prior : ndarray (n_classes,)
+        Weight of each class, adding to one.
+    """
+
+    means: np.ndarray
+    covariance: np.ndarray
+    prior: np.ndarray
+
+    @classmethod
+    def of(
+        cls, Z: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int
+    ) -> Clouds:
+        """Clouds of read-out values (n_cases, n_readouts) with weights of the cases."""
+        means = np.zeros((n_classes, Z.shape[1]))
+        prior = np.zeros(n_classes)
+        covariance = np.zeros((Z.shape[1],) * 2)
+        for c in range(n_classes):
+            chosen = codes == c
+            if not chosen.any():
+                continue
+            w = weights[chosen]
+            prior[c] = w.sum()
+            means[c] = w @ Z[chosen] / prior[c]
+            centred = Z[chosen] - means[c]
+            covariance += (centred * w[:, None]).T @ centred
+        return cls(means, covariance / prior.sum(), prior / prior.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Linear decision Z couplingᵀ − threshold on read-out values Z.
+
+    Attributes
+    ----------
+    coupling : ndarray (n_scores, n_readouts)
+        One score for two classes (positive: the second), one per class for more.
+    threshold : ndarray (n_scores,)
+    slope : float
+        Log-odds per unit of the scores.
+    """
+
+    coupling: np.ndarray
+    threshold: np.ndarray
+    slope: float
+
+    def scores(self, Z: np.ndarray) -> np.ndarray:
+        """Scores (n_cases, n_scores)."""
+        return Z @ self.coupling.T - self.threshold
+
+    def log_odds(self, Z: np.ndarray) -> np.ndarray:
+        """Log-probabilities of the classes up to a constant, (n_cases, n_classes)."""
+        scores = self.slope * self.scores(Z)
+        if scores.shape[1] > 1:
+            return scores
+        return np.concatenate([np.zeros_like(scores), scores], axis=1)
+
+    def directions(self) -> np.ndarray:
+        """Gradient of `log_odds` with respect to Z, (n_classes, n_readouts)."""
+        made = self.slope * self.coupling
+        return made if len(made) > 1 else np.concatenate([np.zeros_like(made), made])
+
+
+def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
+    """Best decision between clouds.
+
+    Parameters
+    ----------
+    clouds : Clouds
+    noise : float
+        Standard deviation of noise on the read-out values; widens the clouds.
+    threshold : {"trained", "origin"}
+        "origin": the plane through the origin of each readout.
+    """
+    widened = clouds.covariance + noise**2 * np.eye(len(clouds.covariance))
+    if len(clouds.means) == 2:
+        return _between_two(clouds, float(widened[0, 0]), threshold)
+    if threshold == "origin":
+        return _each_at_origin(clouds, np.diag(widened))
+    present = clouds.prior > 0
+    reach = np.ptp(clouds.means[present], axis=0)
+    spread = np.sqrt(np.diag(widened))
+    spread = np.maximum(spread, np.maximum(_SHARPEST * reach, np.finfo(float).tiny ** 0.25))
+    correlation = (1 - _SHRINK) * widened / np.outer(spread, spread)
+    np.fill_diagonal(correlation, 1.0)
+    scaled = clouds.means / spread
+    rows = np.linalg.solve(correlation, scaled.T).T
+    with np.errstate(divide="ignore"):
+        prior = np.where(present, np.log(clouds.prior), -np.inf)
+    # A class that was never seen is never chosen, and every number stays finite.
+    prior = np.maximum(prior, -1e6)
+    return Decision(rows / spread, 0.5 * (scaled * rows).sum(1) - prior, 1.0)
+
+
+def _between_two(clouds: Clouds, variance: float, threshold: str) -> Decision:
+    low, high = clouds.means[:, 0]
+    apart = high - low
+    variance = max(variance, (_SHARPEST * apart) ** 2, np.finfo(float).tiny ** 0.5)
+    slope = apart / variance
+    plane = 0.0
+    if threshold == "trained":
+        with np.errstate(divide="ignore"):
+            odds = float(np.clip(np.diff(np.log(clouds.prior))[0], -1e6, 1e6))
+        plane = (low + high) / 2
+        if apart > 1e-12 * np.sqrt(variance):
+            plane -= odds / slope
+        elif odds:
+            # The readout tells nothing: put the plane beyond all states, so that the
+            # more frequent class is always chosen.
+            plane -= np.sign(odds) * 1e3 * (np.sqrt(variance) + abs(plane) + abs(apart))
+    slope = max(slope, np.finfo(float).tiny)
+    return Decision(np.ones((1, 1)), np.array([plane]), float(slope))
+
+
+def _each_at_origin(clouds: Clouds, variance: np.ndarray) -> Decision:
+    """One plane through the origin per class, in log-odds so that they compare."""
+    own = np.diag(clouds.means)
+    rest = np.array(
+        [
+            np.average(
+                np.delete(clouds.means[:, c], c),
+                weights=np.maximum(np.delete(clouds.prior, c), 1e-300),
+            )
+            for c in range(len(own))
+        ]
+    )
+    apart = np.where(clouds.prior > 0, own - rest, 0.0)
+    least = np.maximum((_SHARPEST * apart) ** 2, np.finfo(float).tiny ** 0.5)
+    slopes = apart / np.maximum(variance, least)
+    return Decision(np.diag(slopes), np.zeros(len(own)), 1.0)
+
+
+def held_out_score(
+    decision: Decision, Z: np.ndarray, codes: np.ndarray, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """How well a decision does on series it was not made from.
+
+    Returns
+    -------
+    correct : ndarray (n_cases,)
+        Probability of the right answer under readout noise: 0 or 1 without noise.
+    margin : ndarray (n_cases,)
+        Log-odds of the true class over the best of the others.
+    """
+    from scipy.special import ndtr
+
+    odds = decision.log_odds(Z)
+    rows = np.arange(len(odds))
+    true = odds[rows, codes]
+    odds[rows, codes] = -np.inf
+    rival = odds.argmax(1)
+    margin = true - odds[rows, rival]
+    if noise == 0:
+        return np.where(margin == 0, 0.5, (margin > 0).astype(float)), margin
+    directions = decision.directions()
+    jitter = noise * np.linalg.norm(directions[codes] - directions[rival], axis=1)
+    correct: Any = ndtr(margin / np.maximum(jitter, np.finfo(float).tiny))
+    return correct, margin
