@@ -1,0 +1,167 @@
+"""The application: its commands, and one place where every error ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .interrupt import noticing_interrupts
+from .options import remember
+
+#: Variables by which users set the number of BLAS threads.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class _Group(TyperGroup):
+    """Commands whose errors are one sentence on stderr and an exit code."""
+
+    def main(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Sequence[str] | None = None, **extra: Any
+    ) -> Any:
+        """Run a command and exit."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        remember(arguments)
+        extra["standalone_mode"] = False
+        sys.exit(_guarded(super().main, arguments, extra))
+
+
+def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
+    """Exit code of the work; whatever it raises becomes a sentence."""
+    debug = "--debug" in arguments
+    try:
+        with warnings.catch_warnings(), noticing_interrupts(), _one_blas_thread():
+            warnings.showwarning = _say_warning
+            code = work(args=arguments, **extra)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Nobody reads any more; keep Python from saying so when it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        _say("interrupted.")
+        return 130
+    except typer.TyperException as error:
+        return _refuse_usage(error)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        else:
+            _say(_sentence(error))
+        return 1
+    if code == 130:
+        _say("interrupted.")
+    return code if isinstance(code, int) else 0
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """One thread for the linear algebra, unless the user has said how many.
+
+    The matrices are small: more threads gain nothing on an idle machine, and waiting for
+    each other they took twenty times as long on a busy one.
+    """
+    if any(os.environ.get(name) for name in _THREADS):
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
+def _refuse_usage(error: Any) -> int:
+    """A command that was not understood."""
+    ctx = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return 2  # typer has printed the help
+    path = ctx.command_path if ctx is not None else "greenfold"
+    text = " ".join(error.format_message().split()).rstrip(".")
+    _say(f"{text}; see `{path} --help`.")
+    return int(error.exit_code)
+
+
+def _sentence(error: Exception) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    expected = isinstance(error, ValueError | OSError | ImportError | MemoryError)
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        text = f"`{error.filename}` cannot be used: {error.strerror}"
+    if not expected or not text:
+        text = f"unexpected {type(error).__name__}: {text or 'no message'}"
+        return f"{text.rstrip('.')}; run again with --debug for the traceback."
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _say(text: str) -> None:
+    print(f"greenfold: {text}", file=sys.stderr)
+
+
+def _say_warning(message: Any, *_: Any, **__: Any) -> None:
+    _say(f"warning: {' '.join(str(message).split())}")
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="greenfold",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Reservoir computing, solved: optimal input and readout projections.",
+    epilog="Example: [bold]greenfold demo[/bold]",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        print(f"greenfold {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and leave.",
+        ),
+    ] = False,
+) -> None:
+    del version
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Exit code of one command."""
+    # A terminal that lacks a letter shows a question mark; it is no reason to fail.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    command = typer.main.get_command(app)
+    try:
+        command.main(
+            args=None if arguments is None else list(arguments), prog_name="greenfold"
+        )
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(bool(done.code))
+    return 0
+
+
+# The modules below add their commands to `app`.
+from . import data as _data  # noqa: E402
+from . import evaluate as _evaluate  # noqa: E402
+from . import learn as _learn  # noqa: E402
+from . import other as _other  # noqa: E402
+
+for _module in (_learn, _evaluate, _other):
+    _module.register(app)
+app.add_typer(_data.app, name="data")

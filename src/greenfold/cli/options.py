@@ -1,0 +1,276 @@
+"""Options that several commands share, and how they print."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from .interrupt import raise_if_interrupted
+
+_OUTPUT = "Output"
+_NETWORK = "Network"
+_DATA = "Data"
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Names of data sets on this machine; nothing where they cannot be listed."""
+    from ..datasets import list_datasets
+
+    try:
+        return [name for name in list_datasets() if name.startswith(incomplete)]
+    except (OSError, ValueError):
+        return []
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: "
+        ".ts, .tsv, .txt, .csv, .arff or .npz.",
+        autocompletion=complete_dataset,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=_OUTPUT),
+]
+Debug = Annotated[
+    bool,
+    typer.Option(
+        "--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**32 - 1,
+        help="Seed of the network, of random projections and of splits.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Directory with data sets; by default the one that GREENFOLD_DATA names.",
+        rich_help_panel=_DATA,
+    ),
+]
+Test = Annotated[
+    Path | None,
+    typer.Option("--test", help="File with test series.", rich_help_panel=_DATA),
+]
+Trim = Annotated[
+    bool,
+    typer.Option(
+        "--trim",
+        help="Take missing values at the end of a series for padding.",
+        rich_help_panel=_DATA,
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Write a report, one HTML file.", rich_help_panel=_OUTPUT
+    ),
+]
+Neurons = Annotated[
+    int,
+    typer.Option("--neurons", "-n", min=1, help="Size.", rich_help_panel=_NETWORK),
+]
+Alpha = Annotated[
+    float,
+    typer.Option(
+        "--alpha",
+        help="Non-linearity of the gain y + αy²; used from order 1 on.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Gain = Annotated[
+    float,
+    typer.Option("--g", help="Spread of the random weights.", rich_help_panel=_NETWORK),
+]
+Tau = Annotated[
+    str,
+    typer.Option(
+        "--tau",
+        help="Time constant in the unit of the duration, or 'auto'.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Duration = Annotated[
+    float,
+    typer.Option(
+        "--duration", help="Time the longest series takes.", rich_help_panel=_NETWORK
+    ),
+]
+Noise = Annotated[
+    float,
+    typer.Option(
+        "--noise",
+        min=0,
+        help="Standard deviation of the noise on every neuron's state at the readout.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Eta = Annotated[
+    str,
+    typer.Option(
+        "--eta",
+        help="Control parameter η of the soft margin, or 'cv': chosen by cross-validation.",
+        rich_help_panel=_NETWORK,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", help="Threads.", rich_help_panel=_OUTPUT),
+]
+
+
+def number_or(word: str, text: str, option: str) -> float | str:
+    """A positive number, or the one word that may stand for it."""
+    if text == word:
+        return word
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise typer.BadParameter(
+            f"{option} must be a positive number or '{word}', not {text!r}"
+        )
+    return value
+
+
+def check_target(path: Path | None, option: str) -> None:
+    """Refuse a file that cannot be written before the work begins."""
+    if path is None:
+        return
+    folder = path.expanduser().absolute().parent
+    if path.is_dir():
+        raise typer.BadParameter(f"{option} names a directory, {str(path)!r}; name a file")
+    if not folder.is_dir():
+        raise typer.BadParameter(f"the directory of {option} {str(path)!r} does not exist")
+
+
+_invocation: list[str] = []
+
+
+def remember(arguments: list[str]) -> None:
+    """Keep the arguments, so that a page can say how it was made."""
+    _invocation[:] = arguments
+
+
+def command_line() -> str:
+    """The command as it would be typed again."""
+    return shlex.join(["greenfold", *_invocation])
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: no arrays, and None for what is no number."""
+    if isinstance(value, dict):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    # Text that is no text (lone surrogates) stays escaped, so that any reader parses it.
+    print(json.dumps(plain(value), indent=2, allow_nan=False))
+
+
+class Progress:
+    """A bar with an estimate of the time left, on a terminal only."""
+
+    def __init__(self, bar: Any, total: float) -> None:
+        self._bar = bar
+        self._task = None if bar is None else bar.add_task("", total=total)
+        self._pending = 0.0
+
+    def step(self, text: str, weight: float = 1.0) -> None:
+        """The work before is done; what follows is ``text``, of the given weight."""
+        raise_if_interrupted()
+        if self._bar is not None:
+            self._bar.update(
+                self._task, advance=self._pending, description=text, refresh=True
+            )
+        self._pending = weight
+
+
+@contextmanager
+def progress(total: float) -> Iterator[Progress]:
+    """Show progress on stderr if that is a terminal; silent in a pipe.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the weights of the steps.
+    """
+    if not sys.stderr.isatty():
+        yield Progress(None, total)
+        raise_if_interrupted()
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        rich.SpinnerColumn(),
+        rich.TextColumn("{task.description}", justify="left"),
+        rich.BarColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("ETA"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield Progress(bar, total)
+    raise_if_interrupted()
+
+
+#: A non-linear fit takes about this many linear ones.
+_NONLINEAR = 20.0
+
+
+def weight_of(order: int) -> float:
+    """Weight of a fit in the progress bar."""
+    return _NONLINEAR if order else 1.0
+
+
+def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
+    """Write the report, and end here if Ctrl-C was pressed meanwhile."""
+    from ..report.page import write_report
+
+    made = write_report(
+        path,
+        task,
+        rows,
+        remark=remark,
+        command=command_line(),
+        on_part=lambda _: raise_if_interrupted(),
+    )
+    raise_if_interrupted()
+    return made
+
+
+def console() -> Any:
+    """Where tables go: plain and wide enough in a pipe."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=110, no_color=True)

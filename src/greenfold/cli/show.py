@@ -1,0 +1,84 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..report.comparison import Row
+from .options import console
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if np.isfinite(value) else "–"
+
+
+def comparison(rows: Sequence[Row], title: str, notes: Sequence[str]) -> None:
+    """Print the comparison, and notes below it."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    noisy = any(row.noise for row in rows)
+    # Eighty columns hold it without frames.
+    table = Table(
+        title=Text(title),
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    table.add_column("network", no_wrap=True)
+    table.add_column("input u", no_wrap=True)
+    names = ["η", "margin κ", "bound", "accuracy"]
+    for name in names + ([f"noise {rows[0].noise:g}"] if noisy else []) + ["fit"]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [
+            row.network,
+            row.projection,
+            f"{row.classifier.eta_:.3g}",
+            _number(row.soft_margin),
+            _number(row.bound) + (" ✓" if row.proven else ""),
+            f"{row.accuracy:.1%}",
+        ]
+        cells += [f"{row.noisy_accuracy:.1%}"] if noisy else []
+        style = "bold" if row.is_optimised else None
+        table.add_row(*map(Text, [*cells, f"{row.seconds:.1f} s"]), style=style)
+    screen = console()
+    screen.print(table)
+    if any(row.proven for row in rows):
+        notes = ["✓ proven: no projections of this network do better at this η.", *notes]
+    for note in notes:
+        screen.print(Text(note))
+
+
+def facts(pairs: Sequence[tuple[str, Any]]) -> None:
+    """Print names and values, one a line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in pairs:
+        table.add_row(Text(name, style="bold"), Text(str(value)))
+    console().print(table)
+
+
+def orders(errors: np.ndarray, slopes: np.ndarray) -> None:
+    """Print the error of every order of the unfolding."""
+    from rich.table import Table
+
+    from ..demo import ALPHAS, ORDERS
+
+    table = Table(
+        title="Unfolded states against an ODE solver, relative error", title_justify="left"
+    )
+    for name in ("order", *(f"α = {alpha:g}" for alpha in ALPHAS), "slope", "theory"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for order, line, slope in zip(ORDERS, errors, slopes, strict=True):
+        cells = [f"{error:.1e}" for error in line]
+        table.add_row(str(order), *cells, f"{slope:.2f}", str(order + 1))
+    console().print(table)
