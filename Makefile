@@ -23,8 +23,8 @@ $(HEAVY): $(STAMP) requirements/heavy.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/heavy.txt
 	@touch $@
 
-demo: $(STAMP)  ## run the main job on built-in synthetic data
-	$(BIN)/python -m greenfold.demo
+demo: $(STAMP)  ## fit and compare on synthetic heartbeats, write a report page
+	$(BIN)/greenfold demo
 
 test: $(STAMP)  ## run the whole test suite
 	$(TESTENV) $(BIN)/python -m pytest -n auto
@@ -41,7 +41,7 @@ format: $(STAMP)  ## apply the formatter and the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST)
+heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST, aeon, ONNX)
 
 bench: $(STAMP)  ## measure against the peers, as ratios in one run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt

@@ -2,6 +2,7 @@
 
 from .analysis import choose_eta, choose_tau, margin_over_angle, margin_over_time
 from .classifier import ReservoirClassifier
+from .export import to_numpy, to_onnx
 from .kernels import Kernel
 from .margin import (
     SoftMargin,
@@ -13,7 +14,7 @@ from .margin import (
 )
 from .noise import noisy_accuracy
 from .optimizers import Projections, optimize
-from .persistence import ModelFileError, load
+from .persistence import ModelFileError, load, save
 from .reservoir import Gain, Modes, Reservoir
 from .simulation import simulate
 from .sphere import SphereMaximum, maximize_on_sphere
@@ -57,9 +58,12 @@ __all__ = [
     "maximize_on_sphere",
     "noisy_accuracy",
     "optimize",
+    "save",
     "simulate",
     "soft_margin",
     "state_moments",
     "svm_readout",
+    "to_numpy",
+    "to_onnx",
     "unfold",
 ]
