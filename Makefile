@@ -5,10 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 HEAVY  := $(VENV)/.heavy
+DOCS   := $(VENV)/.docs
 # BLAS threads multiply with the test workers; one thread each is fastest.
 TESTENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-slow check format heavy bench clean
+.PHONY: help demo test test-slow check format heavy docs bench clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,9 +44,16 @@ format: $(STAMP)  ## apply the formatter and the safe lint fixes
 
 heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST, aeon, ONNX)
 
+$(DOCS): $(STAMP) requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
+docs: $(DOCS)  ## build the documentation, its code executed
+	$(TESTENV) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
 bench: $(STAMP)  ## measure against the peers, as ratios in one run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist docs/_build docs/api/generated

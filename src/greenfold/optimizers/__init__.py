@@ -94,8 +94,8 @@ def optimize(
     Examples
     --------
     >>> from greenfold import GaussianStimuli, Reservoir, optimize, unfold
-    >>> reservoir = Reservoir.random(50, rng=0)
-    >>> stimuli = GaussianStimuli.random(10, strength=1.0, rng=1)
+    >>> reservoir = Reservoir.random(50, rng=3)
+    >>> stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
     >>> best = optimize(unfold(reservoir, n_steps=10, dt=1.0), stimuli)
     >>> best.status
     'certified'

@@ -1,0 +1,66 @@
+"""Docstrings are plain text with formulas in Unicode and short names; read them as such."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+
+#: Roles, inline code, names in backticks and strong text stay as they are.
+_KEPT = re.compile(r"(:[a-z:]+:`[^`]+`|``.+?``|`[^`]+`|\*\*[^*]+\*\*)")
+_SPECIAL = re.compile(r"\||\*|(?<=\w)_(?!\w)|(?<=\W)_(?=\W)")
+
+
+def _escape(line: str) -> str:
+    parts = _KEPT.split(line)
+    parts[::2] = [_SPECIAL.sub(lambda found: "\\" + found[0], part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def escape_prose(app, what, name, obj, options, lines) -> None:
+    """Escape what reStructuredText would take for markup.
+
+    There |x| is a substitution, x_ a link and a lone * the beginning of emphasis; the
+    docstrings mean none of these. Code and the names of parameters are left alone.
+    """
+    literal: int | None = None
+    example = False
+    for index, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if literal is not None and line.strip() and indent <= literal:
+            literal = None
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if literal is None and not example and " : " not in line:
+            lines[index] = _escape(line)
+        if line.rstrip().endswith("::"):
+            literal = indent
+
+
+def resolve_short_name(app, env, node, contnode) -> nodes.reference | None:
+    """Link `ReservoirClassifier` from any module, and `Projections.validity` to its class.
+
+    A name counts as found where exactly one documented object ends with it; an attribute
+    that has no entry of its own leads to its class, which describes it.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    entries = env.get_domain("py").objects
+    objects = {name: entry for name, entry in entries.items() if not entry.aliased}
+    target = node["reftarget"]
+    for wanted in (target, target.rpartition(".")[0]):
+        found = [n for n in objects if wanted and (n == wanted or n.endswith(f".{wanted}"))]
+        if len(found) == 1:
+            entry = objects[found[0]]
+            uri = app.builder.get_relative_uri(node["refdoc"], entry.docname)
+            return nodes.reference(
+                "", "", contnode, internal=True, refuri=f"{uri}#{entry.node_id}"
+            )
+    return None
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Escape before numpydoc reads the sections."""
+    app.connect("autodoc-process-docstring", escape_prose, priority=100)
+    app.connect("missing-reference", resolve_short_name)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

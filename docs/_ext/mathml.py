@@ -1,0 +1,43 @@
+"""Formulas as MathML, which browsers draw themselves: no script, no network."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+
+def _render(node: nodes.Element, *, block: bool) -> str:
+    source = node.astext()
+    try:
+        return tex2mathml(source, as_block=block)
+    except MathError as error:
+        logger.warning("formula %r: %s", source, error, location=node)
+        return f"<code>{escape(source)}</code>"
+
+
+def _inline(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(_render(node, block=False))
+    raise nodes.SkipNode
+
+
+def _block(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(writer.starttag(node, "div", CLASS="math notranslate"))
+    if node.get("number"):
+        writer.body.append(f'<span class="eqno">({node["number"]})')
+        writer.add_permalink_ref(node, "Link to this equation")
+        writer.body.append("</span>")
+    writer.body.append(_render(node, block=True) + "</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the renderer that `html_math_renderer` names."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,161 @@
+"""Tables and figures from the JSON files of `greenfold reproduce` and of the benchmarks.
+
+A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``). It is replaced
+by what lies in ``_reproduction/`` or ``_benchmarks/``, or by a note that nothing is there,
+so that no number is ever typed into a page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+#: The order of the paper; other files follow by name.
+_ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+_NOTHING = """
+:::{note}
+No recorded results were found in `docs/%s/` when these pages were built. The commands
+above make them.
+:::
+"""
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(_cell(entry) for entry in value)
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """A Markdown table; columns in order of first appearance."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    yield "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
+    yield "| " + " | ".join("---" for _ in columns) + " |"
+    for row in rows:
+        yield "| " + " | ".join(_cell(row.get(column)) for column in columns) + " |"
+    yield ""
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is a list of flat records."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(row, dict) for row in value)
+        and all(_small(entry) for row in value for entry in row.values())
+    )
+
+
+def _small(value: Any) -> bool:
+    """Whether a value is worth a line on a page; curves are not."""
+    if isinstance(value, list):
+        return len(value) <= 8 and not any(isinstance(v, list | dict) for v in value)
+    return not isinstance(value, dict)
+
+
+def reproduction(folder: Path) -> Iterator[str]:
+    """One section per recorded figure."""
+    places = {name: place for place, name in enumerate(_ORDER)}
+    names = [path.stem for path in folder.glob("*.json")]
+    for name in sorted(names, key=lambda n: (places.get(n, len(_ORDER)), n)):
+        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        title = record.get("title", name)
+        yield f"## {title}"
+        yield ""
+        if record.get("quick"):
+            yield "*Reduced version (`--quick`).*"
+            yield ""
+        for suffix in ("svg", "png"):
+            if (folder / f"{name}.{suffix}").exists():
+                yield f"![{title}](_reproduction/{name}.{suffix})"
+                yield ""
+                break
+        yield from (f"- {line.strip()}" for line in record.get("summary", ()))
+        yield ""
+        yield from _tables(record.get("numbers", {}))
+        yield from _origin(record)
+
+
+def _tables(numbers: dict[str, Any]) -> Iterator[str]:
+    """The tables among the numbers of a figure; curves stay in the JSON file."""
+    for key, value in numbers.items():
+        if _is_table(value):
+            yield f"**{key.replace('_', ' ').capitalize()}**"
+            yield ""
+            yield from table(value)
+        elif isinstance(value, dict):
+            yield from _tables(value)
+
+
+def _origin(record: dict[str, Any]) -> Iterator[str]:
+    """Parameters and versions, in one sentence."""
+    rows = [
+        f"`{name}` {_cell(value)}"
+        for kind in ("parameters", "versions")
+        for name, value in record.get(kind, {}).items()
+        if _small(value)
+    ]
+    if rows:
+        yield f"Made in {record.get('seconds', '?')} s with " + ", ".join(rows) + "."
+        yield ""
+
+
+def benchmarks(folder: Path) -> Iterator[str]:
+    """One section per recorded benchmark."""
+    for path in sorted(folder.glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        machine = ", ".join(f"{k} {_cell(v)}" for k, v in record["machine"].items())
+        for report in record["benchmarks"]:
+            yield f"### {report['name']}"
+            yield ""
+            yield from (f"{note}  " for note in report["notes"])
+            yield ""
+            yield from table(
+                [
+                    {
+                        "what": row["name"],
+                        "measured": f"{row['value']:,.3g} {row['unit']}",
+                        "target": row["target"],
+                    }
+                    for row in report["rows"]
+                ]
+            )
+        load = record.get("load_average_after")
+        yield f"*Machine: {machine}; load average after the run {load}.*"
+        yield ""
+
+
+_KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
+    "reproduction": reproduction,
+    "benchmarks": benchmarks,
+}
+
+
+def _fill(app: Any, docname: str, source: list[str]) -> None:
+    for kind, render in _KINDS.items():
+        marker = f"<!-- recorded: {kind} -->"
+        if marker not in source[0]:
+            continue
+        folder = Path(app.srcdir) / f"_{kind}"
+        for path in folder.glob("*"):
+            app.env.note_dependency(str(path.relative_to(app.srcdir)), docname=docname)
+        found = "\n".join(render(folder)) if any(folder.glob("*.json")) else None
+        source[0] = source[0].replace(marker, found or _NOTHING % folder.name)
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Fill the pages as they are read."""
+    app.connect("source-read", _fill)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,154 @@
+"""The documentation beside the code: nothing missing, nothing unexplained."""
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import greenfold
+import greenfold.datasets
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(
+    path
+    for kind in ("*.md", "*.rst")
+    for path in DOCS.rglob(kind)
+    if not {"_build", "generated"} & set(path.relative_to(DOCS).parts)
+)
+API = "\n".join(path.read_text("utf-8") for path in (DOCS / "api").glob("*.rst"))
+
+#: Every \label{eq:…} of the paper's source.
+EQUATIONS = [
+    "eom_network",
+    "Greensfunction",
+    "solution_linear_Greens",
+    "def_margin",
+    "soft_margin",
+    "soft_margin_approx_Gaussian",
+    "Gaussian_distribution_input",
+    "def_opt_with_Lagrange",
+    "rate-series",
+    "leading-deq",
+    "first_order_correction",
+    "G2-general",
+    "class-generalized-states-nonlinear",
+    "Hoelder",
+    "soft-margin-gradient-u",
+    "soft-margin-gradient-lambda-u",
+    "bisection-problem-lambda-u",
+    "soft-margin-gradient-v",
+    "soft-margin-gradient-lambda-v",
+]
+
+#: What an optional module needs; its examples are skipped where that is missing.
+OPTIONAL = {"greenfold.aeon": "aeon", "greenfold.cli": "typer"}
+
+
+def listed() -> set[str]:
+    """Names in the autosummary tables, by their last part."""
+    return {line.strip().rpartition(".")[2] for line in API.splitlines()}
+
+
+@pytest.mark.parametrize("package", [greenfold, greenfold.datasets])
+def test_public_names_are_in_the_reference(package):
+    assert set(package.__all__) - {"__version__"} <= listed()
+
+
+@pytest.mark.parametrize(
+    "name", ["aeon", "classifier", "export", "noise", "paper", "persistence", "report"]
+)
+def test_public_modules_are_in_the_reference(name):
+    source = Path(greenfold.__file__).with_name(name)
+    path = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
+    declared = re.search(r"^__all__ = \[(.*?)\]", path.read_text("utf-8"), re.M | re.S)
+    names = re.findall(r'"(\w+)"', declared[1]) if declared else []
+    assert set(names) <= listed()
+
+
+def test_theory_has_every_equation_of_the_paper():
+    table = (DOCS / "theory" / "equations.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \|.*\| (.+) \|$", table, re.M)
+    assert sorted(label for label, _ in rows) == sorted(EQUATIONS)
+    assert all(implemented.strip() for _, implemented in rows)
+
+
+def linked_names() -> list[str]:
+    """Objects that the pages link to by their full name."""
+    roles = re.compile(r"\{(?:func|class|meth|mod)\}`(?:[^`<]*<)?~?(greenfold[\w.]*)>?`")
+    return sorted(
+        {name for page in PAGES for name in roles.findall(page.read_text("utf-8"))}
+    )
+
+
+@pytest.mark.parametrize("name", linked_names())
+def test_linked_names_exist(name):
+    if any(name.startswith(module) for module in OPTIONAL):
+        pytest.importorskip(OPTIONAL[".".join(name.split(".")[:2])])
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+        except ImportError:
+            continue
+        # A function may shadow the module of its name, as `greenfold.margin` does.
+        for depth, part in enumerate(parts[length:], start=length):
+            assert hasattr(found, part), f"{'.'.join(parts[:depth])} has no {part}"
+            found = getattr(found, part)
+        return
+    pytest.fail(f"{name} cannot be imported")
+
+
+def fences(text: str) -> list[tuple[str, str]]:
+    """Head and body of every fenced block, outermost only."""
+    return re.findall(r"^```([^\n`]*)\n(.*?)^```$", text, re.M | re.S)
+
+
+#: Blocks that hold no code.
+NOT_CODE = ("{toctree}", "{include}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_code_is_executed_or_says_why_not(page):
+    text = page.read_text("utf-8")
+    for head, body in fences(text):
+        if head.startswith(NOT_CODE):
+            continue
+        if head == "{code-cell} ipython3":
+            assert text.startswith("---\nfile_format: mystnb\n"), "the page is not executed"
+            continue
+        assert head.startswith("{code-block}"), f"unmarked block {head!r}"
+        assert re.match(r":caption: .*not run", body, re.I), f"no reason given: {body[:80]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_links_to_pages_exist(page):
+    for target in re.findall(
+        r"(?:\{doc\}|:doc:)`(?:[^`<]*<)?([^`>]+)>?`", page.read_text("utf-8")
+    ):
+        found = (page.parent / target.strip()).resolve()
+        assert any(found.with_suffix(kind).exists() for kind in (".md", ".rst")), target
+
+
+def modules() -> list:
+    """Modules of the package whose docstrings hold examples."""
+    found = []
+    for module in pkgutil.walk_packages(greenfold.__path__, "greenfold."):
+        spec = importlib.util.find_spec(module.name)
+        if spec and spec.origin and ">>>" in Path(spec.origin).read_text("utf-8"):
+            found.append(module.name)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", modules())
+def test_examples_in_docstrings(name):
+    if name in OPTIONAL:
+        pytest.importorskip(OPTIONAL[name])
+    module = importlib.import_module(name)
+    failed, tried = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert tried > 0
+    assert failed == 0
