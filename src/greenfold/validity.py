@@ -10,6 +10,7 @@ import numpy as np
 from . import _validation as check
 from ._arrays import to_host
 from .margin import gaussian_soft_margin, state_moments
+from .reservoir import Reservoir
 from .simulation import simulate
 from .sphere import maximize_on_sphere
 from .stimuli import GaussianStimuli, SampleStimuli, Stimuli
@@ -17,8 +18,12 @@ from .unfolding import Unfolding, unfold
 
 #: An expansion is trusted while its next order is below this share of the last one.
 _SMALL = 0.5
-#: Series and states that are looked at; the diagnosis needs no more.
-_N_SERIES = 200
+#: Step in which a non-linearity that can be trusted is searched for.
+_DESCENT = 0.8
+#: Series and states that are looked at; the diagnosis needs no more. Of long stimuli and
+#: large networks fewer series, as many as have trajectories of this size.
+_MIN_SERIES, _MAX_SERIES = 20, 200
+_PATH_BYTES = 2**25
 _N_STATES = 40
 
 
@@ -68,17 +73,15 @@ class Validity:
         )
 
 
-def _probe(stimuli: Stimuli) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _probe(stimuli: Stimuli, n_series: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Some series of both classes, their labels ±1, and weights that balance them."""
     if isinstance(stimuli, GaussianStimuli):
-        X, signs = stimuli.sample(_N_SERIES // 2, rng=0)
+        X, signs = stimuli.sample(n_series // 2, rng=0)
         X = X.reshape(len(X), stimuli.n_channels, stimuli.n_steps)
         return X, signs, np.full(len(X), 1 / len(X))
     assert isinstance(stimuli, SampleStimuli)
     signs = np.asarray(stimuli.signs)
-    share = np.minimum(
-        1.0, _N_SERIES / 2 / np.array([(signs < 0).sum(), (signs > 0).sum()])
-    )
+    share = np.minimum(1.0, n_series / 2 / np.array([(signs < 0).sum(), (signs > 0).sum()]))
     chosen = [
         np.flatnonzero(signs == sign)[:: max(1, round(1 / part))]
         for sign, part in zip((-1, 1), share, strict=True)
@@ -104,7 +107,7 @@ def assess(
     unfolding : Unfolding
         Of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
-        About 200 of its series, drawn or evenly chosen, are looked at.
+        Up to about 200 of its series, drawn or evenly chosen, are looked at.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     v : array_like (n_neurons,)
     eta : float
@@ -114,7 +117,9 @@ def assess(
     k = unfolding.order
     if k == 0:
         raise ValueError("`unfolding` is linear (order 0): there is no expansion to judge.")
-    X, signs, weights = _probe(stimuli)
+    path_bytes = 8.0 * (k + 2) * unfolding.n_steps * unfolding.n_neurons
+    n_series = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
+    X, signs, weights = _probe(stimuli, n_series)
     if soft_margin is None:
         soft_margin = gaussian_soft_margin(*stimuli.moments(unfolding, u), v, eta).value
     # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
@@ -125,39 +130,55 @@ def assess(
         order=k + 1,
         tol=1e-4,
     ).with_readout(unfolding.readout)
-    orders = higher.states(X, u, orders=True)
+    paths = higher.states(X, u, trajectories=True, orders=True)
+    if unfolding.readout_time is None:
+        orders = np.tensordot(paths, unfolding.readout_weights, axes=(2, 0))
+    else:
+        orders = higher.states(X, u, orders=True)
+    paths = paths[: k + 1].reshape(k + 1, -1, unfolding.n_neurons)
     size = np.sqrt((orders**2).mean(axis=(1, 2)))
     last, following = size[k], size[k + 1]
     next_order = float(following / last) if last > 0 else 0.0
     whole = np.sqrt((orders.sum(0) ** 2).mean())
     state_error = float(following / whole) if whole > 0 else 0.0
-    eigenvalue = _largest_eigenvalue(unfolding, X, u)
-    scale = _safe_scale(unfolding.reservoir.spectral_abscissa, eigenvalue, next_order)
+    eigenvalue = _largest_eigenvalue(unfolding.reservoir, paths, 1.0)
+    trustworthy = eigenvalue < 1 and next_order < _SMALL
     return Validity(
         order=k,
         largest_eigenvalue=eigenvalue,
         next_order=next_order,
         state_error=state_error,
         soft_margin_error=_margin_change(orders, signs, weights, v, eta, soft_margin),
-        trustworthy=eigenvalue < 1 and next_order < _SMALL,
-        scale=scale,
+        trustworthy=trustworthy,
+        scale=1.0 if trustworthy else _safe_scale(unfolding.reservoir, paths, next_order),
     )
 
 
-def _largest_eigenvalue(unfolding: Unfolding, X: np.ndarray, u: Any) -> float:
-    """Largest Re λ̃ over the states furthest from rest along the trajectories."""
-    paths = unfolding.states(X, u, trajectories=True).reshape(-1, unfolding.n_neurons)
-    largest = np.argsort((paths**2).sum(1))[-_N_STATES:]
-    return float(unfolding.reservoir.linearized_abscissa(paths[largest]).max())
+def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:
+    """Largest Re λ̃ over the states furthest from rest, with f scaled.
+
+    Scaling f by s scales order k of the trajectories, ``paths[k]``, by s^k: another s needs
+    no new unfolding.
+    """
+    states = np.tensordot(scale ** np.arange(len(paths)), paths, axes=1)
+    states = states[np.argsort((states**2).sum(1))[-_N_STATES:]]
+    slope = reservoir.gain.slope
+    slopes = slope + scale * (reservoir.gain.derivative(states) - slope)
+    return max(
+        float(np.linalg.eigvals(reservoir.weights * row).real.max()) for row in slopes
+    )
 
 
-def _safe_scale(at_rest: float, eigenvalue: float, next_order: float) -> float:
-    """Factor on f that brings both criteria back, to first order in it."""
-    by_size = 0.9 * _SMALL / next_order if next_order >= _SMALL else 1.0
-    by_growth = 1.0
-    if eigenvalue >= 1 > at_rest:
-        by_growth = 0.9 * (1 - at_rest) / (eigenvalue - at_rest)
-    return float(min(by_size, by_growth, 1.0))
+def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> float:
+    """Factor on f that brings both criteria back at this u.
+
+    The ratio of two orders is proportional to it. Towards zero the network is at rest,
+    where it is stable, so the descent ends.
+    """
+    scale = 0.9 * _SMALL / next_order if next_order >= _SMALL else 1.0
+    while _largest_eigenvalue(reservoir, paths, scale) >= 1:
+        scale *= _DESCENT
+    return float(scale)
 
 
 def _margin_change(orders, signs, weights, v: Any, eta: float, soft_margin: float) -> float:

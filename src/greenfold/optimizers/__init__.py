@@ -73,7 +73,7 @@ def optimize(
         ("convex"), evaluations per start ("ascent"), rounds per start ("alternating").
     tol : float, optional
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
-        round that counts as saturation ("ascent" 1e-9, "alternating" 1e-6).
+        round that counts as saturation ("ascent" 1e-7, "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of the random starts. "convex" uses none.
 
@@ -219,7 +219,7 @@ class _Run:
         n_starts = self.n_starts
         if n_starts is None:
             n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
-        problem, tol = self.problem, self.tol or 1e-9
+        problem, tol = self.problem, self.tol or 1e-7
         linear, _ = convex.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
         if linear.status == "interrupted":
             found = replace(_solve_readout(problem, linear.u), status="interrupted")

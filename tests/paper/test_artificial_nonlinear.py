@@ -1,0 +1,79 @@
+"""Fig. 3 of the paper: artificial stimuli that differ in their second moments.
+
+N = 100, τ = 0.25, g = 0.9, η = 10, α = 0.05, ten steps of 1; class covariances ψ ± χ with
+eigenvalues in [0.3, 2.2]; ‖μ‖ between 0.19 and 1.0. Linear optima are bounded from above
+and the non-linear ones compared with that bound.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold.optimizers._linear import LinearProblem
+from greenfold.optimizers._nonlinear import NonlinearProblem
+
+from ..conftest import unit
+
+ETA = 10.0
+STRENGTHS = (0.19, 0.30, 0.52, 0.76, 1.0)
+#: Some optima drive slow modes so strongly that the expansion is not trusted there. That
+#: is a finding of its own, reported by the benchmark.
+pytestmark = pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")
+
+
+@cache
+def network(seed):
+    reservoir = Reservoir.random(100, g=0.9, tau=0.25, gain=Gain.quadratic(0.05), rng=seed)
+    return unfold(reservoir, n_steps=10, dt=1.0, order=1)
+
+
+def stimuli(seed, strength):
+    return GaussianStimuli.random(10, strength=strength, rng=100 + seed)
+
+
+def check_optimum(seed, strength):
+    classes = stimuli(seed, strength)
+    # The bound, not the value: what no linear projections can reach.
+    linear = optimize(network(seed).linear, classes, ETA, tol=1e-3)
+    assert linear.upper_bound is not None
+    found = optimize(network(seed), classes, ETA, n_starts=2, tol=1e-6)
+    assert found.soft_margin > linear.upper_bound
+    if strength == STRENGTHS[0]:
+        assert found.soft_margin >= 3 * linear.upper_bound
+    assert found.validity is not None
+
+
+@pytest.mark.parametrize("strength", [STRENGTHS[0], STRENGTHS[-1]])
+def test_one_network(strength):
+    check_optimum(3, strength)
+
+
+def test_random_projections_lie_along_the_diagonal():
+    """Linear and non-linear κ at the same random u, over all strengths."""
+    unfolding, pairs = network(0), []
+    rng = np.random.default_rng(9)
+    for strength in STRENGTHS:
+        problems = [
+            kind(one, stimuli(0, strength), ETA)
+            for kind, one in (
+                (LinearProblem, unfolding.linear),
+                (NonlinearProblem, unfolding),
+            )
+        ]
+        for _ in range(4):
+            u = unit(rng, 100, 1)
+            pairs.append([problem.best_readout(u)[1].value for problem in problems])
+    linear, nonlinear = np.log(np.transpose(pairs))
+    # κ spans a factor of 27 in ‖μ‖²; the diagonal holds to some tens of per cent, as in
+    # the paper's figure, and less well where κ rests on the second moments alone.
+    assert np.corrcoef(linear, nonlinear)[0, 1] > 0.95
+    assert abs(np.median(nonlinear - linear)) < np.log(1.3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize("seed", range(5))
+def test_five_networks(seed, strength):
+    check_optimum(seed, strength)
