@@ -1,0 +1,282 @@
+"""Running one figure: all cores, progress, checkpoints, and files that appear complete.
+
+A figure's work is cut into units. Each finished unit is written to a file of its own, so
+that a run that was interrupted goes on where it stopped, with the very same numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from .. import __version__
+from ..datasets import BinaryTask
+from ..datasets._atomic import replacing
+
+#: Formats that every figure is written in.
+FORMATS = ("svg", "pdf", "png")
+#: Dots per inch of the PNG.
+_DPI = 160
+_CHECKPOINTS = ".checkpoints"
+
+
+@dataclass
+class Run:
+    """What a figure's `compute` is given.
+
+    Attributes
+    ----------
+    name : str
+        Name of the figure, such as ``"fig2"``.
+    parameters : dataclass
+        Its parameters, full or quick.
+    out_dir : Path
+        Where the files go; checkpoints lie in a hidden folder there until the end.
+    n_jobs : int
+        Processes to use.
+    heartbeats : BinaryTask or None
+        ECG5000 as the paper uses it, for the figures that need it.
+    """
+
+    name: str
+    parameters: Any
+    out_dir: Path
+    n_jobs: int = 1
+    heartbeats: BinaryTask | None = None
+    _progress: Any = field(default=None, repr=False)
+
+    @property
+    def ecg(self) -> BinaryTask:
+        """The heartbeats, for a figure that declares that it needs them."""
+        if self.heartbeats is None:
+            raise RuntimeError(f"{self.name} was started without ECG5000.")
+        return self.heartbeats
+
+    @cached_property
+    def folder(self) -> Path:
+        """Folder of the checkpoints of exactly this run."""
+        return self.out_dir / _CHECKPOINTS / f"{self.name}-{_fingerprint(self)}"
+
+    def map(self, label: str, work: Callable[[Any], Any], items: Sequence[Any]) -> list:
+        """Results of ``work(item)`` for every item, in order, as plain JSON values.
+
+        Parameters
+        ----------
+        label : str
+            Names the work in the progress display and in the checkpoints.
+        work : callable
+            Of a module, or a `functools.partial` of one, so that a process can be sent
+            it. Its randomness must come from the item alone.
+        items : sequence
+
+        Returns
+        -------
+        list
+            Arrays come back as lists: a result is the same whether it was just computed
+            or read from a checkpoint.
+        """
+        folder = self.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = re.sub(r"\W+", "-", label)
+        paths = [folder / f"{stem}-{i:04d}.json" for i in range(len(items))]
+        done = {i: _read(path) for i, path in enumerate(paths)}
+        found = {i: value["result"] for i, value in done.items() if value is not None}
+        missing = [i for i in range(len(items)) if i not in found]
+        with _Bar(self, label, len(items), len(found)) as bar:
+            for i, result in _execute(work, [(i, items[i]) for i in missing], self.n_jobs):
+                value = jsonable(result)
+                # Another run into the same folder may have finished and tidied up.
+                folder.mkdir(parents=True, exist_ok=True)
+                write_json(paths[i], {"result": value})
+                found[i] = value
+                bar.step()
+        return [found[i] for i in range(len(items))]
+
+    def forget(self) -> None:
+        """Remove the checkpoints of this figure, of this run and of earlier ones."""
+        top = self.out_dir / _CHECKPOINTS
+        for folder in top.glob(f"{self.name}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        if top.is_dir() and not any(top.iterdir()):
+            top.rmdir()
+
+
+def default_jobs() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def jsonable(value: Any) -> Any:
+    """Plain JSON values: arrays as lists, numbers that are not finite as null."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for.")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON, complete or not at all."""
+    with replacing(path) as stream:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
+        stream.write(text.encode())
+
+
+def write_figure(path: Path, figure: Any) -> None:
+    """Write a matplotlib figure in the format of its suffix, complete or not at all."""
+    kind = path.suffix[1:]
+    # Without a date, the same numbers give the same file.
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    made = io.BytesIO()
+    figure.savefig(made, format=kind, dpi=_DPI, metadata=undated)
+    with replacing(path) as stream:
+        stream.write(made.getvalue())
+
+
+def versions() -> dict[str, str]:
+    """What made the numbers."""
+    found = {"greenfold": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _fingerprint(run: Run) -> str:
+    """Changes with every parameter, with the data, and with the code and its versions."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(source.read_bytes())
+    shown = json.dumps(jsonable([asdict(run.parameters), versions()]), sort_keys=True)
+    digest.update(shown.encode())
+    for array in run.heartbeats or ():
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _execute(
+    work: Callable[[Any], Any], items: list[tuple[int, Any]], n_jobs: int
+) -> Iterator[tuple[int, Any]]:
+    """Results as they come, each with its number."""
+    if n_jobs == 1 or len(items) <= 1:
+        for i, item in items:
+            with threadpool_limits(1), _noting_interrupts():
+                result = work(item)
+            yield i, result
+        return
+    with joblib.parallel_config("loky", inner_max_num_threads=1):
+        pool = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        calls = (joblib.delayed(_in_worker)(work, i, item) for i, item in items)
+        yield from pool(calls)  # type: ignore[misc]
+
+
+def _in_worker(work: Callable[[Any], Any], i: int, item: Any) -> tuple[int, Any]:
+    # Ctrl-C reaches the whole process group. An optimisation would answer it with the
+    # best result so far, which is not the result; the parent ends the workers instead.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return i, work(item)
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end even where the body has swallowed it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen = False
+
+    def note(*_: Any) -> None:
+        nonlocal seen
+        seen = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if seen:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def progress() -> Iterator[Any]:
+    """A progress display with the time left, on a terminal and where rich is installed."""
+    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Elapsed(),
+        TextColumn("left"),
+        Remaining(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        yield shown
+
+
+class _Bar:
+    """One line of the progress display; nothing where there is none."""
+
+    def __init__(self, run: Run, label: str, total: int, done: int) -> None:
+        self._shown, self._task = run._progress, None
+        self._make = (f"{run.name}: {label}", total, done)
+
+    def __enter__(self) -> _Bar:
+        if self._shown is not None:
+            description, total, done = self._make
+            self._task = self._shown.add_task(description, total=total, completed=done)
+        return self
+
+    def step(self) -> None:
+        if self._shown is not None:
+            self._shown.advance(self._task)
+
+    def __exit__(self, *_: Any) -> None:
+        if self._shown is not None:
+            self._shown.remove_task(self._task)

@@ -1,0 +1,264 @@
+"""Beyond the paper: the certificate everywhere, and where optimising u pays.
+
+Readout noise is what a physical reservoir has to live with. Independent Gaussian noise of
+standard deviation σ on every neuron is noise of standard deviation σ along any unit
+readout, so that the expected accuracy is known in closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.model_selection import StratifiedKFold
+
+from ..datasets import BinaryTask
+from ..optimizers import optimize
+from ..sphere import solve_in_eigenbasis
+from ..stimuli import GaussianStimuli, SampleStimuli, linear_map
+from ..unfolding import Unfolding, unfold
+from . import _style as look
+from ._run import Run
+from ._setting import network, unit_vectors
+
+TITLE = "Beyond the paper: certificates and readout noise"
+NEEDS_ECG = True
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What these figures are made with."""
+
+    g: float = 0.9
+    tau: float = 0.25
+    eta: float = 10.0
+    duration: float = 10.0
+    n_certified: int = 20
+    """(a) Networks that are certified, on ECG5000 and on each artificial ‖μ‖."""
+    strengths: tuple[float, ...] = (0.19, 1.0)
+    n_rounds: int = 30
+    """(a) Rounds of the paper's alternation to compare with, from one random start."""
+    sizes: tuple[int, ...] = (5, 20, 100)
+    """(b) Neurons N."""
+    noises: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3)
+    """(b) σ of the readout noise."""
+    etas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+    """(b) Grid that η is cross-validated on, for each projection and σ."""
+    n_folds: int = 5
+    n_networks: int = 10
+    n_random: int = 10
+
+
+FULL = Parameters()
+QUICK = replace(
+    FULL, n_certified=3, sizes=(5, 100), etas=(3.0, 30.0, 300.0), n_folds=3,
+    n_networks=2, n_random=2,
+)  # fmt: skip
+
+
+def certificate(p: Parameters, ecg: BinaryTask, item: tuple[int, float]) -> dict:
+    """One network: the optimum, its bound, and how far alternation gets.
+
+    The item is the seed and ‖μ‖ of artificial stimuli, zero for ECG5000.
+    """
+    seed, strength = item
+    reservoir = network(seed, 100, p.g, p.tau)
+    if strength:
+        stimuli = GaussianStimuli.random(
+            10, strength=strength, rng=np.random.default_rng([seed, 2])
+        )
+        unfolding = unfold(reservoir, n_steps=10, dt=p.duration / 10)
+    else:
+        stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
+        unfolding = unfold(
+            reservoir, n_steps=stimuli.n_steps, dt=p.duration / stimuli.n_steps
+        )
+    best: Any = optimize(unfolding, stimuli, p.eta)
+    rounds = optimize(
+        unfolding, stimuli, p.eta, "alternating", n_starts=1, max_iter=p.n_rounds,
+        tol=1e-12, rng=np.random.default_rng([seed, 3]),
+    )  # fmt: skip
+    return {
+        "seed": seed,
+        "strength": strength,
+        "kappa": best.soft_margin,
+        "bound": best.upper_bound,
+        "gap": max(best.gap, 0.0),
+        "status": best.status,
+        "n_decompositions": best.n_iter,
+        "alternation_below_bound": 1 - rounds.soft_margin / best.upper_bound,
+    }
+
+
+def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Expected accuracy for every σ; z (..., n_cases) → (..., n_noises)."""
+    right = signs * z
+    columns = [
+        (right > 0).mean(-1) if sigma == 0 else ndtr(right / sigma).mean(-1)
+        for sigma in p.noises
+    ]
+    return np.stack(columns, axis=-1)
+
+
+def _kernels(
+    p: Parameters, unfolding: Unfolding, stimuli: SampleStimuli, u: np.ndarray | None
+) -> np.ndarray:
+    """Kernel for every η, (n_etas, n_steps); with u None it is optimised too."""
+    if u is None:
+        found = [optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
+        return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
+    R = linear_map(unfolding, u)
+    Sigma = R.T @ stimuli.psi @ R
+    values, vectors = np.linalg.eigh((Sigma + Sigma.T) / 2)
+    etas = np.array(p.etas)[:, None]
+    return solve_in_eigenbasis(R.T @ stimuli.mu, etas * values, vectors).v @ R.T
+
+
+def noisy_accuracy(p: Parameters, ecg: BinaryTask, item: tuple[int, int]) -> dict:
+    """One network: test accuracy at every σ, η chosen by cross-validation for each."""
+    seed, n_neurons = item
+    n_steps = ecg.X_train.shape[1]
+    unfolding = unfold(
+        network(seed, n_neurons, p.g, p.tau), n_steps=n_steps, dt=p.duration / n_steps
+    )
+    drawn = unit_vectors(np.random.default_rng([seed, 4]), p.n_random, n_neurons)
+    projections: list[np.ndarray | None] = [None, *drawn]
+    folds = StratifiedKFold(p.n_folds, shuffle=True, random_state=seed)
+    inner = np.zeros((len(projections), len(p.etas), len(p.noises)))
+    for train, held_out in folds.split(ecg.X_train, ecg.y_train):
+        part = SampleStimuli(ecg.X_train[train], ecg.y_train[train])
+        X, signs = part.transform(ecg.X_train[held_out]), ecg.y_train[held_out]
+        for row, u in zip(inner, projections, strict=True):
+            row += _accuracies(p, _kernels(p, unfolding, part, u) @ X.T, signs)
+    stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
+    X = stimuli.transform(ecg.X_test)
+    accuracy, chosen = [], []
+    for row, u in zip(inner, projections, strict=True):
+        scores = _accuracies(p, _kernels(p, unfolding, stimuli, u) @ X.T, ecg.y_test)
+        best = row.argmax(0)  # of equals, the smallest η
+        accuracy.append(100 * scores[best, np.arange(len(p.noises))])
+        chosen.append(np.array(p.etas)[best])
+    return {
+        "seed": seed,
+        "n_neurons": n_neurons,
+        "optimised": accuracy[0],
+        "random": accuracy[1:],
+        "eta_optimised": chosen[0],
+        "eta_random": chosen[1:],
+    }
+
+
+def compute(run: Run) -> dict:
+    """All numbers of the figure."""
+    p, ecg = run.parameters, run.ecg
+    seeds = range(p.n_certified)
+    kinds = [(seed, strength) for strength in (0.0, *p.strengths) for seed in seeds]
+    # The large networks first: they take longest.
+    items = [(s, n) for n in sorted(p.sizes, reverse=True) for s in range(p.n_networks)]
+    return {
+        "certificates": run.map("certificates", partial(certificate, p, ecg), kinds),
+        "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
+    }
+
+
+def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Accuracy of random and of optimised u, (n_networks, n_noises), and the gain."""
+    mine = [row for row in rows if row["n_neurons"] == size]
+    drawn = np.array([np.mean(row["random"], axis=0) for row in mine])
+    best = np.array([row["optimised"] for row in mine])
+    return drawn, best, best - drawn
+
+
+def draw(numbers: dict, p: Parameters) -> Any:
+    """The figure, from its numbers."""
+    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 3.7)
+    ratios = (1.4, *np.ones(len(p.sizes)))
+    first, *others = figure.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
+    _draw_certificates(first, numbers["certificates"], p)
+    _draw_noise(others, numbers["noise"], p)
+    return figure
+
+
+def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
+    look.letter(axes, "a", "below the proven bound")
+    rng = np.random.default_rng(0)
+    kinds = (0.0, *p.strengths)
+    floor = 1e-6
+    for place, strength in enumerate(kinds):
+        mine = [row for row in rows if row["strength"] == strength]
+        for shift, key, colour, mark in (
+            (-0.17, "gap", look.OPTIMISED, "o"),
+            (0.17, "alternation_below_bound", look.GREY, "s"),
+        ):
+            values = np.maximum([row[key] for row in mine], floor)
+            x = place + shift + 0.06 * rng.uniform(-1, 1, len(values))
+            label = {"gap": "certified optimum"}.get(key, f"{p.n_rounds} alternations")
+            axes.plot(x, 100 * values, mark, color=colour, ms=4, alpha=0.7,
+                      label=None if place else label)  # fmt: skip
+    axes.axhline(100 * 1e-3, color="k", lw=0.8, ls=":")
+    axes.set_yscale("log")
+    axes.set_ylim(100 * floor / 2, 1000)
+    axes.set_xticks(
+        range(len(kinds)),
+        ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)],
+    )
+    axes.set_ylabel("distance to the upper bound (%)")
+    axes.legend(loc="upper left")
+
+
+def _draw_noise(panels: list[Any], rows: list[dict], p: Parameters) -> None:
+    x = np.arange(len(p.noises))
+    for axes, size, name in zip(panels, p.sizes, "bcdefg", strict=False):
+        drawn, best, _ = _gain(rows, size)
+        look.letter(axes, name, f"$N = {size}$")
+        for values, colour, mark, label in (
+            (drawn, look.RANDOM, "s--", "random $u$"),
+            (best, look.OPTIMISED, "o-", "optimised $u$"),
+        ):
+            axes.errorbar(x, values.mean(0), values.std(0), fmt=mark, color=colour, ms=4,
+                          capsize=2, label=label)  # fmt: skip
+        axes.set_xticks(x, [f"{sigma:g}" for sigma in p.noises])
+        axes.set_xlabel(r"readout noise $\sigma$ (a.u.)")
+        axes.sharey(panels[0])
+    panels[0].set_ylabel("accuracy on 4332 test series (%)")
+    panels[0].legend(loc="lower left")
+
+
+def summary(numbers: dict, p: Parameters) -> list[str]:
+    """Where it pays and where it does not, said plainly."""
+    lines = []
+    for strength in (0.0, *p.strengths):
+        mine = [row for row in numbers["certificates"] if row["strength"] == strength]
+        below = [row["alternation_below_bound"] for row in mine]
+        gaps = [row["gap"] for row in mine]
+        name = f"‖μ‖ = {strength:g}" if strength else "ECG5000"
+        lines.append(
+            f"(a) {name}: {np.mean(np.less_equal(gaps, 1e-3)):.0%} of {len(mine)} networks "
+            f"certified to 0.1 %, largest gap {max(gaps):.2%}; {p.n_rounds} rounds of "
+            f"alternation end {np.median(below):.2%} (median) to {max(below):.2%} below "
+            "the bound"
+        )
+    for size in p.sizes:
+        drawn, best, gain = _gain(numbers["noise"], size)
+        cells = []
+        for i, sigma in enumerate(p.noises):
+            error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
+            cells.append(
+                f"σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
+                f"({gain[:, i].mean():+.1f} ± {error:.1f}, {_verdict(gain[:, i], error)})"
+            )
+        lines.append(f"(b) N = {size}, random → optimised u: " + "; ".join(cells))
+    return lines
+
+
+def _verdict(gain: np.ndarray, error: float) -> str:
+    """In words: a gain counts from half a per cent and two standard errors on."""
+    mean = float(gain.mean())
+    if abs(mean) < 0.5:
+        return "no difference that matters"
+    if abs(mean) < 2 * error:
+        return "not resolved"
+    return "pays" if mean > 0 else "does harm"

@@ -1,0 +1,423 @@
+"""Fig. 2: optimised input and readout projections of a linear reservoir."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..analysis import margin_over_angle
+from ..optimizers import optimize
+from ..simulation import simulate
+from ..stimuli import GaussianStimuli, Stimuli
+from ..unfolding import Unfolding, unfold
+from . import _style as look
+from ._run import Run
+from ._setting import best_margins, chunks, network, unit_vectors
+
+TITLE = "Fig. 2: linear reservoir"
+NEEDS_ECG = False
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What Fig. 2 is made with; the paper's values, and ours where it gives none."""
+
+    network_seed: int = 0
+    n_neurons: int = 100
+    g: float = 0.9
+    tau: float = 0.25
+    eta: float = 10.0
+    n_steps: int = 10
+    dt: float = 1.0
+    strength: float = 1.0
+    """‖μ‖ of the stimuli, which the paper leaves open here."""
+    fine: int = 20
+    """(a) Readout times within a step."""
+    nest_resolution: float = 0.001
+    """(a) Time step of NEST; its error is of first order in it."""
+    n_stimuli: int = 250
+    n_random: int = 250
+    per_step: int = 4
+    """(b) Readout times within a step, for random projections."""
+    mode_times: tuple[float, float] = (1.0, 9.0)
+    angle_time: float = 9.0
+    n_angles: int = 73
+    n_planes: int = 20
+    chunk: int = 10
+
+
+FULL = Parameters()
+QUICK = replace(
+    FULL,
+    fine=10,
+    nest_resolution=0.002,
+    n_stimuli=6,
+    n_random=20,
+    per_step=2,
+    n_angles=25,
+    n_planes=6,
+    chunk=3,
+)
+
+
+def _unfolding(p: Parameters) -> Unfolding:
+    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau)
+    return unfold(reservoir, n_steps=p.n_steps, dt=p.dt)
+
+
+def _stimuli(p: Parameters, number: int) -> GaussianStimuli:
+    rng = np.random.default_rng([p.network_seed, 1, number])
+    return GaussianStimuli.random(p.n_steps, strength=p.strength, rng=rng)
+
+
+def _projections(p: Parameters) -> np.ndarray:
+    rng = np.random.default_rng([p.network_seed, 2])
+    return unit_vectors(rng, p.n_random, p.n_neurons)
+
+
+def _times(p: Parameters, per_step: int) -> np.ndarray:
+    return p.dt * np.arange(1, p.n_steps * per_step + 1) / per_step
+
+
+def engine() -> str:
+    """NEST where it is installed, as in the paper; the ODE solver otherwise."""
+    return "nest" if importlib.util.find_spec("nest") else "scipy"
+
+
+def simulated_curve(p: Parameters, kind: str, item: Any) -> list[float]:
+    """κ over time from simulated Green's functions: no sampling noise enters.
+
+    The response to a pulse in a later step is the response to one in the first step,
+    later; one simulation gives them all.
+    """
+    u = np.array(item)
+    pulse = np.zeros((1, p.n_steps * p.fine))
+    pulse[0, : p.fine] = 1.0
+    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau)
+    path = simulate(
+        reservoir,
+        pulse,
+        u,
+        p.dt / p.fine,
+        kind,
+        trajectories=True,
+        rtol=1e-8,
+        resolution=p.nest_resolution,
+    )[0]
+    stimuli = _stimuli(p, 0)
+    curve = []
+    for j in range(len(path)):
+        R = np.zeros((p.n_steps, p.n_neurons))
+        for n in range(j // p.fine + 1):
+            R[n] = path[j - n * p.fine]
+        curve.append(best_margins(R, stimuli.mu[None], stimuli.psi[None], p.eta)[0])
+    return curve
+
+
+def analytical_curve(p: Parameters, unfolding: Unfolding, u: np.ndarray) -> np.ndarray:
+    """κ over time from the unfolding, the readout optimal at every time."""
+    stimuli = _stimuli(p, 0)
+    curve = []
+    for time in _times(p, p.fine):
+        R = unfolding.with_readout(time).response(u).linear[:, 0]
+        k = len(R)
+        mu, psi = stimuli.mu[None, :k], stimuli.psi[None, :k, :k]
+        curve.append(best_margins(R, mu, psi, p.eta)[0])
+    return np.array(curve)
+
+
+def optimal_part(p: Parameters, numbers: range) -> dict:
+    """Certified optimum of some stimuli at the end of every step, with mode loadings."""
+    unfolding = _unfolding(p)
+    modes = unfolding.reservoir.modes()
+    margins, gaps = [], []
+    loadings = {str(time): [] for time in p.mode_times}
+    for number in numbers:
+        stimuli, row, gap = _stimuli(p, number), [], []
+        for time in _times(p, 1):
+            best = optimize(unfolding.with_readout(time), stimuli, p.eta)
+            row.append(best.soft_margin)
+            gap.append(best.gap)
+            if float(time) in p.mode_times:
+                loadings[str(float(time))].append(np.abs(modes.loading(best.u)))
+        margins.append(row)
+        gaps.append(gap)
+    means = {time: np.mean(found, axis=0) for time, found in loadings.items()}
+    return {"margins": margins, "gaps": gaps, "loadings": means, "n": len(numbers)}
+
+
+def random_part(p: Parameters, numbers: range) -> dict:
+    """Sums over some random projections of κ and κ², for every stimulus and time."""
+    unfolding, us = _unfolding(p), _projections(p)[numbers.start : numbers.stop]
+    drawn = [_stimuli(p, number) for number in range(p.n_stimuli)]
+    mu, psi = np.array([s.mu for s in drawn]), np.array([s.psi for s in drawn])
+    times = _times(p, p.per_step)
+    total, square = np.zeros((2, p.n_stimuli, len(times)))
+    largest = np.full((p.n_stimuli, len(times)), -np.inf)
+    for i, time in enumerate(times):
+        # Several projections at once, as if they were channels.
+        responses = unfolding.with_readout(time).response(us.T).linear
+        k = len(responses)
+        for R in responses.transpose(1, 0, 2):
+            values = best_margins(R, mu[:, :k], psi[:, :k, :k], p.eta)
+            total[:, i] += values
+            square[:, i] += values**2
+            largest[:, i] = np.maximum(largest[:, i], values)
+    return {"total": total, "square": square, "largest": largest}
+
+
+def compute(run: Run) -> dict:
+    """All numbers of the figure."""
+    p = run.parameters
+    unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
+    best = optimize(unfolding, stimuli, p.eta)
+    u_random = _projections(p)[0]
+    kind = engine()
+    pair = {"random": u_random, "optimised": best.u}
+    simulated = run.map(
+        "simulation", partial(simulated_curve, p, kind), [u.tolist() for u in pair.values()]
+    )
+    single: dict[str, Any] = {
+        "times": _times(p, p.fine),
+        "mu": stimuli.mu,
+        "engine": kind,
+        "bound_at_end": best.upper_bound,
+    }
+    for (name, u), curve in zip(pair.items(), simulated, strict=True):
+        exact = analytical_curve(p, unfolding, u)
+        single[name] = {
+            "analytical": exact,
+            "simulated": curve,
+            "deviation_of_range": np.abs(exact - curve).max() / np.ptp(exact),
+        }
+    at_angle = unfolding.with_readout(p.angle_time)
+    there = optimize(at_angle, stimuli, p.eta)
+    angles = np.linspace(-np.pi / 2, np.pi / 2, p.n_angles)
+    rng = np.random.default_rng([p.network_seed, 3])
+    turned = margin_over_angle(
+        at_angle, stimuli, there.u, angles, n_planes=p.n_planes, eta=p.eta, rng=rng
+    )
+    kept = _readout_kept(p, at_angle, stimuli, there, angles)
+    average, modes = _average(p, run)
+    single["reoptimised"] = average.pop("first")
+    return {
+        "single": single,
+        "average": average,
+        "modes": modes,
+        "angle": {"radians": angles, "readout_optimal": turned, "readout_kept": kept},
+    }
+
+
+def _readout_kept(
+    p: Parameters, unfolding: Unfolding, stimuli: Stimuli, best: Any, angles: np.ndarray
+) -> np.ndarray:
+    """κ of the turned u with the readout of the optimum, (n_planes, n_angles)."""
+    rng = np.random.default_rng([p.network_seed, 3])
+    rows = unfolding.readout_response(best.v)
+    margins = []
+    for other in rng.standard_normal((p.n_planes, p.n_neurons)):
+        aside = other - (other @ best.u) * best.u
+        aside /= np.linalg.norm(aside)
+        a = np.outer(np.cos(angles), rows @ best.u) + np.outer(np.sin(angles), rows @ aside)
+        variance = np.einsum("ij,jk,ik->i", a, stimuli.psi, a)
+        margins.append(a @ stimuli.mu - p.eta / 2 * variance)
+    return np.array(margins)
+
+
+def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
+    """Panels (b) and (c), over many stimuli and projections."""
+    parts = run.map("optima", partial(optimal_part, p), chunks(p.n_stimuli, p.chunk))
+    drawn = run.map(
+        "random projections", partial(random_part, p), chunks(p.n_random, p.chunk)
+    )
+    optimal = np.concatenate([part["margins"] for part in parts])
+    gaps = np.concatenate([part["gaps"] for part in parts])
+    total, square = (
+        np.sum([part[key] for part in drawn], axis=0) for key in ("total", "square")
+    )
+    mean = total / p.n_random
+    spread = np.sqrt(np.maximum(square / p.n_random - mean**2, 0))
+    ends = np.arange(p.per_step - 1, p.n_steps * p.per_step, p.per_step)
+    largest = np.max([part["largest"] for part in drawn], axis=0)[:, ends]
+    average = {
+        "times": _times(p, p.per_step),
+        "random": mean.mean(0),
+        "random_spread": spread.mean(0),
+        "step_times": _times(p, 1),
+        "optimised": optimal.mean(0),
+        "optimised_standard_error": optimal.std(0) / np.sqrt(len(optimal)),
+        "ratio": optimal.mean(0) / mean.mean(0)[ends],
+        # Early, every u reaches the optimum: equal up to rounding.
+        "share_at_or_above_every_random": (optimal >= largest * (1 - 1e-6)).mean(0),
+        "gap_median": np.median(gaps, axis=0),
+        "gap_largest": gaps.max(0),
+        "share_certified_to_1e-3": (gaps <= 1e-3).mean(0),
+        "first": optimal[0],
+    }
+    weight = [part["n"] for part in parts]
+    found = network(p.network_seed, p.n_neurons, p.g, p.tau).modes()
+    modes: dict[str, Any] = {
+        "real_part": found.eigenvalues.real,
+        "time_constant": found.time_constants,
+        "loadings": {
+            str(time): np.average(
+                [part["loadings"][str(time)] for part in parts], axis=0, weights=weight
+            )
+            for time in p.mode_times
+        },
+    }
+    return average, modes
+
+
+def draw(numbers: dict, p: Parameters) -> Any:
+    """The figure, from its numbers."""
+    figure = look.sheet(9.6, 6.6)
+    (a, b), (c, d) = figure.subplots(2, 2)
+    _draw_single(a, numbers["single"], p)
+    _draw_average(b, numbers["average"])
+    _draw_modes(c, numbers["modes"], p)
+    _draw_angle(d, numbers["angle"], p)
+    return figure
+
+
+def _draw_single(axes: Any, single: dict, p: Parameters) -> None:
+    look.letter(axes, "a", "one network, one stimulus set")
+    times = np.array(single["times"])
+    simulator = {"nest": "NEST", "scipy": "ODE solver"}[single["engine"]]
+    above = axes.twinx()
+    steps = np.repeat(single["mu"], 2)
+    edges = np.repeat(p.dt * np.arange(p.n_steps + 1), 2)[1:-1]
+    above.plot(edges, steps, color=look.ORANGE, lw=1.2, zorder=0)
+    above.set_ylabel(r"mean separation $\mu$ (a.u.)", color="#A66F00")
+    above.spines["right"].set_visible(True)
+    above.grid(False)
+    low, high = min(single["mu"]), max(single["mu"])
+    above.set_ylim(low - 0.1 * (high - low), high + 0.5 * (high - low))
+    axes.set_zorder(above.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    names = {"random": "random $u$", "optimised": "$u$ optimised for $T = 10$"}
+    for key, colour in (("random", look.RANDOM), ("optimised", look.OPTIMISED)):
+        axes.plot(times, single[key]["analytical"], color=colour, label=names[key], lw=2.2)
+        label = f"simulated ({simulator})" if key == "optimised" else None
+        axes.plot(times, single[key]["simulated"], "k--", lw=1.0, label=label)
+    ends = p.dt * np.arange(1, p.n_steps + 1)
+    axes.plot(
+        ends,
+        single["reoptimised"],
+        "D",
+        color=look.OPTIMISED,
+        mfc="white",
+        ms=4.5,
+        label="$u$ optimised for each $T$",
+    )
+    top = max(single["reoptimised"])
+    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(-0.05 * top, 1.5 * top))
+    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
+
+
+def _draw_average(axes: Any, average: dict) -> None:
+    look.letter(axes, "b", "average over stimuli")
+    times = np.array(average["times"])
+    mean, spread = np.array(average["random"]), np.array(average["random_spread"])
+    axes.fill_between(times, mean - spread, mean + spread, color=look.RANDOM, alpha=0.25)
+    axes.plot(times, mean, color=look.RANDOM, label="random $u$ (mean ± s.d.)")
+    axes.errorbar(
+        average["step_times"],
+        average["optimised"],
+        average["optimised_standard_error"],
+        fmt="o-",
+        color=look.OPTIMISED,
+        ms=4,
+        capsize=2,
+        label="optimised $u$ (mean ± s.e.)",
+    )
+    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN)
+    axes.legend(loc="upper left")
+
+
+def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
+    look.letter(axes, "c", "modes that the optimal $u$ uses")
+    real = np.array(modes["real_part"])
+    edges = np.linspace(real.min() - 1e-9, real.max() + 1e-9, 13)
+    place = np.digitize(real, edges) - 1
+    centres, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    looks = ((look.SKY, ""), (look.GREEN, "//"))
+    for i, (time, (colour, hatch)) in enumerate(zip(p.mode_times, looks, strict=True)):
+        loading = np.array(modes["loadings"][str(time)])
+        bars = [
+            loading[place == k].mean() if (place == k).any() else 0.0
+            for k in range(len(centres))
+        ]
+        axes.bar(
+            centres + (i - 0.5) * 0.42 * width,
+            bars,
+            0.42 * width,
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0,
+            label=f"$T = {time:g}$",
+        )
+        axes.plot(real, loading, ".", color=colour, mec="k", mew=0.3, ms=4.5, alpha=0.8)
+    axes.set(
+        xlabel=r"real part of the eigenvalue, Re $\lambda_\alpha$ (1)",
+        ylabel=r"mean loading $|\omega_\alpha|$ (1)",
+    )
+    marks = np.array([0.14, 0.17, 0.25, 0.5, 2.0])
+    upper = axes.secondary_xaxis("top")
+    upper.set_xticks(1 - p.tau / marks, [f"{mark:g}" for mark in marks])
+    upper.set_xlabel(r"time constant $\tau_\alpha$ (a.u.)", labelpad=3)
+    # Mean of |wᵀu| over random u for a complex unit w; most modes come in pairs.
+    level = np.sqrt(np.pi / (4 * len(real)))
+    axes.axhline(level, color="k", ls="--", lw=1.0, label="random $u$")
+    axes.legend(loc="upper left")
+
+
+def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
+    look.letter(axes, "d", f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$")
+    degrees, top = np.degrees(angle["radians"]), np.max(angle["readout_optimal"])
+    kinds = (
+        ("readout_optimal", look.OPTIMISED, "-", "readout optimal for each $u$"),
+        ("readout_kept", look.PURPLE, "--", "readout kept as for $u^*$"),
+    )
+    for key, colour, dash, label in kinds:
+        margins = np.array(angle[key])
+        axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
+        axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
+    axes.set(
+        xlabel=r"angle between $u$ and $u^*$ (degrees)",
+        ylabel=look.MARGIN,
+        xticks=np.arange(-90, 91, 30),
+        ylim=(-0.6 * top, 1.2 * top),
+    )
+    axes.legend(loc="center left")
+
+
+def summary(numbers: dict, p: Parameters) -> list[str]:
+    """What the figure says, in a few lines."""
+    single, average = numbers["single"], numbers["average"]
+    worst = max(single[key]["deviation_of_range"] for key in ("random", "optimised"))
+    certified = np.mean(average["share_certified_to_1e-3"])
+    above = np.mean(average["share_at_or_above_every_random"])
+    angle = {
+        key: np.mean(numbers["angle"][key], axis=0)
+        for key in ("readout_optimal", "readout_kept")
+    }
+    degrees = np.degrees(numbers["angle"]["radians"])
+    at = int(np.argmin(np.abs(degrees - 60)))
+    left = angle["readout_optimal"][at] / angle["readout_optimal"].max()
+    negative = np.abs(degrees[angle["readout_kept"] < 0]).min(initial=180.0)
+    return [
+        f"(a) simulated ({single['engine']}) within {worst:.2%} of the curve's range",
+        f"(b) κ at T = {p.n_steps * p.dt:g}: random {average['random'][-1]:.4f} ± "
+        f"{average['random_spread'][-1]:.4f}, optimised {average['optimised'][-1]:.4f} "
+        f"({average['ratio'][-1]:.2f} times)",
+        f"    {certified:.0%} of the optima certified to 0.1 %, largest gap "
+        f"{max(average['gap_largest']):.1%}; no random u is better in {above:.1%}",
+        f"(d) 60° away from u* leave {left:.1%} of κ; where the readout is kept as for u*, "
+        f"κ is negative from {negative:.0f}° on",
+    ]
