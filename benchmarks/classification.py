@@ -60,8 +60,8 @@ def peers(
     train: Split, test: Split
 ) -> dict[str, tuple[Callable[[], None], Callable[[], float]]]:
     """Name to (fit, predict); predict returns the accuracy."""
-    from reservoir_computing.modules import RC_model
-    from reservoirpy.nodes import Reservoir as Node
+    from reservoir_computing.modules import RC_model  # pyright: ignore[reportMissingImports]
+    from reservoirpy.nodes import Reservoir as Node  # pyright: ignore[reportMissingImports]
     from sklearn.linear_model import RidgeClassifierCV
 
     (X, y), (X_test, y_test) = train, test

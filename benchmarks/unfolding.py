@@ -72,7 +72,7 @@ def fastest_peers(
     probes : dict
         Seconds of every way on the first `N_PROBE` series.
     """
-    from reservoirpy.nodes import Reservoir as Node
+    from reservoirpy.nodes import Reservoir as Node  # pyright: ignore[reportMissingImports]
 
     stimuli = np.ascontiguousarray(series[:, :, None])
     cores = os.cpu_count() or 1
