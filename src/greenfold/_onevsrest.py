@@ -25,7 +25,7 @@ from .validity import Validity
 #: Evaluations of the quick ascent, and the relative change of κ per step that ends it:
 #: finer than what changes a prediction.
 _EVALUATIONS = 100
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)

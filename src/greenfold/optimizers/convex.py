@@ -260,6 +260,8 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
         if best is None:
             raise
     assert best is not None
+    # What is attained is below the bound; by rounding it may seem not to be.
+    bound = max(bound, best.margin.value)
     found = Candidate(best.u, best.v, best.margin, best.history, status, bound)
     return found, n_svd
 

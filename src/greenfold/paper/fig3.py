@@ -45,9 +45,10 @@ class Parameters:
     n_networks: int = 5
     """Networks, each with stimuli of its own, that the optimum is computed for."""
     shown: int = 0
-    """The network that the panels show."""
-    n_simulated: int = 400
-    """(b) Stimuli a class on which the optimum is simulated (network shown only)."""
+    """The network that the panels show: one where the expansion is trustworthy at every
+    ‖μ‖, which is not so in most; the numbers hold all of them."""
+    n_simulated: int = 200
+    """(b) Stimuli a class on which the optimum is simulated."""
 
 
 FULL = Parameters()
@@ -127,10 +128,10 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         "nonlinear_at_linear_u": moved.soft_margin,
         "validity": asdict(nonlinear.validity) if nonlinear.validity else None,
     }
-    if number == p.shown:
-        found["nonlinear_simulated"] = nonlinear.soft_margin + _left_out(
-            p, unfolding, stimuli, nonlinear.u, nonlinear.v
-        )
+    left_out = _left_out(p, unfolding, stimuli, nonlinear.u, nonlinear.v)
+    found["nonlinear_simulated"] = (
+        None if left_out is None else nonlinear.soft_margin + left_out
+    )
     return found
 
 
@@ -147,18 +148,20 @@ def _best_readouts(
 
 def _left_out(
     p: Parameters, unfolding: Unfolding, stimuli: GaussianStimuli, u: Any, v: Any
-) -> float:
+) -> float | None:
     """What O(α) leaves out of κ at given projections: simulation minus O(α).
 
     The difference is taken on the same stimuli, where the scatter of κ itself cancels.
+    None where the simulated network diverges.
     """
     X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
-    states = (
-        simulate(unfolding.reservoir, X, u, p.dt, rtol=1e-6),
-        unfolding.states(X, u),
-    )
+    try:
+        simulated = simulate(unfolding.reservoir, X, u, p.dt, rtol=1e-6)
+    except FloatingPointError:
+        return None
     after, before = (
-        gaussian_soft_margin(*state_moments(y, signs), v, p.eta).value for y in states
+        gaussian_soft_margin(*state_moments(y, signs), v, p.eta).value
+        for y in (simulated, unfolding.states(X, u))
     )
     return after - before
 
@@ -244,9 +247,9 @@ def _draw_margins(axes: Any, found: list[dict], p: Parameters) -> None:
         axes.axhline(one["nonlinear"], color=hue, lw=0.7, alpha=0.8)
         axes.plot(one["linear"], one["nonlinear"], "o", color=hue, ms=8, mec="k", mew=0.6,
                   label=rf"$\|\mu\| = {one['strength']:.2f}$")  # fmt: skip
-        axes.plot(
-            one["linear"], one["nonlinear_simulated"], "o", mfc="none", mec=hue, ms=12
-        )
+        real = one["nonlinear_simulated"]
+        if real is not None and real > 0:
+            axes.plot(one["linear"], real, "o", mfc="none", mec=hue, ms=12)
     values = [v for one in found for v in (*one["random_linear"], *one["random_nonlinear"])]
     low, high = min(values) / 1.3, 1.5 * max(one["nonlinear"] for one in found)
     axes.plot([low, high], [low, high], color="0.6", lw=1.0, zorder=0)
@@ -280,12 +283,16 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         first = rows[p.shown]
         drawn = np.subtract(first["random_nonlinear"], first["random_linear"])
         ratios = [one["ratio"] for one in rows]
-        trusted = [bool(one["validity"]["trustworthy"]) for one in rows]
+        trusted = [one for one in rows if one["validity"]["trustworthy"]]
+        kept, kept_trusted = (
+            sum((one["nonlinear_simulated"] or -np.inf) > one["linear"] for one in some)
+            for some in (rows, trusted)
+        )
         lines.append(
             f"(b) ‖μ‖ = {strength:.2f}: κ linear {first['linear']:.5f}, non-linear "
             f"{first['nonlinear']:.5f} ({min(ratios):.2f}–{max(ratios):.2f} times over "
-            f"{len(rows)} networks, the expansion trustworthy in {sum(trusted)}; simulated "
-            f"{first['nonlinear_simulated']:.5f}); "
+            f"{len(rows)} networks); simulated above linear in {kept} of {len(rows)}, in "
+            f"{kept_trusted} of the {len(trusted)} where the expansion is trustworthy; "
             f"random: non-linear − linear {drawn.mean():+.1e} ± {drawn.std():.1e}"
         )
     return lines
