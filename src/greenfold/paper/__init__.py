@@ -96,7 +96,7 @@ def reproduce(
         from ._style import style
     except ImportError:
         raise ImportError(
-            "the figures need matplotlib; install it with `pip install matplotlib`."
+            "the figures need matplotlib; install it with `pip install greenfold[report]`."
         ) from None
     from ._run import Run, default_jobs, progress
 

@@ -267,7 +267,7 @@ def _draw_margins(axes: Any, found: list[dict], p: Parameters) -> None:
     )
     axes.plot([], [], "*", color="0.4", ls="", label="random $u$")
     axes.plot([], [], "o", mfc="none", mec="0.4", ls="", label="optimum, simulated")
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
