@@ -349,6 +349,28 @@ def test_readout_and_margin_belong_together(rng):
     others /= np.linalg.norm(others, axis=1, keepdims=True)
     values = others @ M - 5 * np.einsum("ni,ij,nj->n", others, Sigma, others)
     assert values.max() <= margin.value
-    fixed, gradient = problem.at_fixed_readout(u, v)
-    assert fixed.value == pytest.approx(margin.value)
-    assert gradient == pytest.approx(problem.evaluate(u)[2])
+    assert problem.evaluate(u)[1] == pytest.approx(margin)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "samples"])
+@pytest.mark.parametrize("n_channels", [1, 2])
+@pytest.mark.parametrize("readout", [None, 1.5, "weights"])
+def test_fixed_readout_agrees_with_the_moments(readout, n_channels, kind, rng):
+    """Two ways to κ and ∂κ/∂u at a given v: its own kernels, and all neurons' moments."""
+    unfolding, stimuli = setting(n_channels=n_channels)
+    if kind == "samples":
+        stimuli = SampleStimuli(*stimuli.sample(30, rng=1), normalize=None)
+    if readout == "weights":
+        readout = rng.standard_normal(unfolding.n_steps)
+    if readout is not None:
+        unfolding = unfolding.with_readout(readout)
+    problem = NonlinearProblem(unfolding, stimuli, 10.0)
+    u, v = unit(rng, 8, n_channels), unit(rng, 8)
+    margin, gradient = problem.at_fixed_readout(v)(u)
+    moments = problem.moments_at(u)
+    expected = gaussian_soft_margin(moments.M, moments.Sigma, v, 10.0)
+    # Rounding of sums of some hundred terms.
+    assert margin == pytest.approx(expected, rel=1e-11)
+    assert gradient == pytest.approx(
+        moments.pull(v, 10.0), abs=1e-11 * np.abs(gradient).max()
+    )

@@ -15,7 +15,7 @@ from greenfold import (
 )
 from greenfold.optimizers import convex
 from greenfold.optimizers._linear import LinearProblem
-from greenfold.optimizers._nonlinear import NonlinearProblem
+from greenfold.optimizers._nonlinear import FixedReadout, NonlinearProblem
 from greenfold.optimizers.alternating_nonlinear import QuadraticInput, solve_lagrange
 
 from .conftest import small, unit
@@ -254,11 +254,12 @@ def test_case_c_solves_the_lagrange_conditions(n_channels, rng):
     best = optimize(unfolding, stimuli, ETA, n_starts=1)
     start = best.u.reshape(6, n_channels) + 0.01 * unit(rng, 6, n_channels)
     start /= np.linalg.norm(start)
-    u = solve_lagrange(problem, start, best.v)
+    u, solved = solve_lagrange(problem.at_fixed_readout(best.v), start)
+    assert solved
     assert np.linalg.norm(u) == pytest.approx(1, rel=1e-12)
 
     def tangent(u):
-        _, gradient = problem.at_fixed_readout(u, best.v)
+        _, gradient = problem.at_fixed_readout(best.v)(u)
         return np.linalg.norm(gradient - (gradient * u).sum() * u)
 
     assert tangent(u) < 1e-7
@@ -460,14 +461,15 @@ def interrupt(monkeypatch, owner, name, after):
         ("ascent", "evaluate", 30),
         ("alternating", "best_readout", 1),
         ("alternating", "best_readout", 4),
-        ("alternating", "at_fixed_readout", 5),
+        ("alternating", "__call__", 5),
         ("random", "best_readout", 2),
     ],
 )
 def test_interrupt_returns_the_best_so_far(method, name, after, monkeypatch):
     unfolding, stimuli = setting(strength=0.3)
     with monkeypatch.context() as patch:
-        interrupt(patch, NonlinearProblem, name, after)
+        owner = FixedReadout if name == "__call__" else NonlinearProblem
+        interrupt(patch, owner, name, after)
         found = optimize(unfolding, stimuli, ETA, method, n_starts=3, rng=0)
     assert found.status == "interrupted"
     assert found.validity is None

@@ -81,21 +81,24 @@ def pulse_responses(schedule: Schedule, u: Any) -> tuple[Any, Any]:
     None at order 0.
     """
     xp = namespace(u)
-    panel = schedule.panel
+    panel, n_panels = schedule.panel, schedule.n_panels
     drive = xp.matrix_transpose(u)
     y = xp.zeros_like(drive)
-    ends, nodes = [], []
-    for index in range(schedule.n_steps * schedule.n_panels):
-        on = index < schedule.n_panels
-        if schedule.order:
-            at_nodes = y @ panel.E_nodes
-            nodes.append(at_nodes + drive @ panel.F_nodes if on else at_nodes)
-        y = y @ panel.E + drive @ panel.F if on else y @ panel.E
-        if (index + 1) % schedule.n_panels == 0:
+    starts, ends = [], []
+    for index in range(schedule.n_steps * n_panels):
+        starts.append(y)
+        y = y @ panel.E + drive @ panel.F if index < n_panels else y @ panel.E
+        if (index + 1) % n_panels == 0:
             ends.append(y)
     if not ends:  # a readout inside the first step
         return like(np.zeros((0, *drive.shape)), u), None
-    return xp.stack(ends), xp.stack(nodes) if schedule.order else None
+    if schedule.order == 0:
+        return xp.stack(ends), None
+    # All panels in one product: single rows would be bound by the matrix's memory.
+    nodes = xp.reshape(xp.stack(starts), (-1, drive.shape[1])) @ panel.E_nodes
+    nodes = xp.reshape(nodes, (len(starts), drive.shape[0], -1))
+    nodes[:n_panels, ...] = nodes[:n_panels, ...] + drive @ panel.F_nodes
+    return xp.stack(ends), nodes
 
 
 def _read(schedule: Schedule, table: Any) -> Any:
@@ -297,18 +300,22 @@ def pulse_adjoint(schedule: Schedule, ends_bar: Any, nodes_bar: Any, drive_bar: 
     """
     xp = namespace(drive_bar)
     transpose, panel = xp.matrix_transpose, schedule.panel
+    n_panels = schedule.n_panels
     y_bar = xp.zeros_like(drive_bar)
-    for index in range(schedule.n_steps * schedule.n_panels - 1, -1, -1):
-        on = index < schedule.n_panels
-        if (index + 1) % schedule.n_panels == 0:
-            y_bar = y_bar + ends_bar[index // schedule.n_panels, ...]
-        if on:
+    starts_bar = None
+    if nodes_bar is not None:
+        flat = xp.reshape(nodes_bar, (-1, nodes_bar.shape[-1]))
+        starts_bar = xp.reshape(flat @ transpose(panel.E_nodes), (-1, *drive_bar.shape))
+        driven = xp.sum(nodes_bar[:n_panels, ...], axis=0)
+        drive_bar = drive_bar + driven @ transpose(panel.F_nodes)
+    for index in range(schedule.n_steps * n_panels - 1, -1, -1):
+        if (index + 1) % n_panels == 0:
+            y_bar = y_bar + ends_bar[index // n_panels, ...]
+        if index < n_panels:
             drive_bar = drive_bar + y_bar @ transpose(panel.F)
         y_bar = y_bar @ transpose(panel.E)
-        if nodes_bar is not None:
-            y_bar = y_bar + nodes_bar[index, ...] @ transpose(panel.E_nodes)
-            if on:
-                drive_bar = drive_bar + nodes_bar[index, ...] @ transpose(panel.F_nodes)
+        if starts_bar is not None:
+            y_bar = y_bar + starts_bar[index, ...]
     return transpose(drive_bar)
 
 

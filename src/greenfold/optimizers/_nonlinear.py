@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..collapsed import CollapsedMap, node_responses
 from ..margin import SoftMargin, gaussian_soft_margin
 from ..sphere import maximize_on_sphere
 from ..stimuli import Stimuli
@@ -36,15 +37,42 @@ class NonlinearProblem:
         v, margin, moments = self._solve(u)
         return v, margin, moments.pull(v, self.eta)
 
-    def at_fixed_readout(
-        self, u: np.ndarray, v: np.ndarray
-    ) -> tuple[SoftMargin, np.ndarray]:
-        """κ and ∂κ/∂u for a readout that is kept."""
-        moments = self.moments_at(u)
-        margin = gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta)
-        return margin, moments.pull(v, self.eta)
+    def at_fixed_readout(self, v: np.ndarray) -> FixedReadout:
+        """κ and ∂κ/∂u for a readout that is kept, as a function of u."""
+        return FixedReadout(self, v)
 
     def _solve(self, u: np.ndarray):
         moments = self.moments_at(u)
         v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
+
+
+class FixedReadout:
+    """κ(u) at one readout, and its gradient.
+
+    Of the network only the kernels of this readout are needed, several times cheaper than
+    the states of all neurons.
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+        Of order 1 with a quadratic gain, read at the ends of steps.
+    v : ndarray (n_neurons,)
+    """
+
+    def __init__(self, problem: NonlinearProblem, v: np.ndarray) -> None:
+        self._stimuli, self._eta = problem.stimuli, problem.eta
+        self._schedule = problem.unfolding._schedule
+        self._map = CollapsedMap(self._schedule, v, problem.stimuli.n_steps)
+
+    def __call__(self, u: np.ndarray) -> tuple[SoftMargin, np.ndarray]:
+        """κ and ∂κ/∂u, the latter (n_neurons, n_channels)."""
+        responses = node_responses(self._schedule, u)
+        a, C = self._map.kernels(u, responses)
+        margin, a_bar, C_bar = self._stimuli.kernel_margin(
+            a.ravel(), C.reshape(a.size, a.size), self._eta
+        )
+        gradient = self._map.pullback(
+            responses, a_bar.reshape(a.shape), C_bar.reshape(C.shape)
+        )
+        return margin, gradient

@@ -15,14 +15,20 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import root
 
-from ..margin import SoftMargin
+from ..collapsed import node_responses, source_weights
 from ..sphere import maximize_on_sphere
-from ..volterra import pulse_responses
-from ._nonlinear import NonlinearProblem
+from ._nonlinear import FixedReadout, NonlinearProblem
 from ._result import Candidate
 
 #: A round of the quadratic problem that gains less than this, relative to κ, saturates it.
 _NEARLY_SATURATED = 1e-2
+#: The alternation ends after this many rounds of case C without a new best. The soft
+#: margin of the paper's algorithm rests on plateaus and falls on restarts; one round says
+#: nothing.
+_PATIENCE = 3
+#: Evaluations of the root finder for each unknown. Where it needs more than a few
+#: Jacobians, of one evaluation for each unknown, it has stalled.
+_EVALUATIONS = 20
 
 
 class QuadraticInput:
@@ -39,9 +45,7 @@ class QuadraticInput:
         unfolding = problem.unfolding
         self._schedule = unfolding._schedule
         # Responses at the nodes to a pulse into each single neuron.
-        _, nodes = pulse_responses(self._schedule, np.eye(unfolding.n_neurons))
-        n, p = self._schedule.n_steps, self._schedule.n_panels
-        self._nodes = nodes.reshape(n, p, unfolding.n_neurons, -1)
+        self._responses = node_responses(self._schedule, np.eye(unfolding.n_neurons))
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u (`bisection-problem-lambda-u`)."""
@@ -64,13 +68,8 @@ class QuadraticInput:
         third = stimuli.labelled_second_moment
         third = third.reshape(n_channels, stimuli.n_steps, n_channels, stimuli.n_steps)
         total = np.zeros((n_channels, len(v), n_channels, len(v)))
-        bar = np.zeros_like(v)
-        path = schedule.walk()
-        for place in range(len(path) - 1, -1, -1):
-            step, panel, weight = path[place]
-            bar = bar + weight * v
-            weights = schedule.coefficients[2] * (panel.S @ bar)
-            so_far = self._nodes[: step + 1, place % schedule.n_panels][::-1]  # (n, N, qN)
+        for step, weights in enumerate(source_weights(schedule, v)):
+            so_far = self._responses[: step + 1][::-1]  # (step + 1, N, width)
             weighted = so_far * weights
             for c in range(n_channels):
                 for d in range(n_channels):
@@ -80,26 +79,35 @@ class QuadraticInput:
                     total[c, :, d, :] += np.tensordot(
                         weighted, mixed, axes=((0, 2), (0, 2))
                     )
-            bar = panel.E @ bar
         return total
 
 
-def solve_lagrange(problem: NonlinearProblem, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess."""
+def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess.
+
+    Returns
+    -------
+    u : ndarray (n_neurons, n_channels)
+        Of unit norm.
+    solved : bool
+        Whether the root finder says that it is a root.
+    """
     shape = u.shape
 
     def conditions(flat: np.ndarray) -> np.ndarray:
         point = flat[:-1].reshape(shape)
-        _, gradient = problem.at_fixed_readout(point, v)
+        _, gradient = objective(point)
         return np.append(
             (gradient + 2 * flat[-1] * point).ravel(), flat[:-1] @ flat[:-1] - 1
         )
 
-    _, gradient = problem.at_fixed_readout(u, v)
+    _, gradient = objective(u)
     start = np.append(u.ravel(), -0.5 * float((gradient * u).sum()))
-    found = root(conditions, start, method="hybr").x[:-1].reshape(shape)
+    limit = {"maxfev": _EVALUATIONS * start.size}
+    result = root(conditions, start, method="hybr", options=limit)
+    found = result.x[:-1].reshape(shape)
     # The returned length deviates slightly from one.
-    return found / np.linalg.norm(found)
+    return found / np.linalg.norm(found), bool(result.success)
 
 
 def alternate_nonlinear(
@@ -121,20 +129,24 @@ def alternate_nonlinear(
     max_iter : int
         Rounds.
     tol : float
-        Relative gain of a round of case C that counts as saturation.
+        Three rounds of case C that gain less than this, relative to κ, end the
+        alternation.
     """
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
     history = [(margin.separation, margin.variance)]
-    status, full = "max_iterations", False
+    status, full, idle = "max_iterations", False, 0
     try:
         for _ in range(max_iter):
             u = _case_c(problem, quadratic, u, v) if full else quadratic(v)
             v, new = problem.best_readout(u)
             gain, margin = new.value - margin.value, new
+            if full:
+                gained = new.value - best[2].value > tol * abs(best[2].value)
+                idle = 0 if gained else idle + 1
             best = (u, v, new) if new.value > best[2].value else best
             history.append((best[2].separation, best[2].variance))
-            if full and gain <= tol * abs(margin.value):
+            if idle == _PATIENCE:
                 status = "converged"
                 break
             full = full or gain <= _NEARLY_SATURATED * abs(margin.value)
@@ -147,10 +159,10 @@ def _case_c(
     problem: NonlinearProblem, quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
     """Case C with the paper's restart rule."""
-    here: SoftMargin = problem.at_fixed_readout(u, v)[0]
-    found = solve_lagrange(problem, u, v)
-    if problem.at_fixed_readout(found, v)[0].value >= here.value:
+    objective = problem.at_fixed_readout(v)
+    found, solved = solve_lagrange(objective, u)
+    if solved and objective(found)[0].value >= objective(u)[0].value:
         return found
-    # The soft margin fell: guess anew without σ₁ and σ₂, and go on from there whatever it
-    # gives; the readout makes up for it.
-    return solve_lagrange(problem, quadratic(v), v)
+    # The soft margin fell, or there is no root near u: guess anew without σ₁ and σ₂, and
+    # go on from there whatever it gives; the readout makes up for it.
+    return solve_lagrange(objective, quadratic(v))[0]

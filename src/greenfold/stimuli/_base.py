@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from ..margin import SoftMargin
 from ..unfolding import Unfolding
 from ._moments import Moments
 
@@ -89,6 +90,26 @@ class Stimuli:
         return self._nonlinear_map(unfolding)
 
     def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of the predictor z = a·x + xᵀCx on these stimuli, and its derivatives.
+
+        Parameters
+        ----------
+        a : ndarray (n_channels · n_steps,)
+        C : ndarray (n_channels · n_steps, n_channels · n_steps)
+            Symmetric.
+        eta : float
+
+        Returns
+        -------
+        margin : SoftMargin
+        a_bar, C_bar : ndarray
+            ∂κ/∂a and ∂κ/∂C.
+        """
         raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
 
     @property

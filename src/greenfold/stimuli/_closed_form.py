@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import volterra
 from ..collapsed import pullback_collapsed
+from ..margin import SoftMargin
 from ..unfolding import Unfolding
 from ._moments import Design
 
@@ -89,21 +90,47 @@ class GaussianMoments:
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v, through the collapsed kernels a and C."""
-        a, C = self._a @ v, self._C @ v
-        values = [m @ a + m @ C @ m + np.vdot(C, S) for m, S in self.classes]
-        half = sum(values) / 2
-        a_bar, C_bar = np.zeros_like(a), np.zeros_like(C)
-        for sign, (m, S) in zip((1, -1), self.classes, strict=True):
-            # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
-            mean_bar = 0.5 * sign - 0.5 * eta * half
-            tilted = S @ (a + 2 * C @ m)
-            a_bar += mean_bar * m - 0.5 * eta * tilted
-            C_bar += mean_bar * (np.outer(m, m) + S) - eta * (S @ C @ S)
-            C_bar -= 0.5 * eta * (np.outer(tilted, m) + np.outer(m, tilted))
+        _, a_bar, C_bar = kernel_margin(self.classes, self._a @ v, self._C @ v, eta)
         n_channels = self._response.linear.shape[1]
-        shape = (n_channels, len(a) // n_channels)
+        shape = (n_channels, len(a_bar) // n_channels)
         a_bar, C_bar = a_bar.reshape(shape), C_bar.reshape(*shape, *shape)
         return pullback_collapsed(self._response, v, a_bar, C_bar)
+
+
+def kernel_margin(
+    classes, a: np.ndarray, C: np.ndarray, eta: float
+) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+    """κ of the predictor a·x + xᵀCx on Gaussian classes, and its derivatives.
+
+    Parameters
+    ----------
+    classes : two pairs of ndarray (D,) and (D, D)
+        Mean and covariance of the classes ζ = +1 and −1.
+    a, C : ndarray (D,), (D, D)
+        C symmetric.
+    eta : float
+
+    Returns
+    -------
+    margin : SoftMargin
+    a_bar, C_bar : ndarray
+        ∂κ/∂a and ∂κ/∂C.
+    """
+    values = [m @ a + m @ C @ m + np.vdot(C, S) for m, S in classes]
+    half = sum(values) / 2
+    a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
+    for sign, (m, S) in zip((1, -1), classes, strict=True):
+        # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
+        mean_bar = 0.5 * sign - 0.5 * eta * half
+        slope, SCS = a + 2 * C @ m, S @ C @ S
+        tilted = S @ slope
+        spread += 0.5 * (slope @ tilted + 2 * np.vdot(C, SCS))
+        a_bar += mean_bar * m - 0.5 * eta * tilted
+        C_bar += mean_bar * (np.outer(m, m) + S) - eta * SCS
+        C_bar -= 0.5 * eta * (np.outer(tilted, m) + np.outer(m, tilted))
+    separation = float(values[0] - values[1]) / 2
+    variance = 0.5 * eta * float(spread)
+    return SoftMargin(separation - variance, separation, variance), a_bar, C_bar
 
 
 def gaussian_design(

@@ -20,6 +20,7 @@ import numpy as np
 from .. import volterra
 from ..batch import prefers_kernels
 from ..collapsed import pullback_collapsed
+from ..margin import SoftMargin
 from ..unfolding import Unfolding
 
 #: Products of the stimuli are kept between evaluations up to this size.
@@ -77,6 +78,23 @@ class Design:
         """∂κ/∂z for decision values z = Y v at fixed v."""
         return self.first * (1 + eta * float(self.first @ z)) - eta * self._times_second(z)
 
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+        X = self.X.reshape(len(self.X), -1)
+        z = X @ a + ((X @ C) * X).sum(1)
+        M, Sigma = self.moments(z[:, None])
+        separation, variance = float(M[0]), 0.5 * eta * float(Sigma[0, 0])
+        margin = SoftMargin(separation - variance, separation, variance)
+        return margin, *self.kernel_cotangents(z, eta)
+
+    def kernel_cotangents(self, z: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
+        """∂κ/∂a (D,) and ∂κ/∂C (D, D) for decision values z = a·x + xᵀCx."""
+        bar = self.cotangent(z, eta)
+        X = self.X.reshape(len(bar), -1)
+        return bar @ X, (X * bar[:, None]).T @ X
+
     def at(self, unfolding: Unfolding, u: np.ndarray) -> DesignMoments:
         """States, moments and what `pull` needs, at one projection."""
         return DesignMoments(self, unfolding, u)
@@ -116,11 +134,12 @@ class DesignMoments:
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v."""
-        bar = self.design.cotangent(self._states @ v, eta)
+        design, z = self.design, self._states @ v
         if self._features is None:
-            return self.unfolding.pullback(self.design.X, self.u, bar, v)[0]
-        X = self.design.X.reshape(len(bar), -1)
-        shape = self.design.X.shape[1:]
-        a_bar = (bar @ X).reshape(shape)
-        C_bar = ((X * bar[:, None]).T @ X).reshape(*shape, *shape)
-        return pullback_collapsed(self._response, v, a_bar, C_bar)
+            bar = design.cotangent(z, eta)
+            return self.unfolding.pullback(design.X, self.u, bar, v)[0]
+        shape = design.X.shape[1:]
+        a_bar, C_bar = design.kernel_cotangents(z, eta)
+        return pullback_collapsed(
+            self._response, v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape)
+        )

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from ..margin import SoftMargin
 from ..unfolding import Unfolding
 from ._base import Stimuli
-from ._closed_form import GaussianMoments, gaussian_design
+from ._closed_form import GaussianMoments, gaussian_design, kernel_margin
 from ._moments import Moments
 
 
@@ -120,6 +121,13 @@ class GaussianStimuli(Stimuli):
     def labelled_second_moment(self) -> np.ndarray:
         """⟨ζ x xᵀ⟩ = χ."""
         return self.chi
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of a·x + xᵀCx in closed form, and ∂κ/∂a, ∂κ/∂C."""
+        classes = [(self.mu, self.psi + self.chi), (-self.mu, self.psi - self.chi)]
+        return kernel_margin(classes, a, C, eta)
 
     def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
         covariances = (self.psi + self.chi, self.psi - self.chi)

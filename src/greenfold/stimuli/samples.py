@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace, to_host
+from ..margin import SoftMargin
 from ..unfolding import Unfolding
 from ._base import Stimuli
 from ._class_moments import ClassMoments
@@ -226,11 +227,19 @@ class SampleStimuli(Stimuli):
             total += sign * share * (part.covariance * self.scale**2 + np.outer(mean, mean))
         return total
 
-    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+    def _design(self) -> Design:
         series = to_host(self.series)  # first: it says what to do where there are none
         weights = self.case_weights
-        design = Design(series, weights * np.asarray(self.signs), weights)
-        return lambda u: design.at(unfolding, u)
+        return Design(series, weights * np.asarray(self.signs), weights)
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of a·x + xᵀCx on the series, and ∂κ/∂a, ∂κ/∂C."""
+        return self._design().kernel_margin(a, C, eta)
+
+    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
+        return partial(self._design().at, unfolding)
 
 
 def _last_length(X: Any) -> int:
