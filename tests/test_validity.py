@@ -47,27 +47,87 @@ def test_next_order_is_proportional_to_alpha(order):
     assert found / alphas == pytest.approx([found[0] / alphas[0]] * 3, rel=1e-9)
 
 
-def test_errors_are_ratios_of_orders_at_the_readout():
-    """Against the states of the next order, from an unfolding of its own."""
-    unfolding, stimuli = setting(0.2)
-    u, v = projections()
-    X, labels = stimuli.sample(100, rng=0)  # the series that `assess` draws
-    samples = SampleStimuli(X, labels, normalize=None)
+def next_order_by_hand(unfolding, X, labels, u, v, weights=None):
+    """Next order over last, over the state, and relative change of κ; from the states."""
     higher = unfold(unfolding.reservoir, n_steps=5, dt=0.5, order=2)
     zeroth, first, second = higher.states(X, u, orders=True)
     size = [np.sqrt((part**2).mean()) for part in (first, second)]
     whole = np.sqrt(((zeroth + first + second) ** 2).mean())
     before, after = (
-        gaussian_soft_margin(*state_moments(states, labels), v, ETA).value
+        gaussian_soft_margin(*state_moments(states, labels, weights), v, ETA).value
         for states in (zeroth + first, zeroth + first + second)
     )
-    for one in (stimuli, samples):
-        found = assess(unfolding, one, u, v, eta=ETA, soft_margin=before)
-        # `assess` integrates to 1e-4.
-        assert found.next_order == pytest.approx(size[1] / size[0], rel=1e-3)
-        assert found.state_error == pytest.approx(size[1] / whole, rel=1e-3)
-        assert found.soft_margin_error == pytest.approx(abs(after / before - 1), rel=1e-3)
-        assert found.order == 1
+    return size[1] / size[0], size[1] / whole, abs(after / before - 1)
+
+
+def test_errors_are_ratios_of_orders_at_the_readout():
+    """Against the states of the next order, from an unfolding of its own."""
+    unfolding, stimuli = setting(0.2)
+    u, v = projections()
+    X, labels = stimuli.sample(100, rng=0)
+    expected = next_order_by_hand(unfolding, X, labels, u, v)
+    samples = SampleStimuli(X, labels, normalize=None)
+    found = assess(unfolding, samples, u, v, eta=ETA)
+    # `assess` integrates to 1e-4.
+    assert found.next_order == pytest.approx(expected[0], rel=1e-3)
+    assert found.state_error == pytest.approx(expected[1], rel=1e-3)
+    assert found.soft_margin_error == pytest.approx(expected[2], rel=1e-3)
+    assert found.order == 1
+
+
+def test_errors_of_gaussian_classes_are_exact_for_the_soft_margin():
+    """Against many draws; a factor of 30 more draws than points in the rule."""
+    unfolding, stimuli = setting(0.2)
+    u, v = projections()
+    parts = [
+        next_order_by_hand(unfolding, *stimuli.sample(2500, rng=seed), u, v)
+        for seed in range(20)
+    ]
+    found = assess(unfolding, stimuli, u, v, eta=ETA)
+    # Four standard errors of the mean over 20 draws, and the quadrature's 1e-3.
+    spread = 4 * np.std(parts, axis=0, ddof=1) / np.sqrt(20)
+    change = np.mean(parts, axis=0)[2]
+    assert spread[2] < 0.1 * change  # the draws tell something
+    assert abs(found.soft_margin_error - change) < spread[2] + 1e-3 * change
+    # Its points are 168 draws, which know the size of an order to some per cent.
+    assert found.next_order == pytest.approx(np.mean(parts, axis=0)[0], rel=0.25)
+    assert found.state_error == pytest.approx(np.mean(parts, axis=0)[1], rel=0.25)
+
+
+def test_many_samples_keep_the_shares_of_their_classes():
+    """Of 2500 and 500 series 500 of each are looked at, with the weights of all."""
+    unfolding, stimuli = setting(0.2)
+    u, v = projections()
+    X, labels = stimuli.sample(2500, rng=3)
+    X, labels = X[:3000], labels[:3000]
+    samples = SampleStimuli(X, labels, normalize=None, class_weight=None)
+    value = gaussian_soft_margin(*samples.moments(unfolding, u), v, ETA).value
+    some = np.r_[0:2500:5, 2500:3000]
+    weights = np.repeat([2500.0, 500.0], 500)
+    by_hand = next_order_by_hand(unfolding, X[some], labels[some], u, v, weights)
+    looked_at = SampleStimuli(
+        X[some], labels[some], normalize=None, class_weight={-1: 500.0, 1: 2500.0}
+    )
+    here = gaussian_soft_margin(*looked_at.moments(unfolding, u), v, ETA).value
+    found = assess(unfolding, samples, u, v, eta=ETA)
+    # `assess` integrates to 1e-4; the change is taken relative to κ of all series.
+    assert found.soft_margin_error == pytest.approx(by_hand[2] * here / value, rel=1e-3)
+    balanced = SampleStimuli(X, labels, normalize=None)
+    other = assess(unfolding, balanced, u, v, eta=ETA).soft_margin_error
+    assert other != pytest.approx(found.soft_margin_error, rel=0.02)
+
+
+def test_large_gaussian_classes_are_sampled():
+    """Where the exact rule would have too many points."""
+    unfolding = unfold(small(Gain.quadratic(0.2), n=6), n_steps=40, dt=0.1, order=1)
+    stimuli = GaussianStimuli.random(40, rng=1)
+    u, v = projections(6)
+    X, labels = stimuli.sample(500, rng=0)
+    samples = SampleStimuli(X, labels, normalize=None)
+    exactly, drawn = (
+        assess(unfolding, one, u, v, soft_margin=1.0) for one in (samples, stimuli)
+    )
+    assert drawn == exactly  # these are the series that are drawn
 
 
 def test_soft_margin_is_found_where_it_is_not_given():
@@ -85,7 +145,8 @@ def test_largest_eigenvalue_is_that_of_the_linearised_connectivity():
     """
     unfolding, stimuli = setting(0.2)
     u, v = projections()
-    X, _ = stimuli.sample(100, rng=0)
+    X, labels = stimuli.sample(50, rng=0)
+    stimuli = SampleStimuli(X, labels, normalize=None)  # a hundred, all looked at
     paths = unfolding.states(X, u, trajectories=True).reshape(-1, 10)
     W = unfolding.reservoir.weights
     every = [np.linalg.eigvals(W * (1 + 0.4 * y)).real.max() for y in paths]

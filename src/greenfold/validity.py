@@ -14,15 +14,19 @@ from .reservoir import Reservoir
 from .simulation import simulate
 from .sphere import maximize_on_sphere
 from .stimuli import GaussianStimuli, SampleStimuli, Stimuli
+from .stimuli._closed_form import gaussian_design
+from .stimuli._moments import Design
 from .unfolding import Unfolding, unfold
 
 #: An expansion is trusted while its next order is below this share of the last one.
 _SMALL = 0.5
 #: Step in which a non-linearity that can be trusted is searched for.
 _DESCENT = 0.8
-#: Series and states that are looked at; the diagnosis needs no more. Of long stimuli and
-#: large networks fewer series, as many as have trajectories of this size.
-_MIN_SERIES, _MAX_SERIES = 20, 200
+#: Series on which the change of κ is measured, where it is not exact.
+_MARGIN_SERIES = 1000
+#: Trajectories and states that are looked at; the diagnosis needs no more. Of long stimuli
+#: and large networks fewer, as many as have this size.
+_MIN_SERIES, _MAX_SERIES = 20, 100
 _PATH_BYTES = 2**25
 _N_STATES = 40
 
@@ -47,7 +51,9 @@ class Validity:
     state_error : float
         Size of order k + 1 relative to the whole state: what order k leaves out.
     soft_margin_error : float
-        Relative change of κ, at the same u and v, when order k + 1 is added.
+        Relative change of κ, at the same u and v, when order k + 1 is added; an estimate
+        of what the simulated network will change it by, good to a factor of about two
+        while ``next_order`` is below a third.
     trustworthy : bool
         Re λ̃ < 1 and the orders fall (next_order < 0.5).
     scale : float
@@ -73,22 +79,38 @@ class Validity:
         )
 
 
-def _probe(stimuli: Stimuli, n_series: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Some series of both classes, their labels ±1, and weights that balance them."""
+def _points(stimuli: Stimuli, degree: int) -> Design:
+    """Series and the rule that makes moments of their states, exact where it can be.
+
+    Gaussian classes have an exact one for states that are polynomials of a ``degree``,
+    while it is small; otherwise series are drawn, and of many samples some chosen evenly.
+    """
     if isinstance(stimuli, GaussianStimuli):
-        X, signs = stimuli.sample(n_series // 2, rng=0)
-        X = X.reshape(len(X), stimuli.n_channels, stimuli.n_steps)
-        return X, signs, np.full(len(X), 1 / len(X))
+        covariances = (stimuli.psi + stimuli.chi, stimuli.psi - stimuli.chi)
+        shape = (stimuli.n_channels, stimuli.n_steps)
+        try:
+            return gaussian_design(stimuli.mu, covariances, shape, degree)
+        except MemoryError:
+            X, signs = stimuli.sample(_MARGIN_SERIES // 2, rng=0)
+            return Design(
+                X.reshape(-1, *shape), signs / len(X), np.full(len(X), 1 / len(X))
+            )
     assert isinstance(stimuli, SampleStimuli)
     signs = np.asarray(stimuli.signs)
-    share = np.minimum(1.0, n_series / 2 / np.array([(signs < 0).sum(), (signs > 0).sum()]))
     chosen = [
-        np.flatnonzero(signs == sign)[:: max(1, round(1 / part))]
-        for sign, part in zip((-1, 1), share, strict=True)
+        _evenly(np.flatnonzero(signs == sign), _MARGIN_SERIES // 2) for sign in (-1, 1)
     ]
     index = np.sort(np.concatenate(chosen))
-    X = to_host(stimuli.series)[index]
-    return X, signs[index], stimuli.case_weights[index]
+    weights = stimuli.case_weights[index]
+    # The classes keep their shares.
+    for sign, part, share in zip((-1, 1), chosen, stimuli.class_share, strict=True):
+        weights[signs[index] == sign] = share / len(part)
+    return Design(to_host(stimuli.series)[index], weights * signs[index], weights)
+
+
+def _evenly(entries: np.ndarray, count: int) -> np.ndarray:
+    """At most ``count`` of the entries."""
+    return entries[:: max(1, -(-len(entries) // count))]
 
 
 def assess(
@@ -107,7 +129,8 @@ def assess(
     unfolding : Unfolding
         Of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
-        Up to about 200 of its series, drawn or evenly chosen, are looked at.
+        Gaussian classes enter through an exact rule of integration while it has less than
+        6000 points. Otherwise about 1000 series, drawn or evenly chosen, are looked at.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     v : array_like (n_neurons,)
     eta : float
@@ -117,11 +140,10 @@ def assess(
     k = unfolding.order
     if k == 0:
         raise ValueError("`unfolding` is linear (order 0): there is no expansion to judge.")
-    path_bytes = 8.0 * (k + 2) * unfolding.n_steps * unfolding.n_neurons
-    n_series = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
-    X, signs, weights = _probe(stimuli, n_series)
     if soft_margin is None:
         soft_margin = gaussian_soft_margin(*stimuli.moments(unfolding, u), v, eta).value
+    gain_degree = len(unfolding.reservoir.gain.coefficients) - 1
+    points = _points(stimuli, (k + 1) * (gain_degree - 1) + 1)
     # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
     higher = unfold(
         unfolding.reservoir,
@@ -130,17 +152,17 @@ def assess(
         order=k + 1,
         tol=1e-4,
     ).with_readout(unfolding.readout)
-    paths = higher.states(X, u, trajectories=True, orders=True)
-    if unfolding.readout_time is None:
-        orders = np.tensordot(paths, unfolding.readout_weights, axes=(2, 0))
-    else:
-        orders = higher.states(X, u, orders=True)
-    paths = paths[: k + 1].reshape(k + 1, -1, unfolding.n_neurons)
+    orders = higher.states(points.X, u, orders=True)
     size = np.sqrt((orders**2).mean(axis=(1, 2)))
     last, following = size[k], size[k + 1]
     next_order = float(following / last) if last > 0 else 0.0
     whole = np.sqrt((orders.sum(0) ** 2).mean())
     state_error = float(following / whole) if whole > 0 else 0.0
+    path_bytes = 8.0 * (k + 1) * unfolding.n_steps * unfolding.n_neurons
+    n_series = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
+    some = _evenly(np.arange(len(points.X)), n_series)
+    paths = unfolding.states(points.X[some], u, trajectories=True, orders=True)
+    paths = paths.reshape(k + 1, -1, unfolding.n_neurons)
     eigenvalue = _largest_eigenvalue(unfolding.reservoir, paths, 1.0)
     trustworthy = eigenvalue < 1 and next_order < _SMALL
     return Validity(
@@ -148,7 +170,7 @@ def assess(
         largest_eigenvalue=eigenvalue,
         next_order=next_order,
         state_error=state_error,
-        soft_margin_error=_margin_change(orders, signs, weights, v, eta, soft_margin),
+        soft_margin_error=_margin_change(points, orders, v, eta, soft_margin),
         trustworthy=trustworthy,
         scale=1.0 if trustworthy else _safe_scale(unfolding.reservoir, paths, next_order),
     )
@@ -181,13 +203,15 @@ def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> f
     return float(scale)
 
 
-def _margin_change(orders, signs, weights, v: Any, eta: float, soft_margin: float) -> float:
+def _margin_change(
+    points: Design, orders: np.ndarray, v: Any, eta: float, soft_margin: float
+) -> float:
     """Change of κ when the next order is added, relative to κ.
 
     The difference is taken on the same series, where the scatter of κ itself cancels.
     """
     before, after = (
-        gaussian_soft_margin(*state_moments(states, signs, weights), v, eta).value
+        gaussian_soft_margin(*points.moments(states), v, eta).value
         for states in (orders[:-1].sum(0), orders.sum(0))
     )
     return abs(after - before) / abs(soft_margin) if soft_margin else 0.0
