@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from pathlib import Path
 
-from ._measure import machine
+from ._measure import machine, write_json
 
 #: Modules of this package with a function ``run(rounds)`` that returns a Report.
 NAMES = ("unfolding", "optimum", "nonlinear", "classification")
@@ -23,18 +22,15 @@ def main() -> None:
     unknown = sorted(set(options.names) - set(NAMES))
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]!r}; there is {', '.join(NAMES)}")
-    before = machine()
-    print("machine: " + ", ".join(f"{key} {value}" for key, value in before.items()))
+    print("machine: " + ", ".join(f"{key} {value}" for key, value in machine().items()))
     reports = []
     for name in options.names or NAMES:
         report = importlib.import_module(f"benchmarks.{name}").run(options.rounds)
         report.show()
-        reports.append(report.as_dict())
-    load = machine()["load_average"]
-    print(f"\nload average {before['load_average']} before, {load} after")
+        reports.append(report)
+    print(f"\nload average {machine()['load_average']} at the end")
     if options.json:
-        found = {"machine": before, "load_average_after": load, "benchmarks": reports}
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        write_json(options.json, reports)
 
 
 if __name__ == "__main__":

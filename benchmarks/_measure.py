@@ -183,6 +183,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def write_json(path: Path, reports: list[Report]) -> None:
+    """Write reports and the machine, its load now, for the documentation."""
+    found = {"machine": machine(), "benchmarks": [report.as_dict() for report in reports]}
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
 def _child(module: str, function: str, arguments: str) -> None:
     result = getattr(importlib.import_module(module), function)(**json.loads(arguments))
     print(json.dumps({**result, "peak_bytes": peak_bytes()}))

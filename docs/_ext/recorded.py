@@ -58,6 +58,20 @@ def _is_table(value: Any) -> bool:
     )
 
 
+def _rows(value: Any) -> list[dict[str, Any]]:
+    """Rows of a table of tables, ``{row: {quantity: {column: number}}}``; else none."""
+    if not isinstance(value, dict):
+        return []
+    rows = [
+        {"": name, "quantity": quantity, **entry}
+        for name, part in value.items()
+        if isinstance(part, dict)
+        for quantity, entry in part.items()
+        if isinstance(entry, dict)
+    ]
+    return rows if rows and _is_table(rows) else []
+
+
 def _small(value: Any) -> bool:
     """Whether a value is worth a line on a page; curves are not."""
     if isinstance(value, list):
@@ -82,7 +96,9 @@ def reproduction(folder: Path) -> Iterator[str]:
                 yield f"![{title}](_reproduction/{name}.{suffix})"
                 yield ""
                 break
-        yield from (f"- {line.strip()}" for line in record.get("summary", ()))
+        for line in record.get("summary", ()):
+            # Lines that a summary indents belong to the line before.
+            yield f"{'  - ' if line.startswith(' ') else '- '}{line.strip()}"
         yield ""
         yield from _tables(record.get("numbers", {}))
         yield from _origin(record)
@@ -91,10 +107,11 @@ def reproduction(folder: Path) -> Iterator[str]:
 def _tables(numbers: dict[str, Any]) -> Iterator[str]:
     """The tables among the numbers of a figure; curves stay in the JSON file."""
     for key, value in numbers.items():
-        if _is_table(value):
+        rows = value if _is_table(value) else _rows(value)
+        if rows:
             yield f"**{key.replace('_', ' ').capitalize()}**"
             yield ""
-            yield from table(value)
+            yield from table(rows)
         elif isinstance(value, dict):
             yield from _tables(value)
 
@@ -128,12 +145,16 @@ def benchmarks(folder: Path) -> Iterator[str]:
                         "what": row["name"],
                         "measured": f"{row['value']:,.3g} {row['unit']}",
                         "target": row["target"],
+                        "met": row["met"],
                     }
                     for row in report["rows"]
                 ]
             )
-        load = record.get("load_average_after")
-        yield f"*Machine: {machine}; load average after the run {load}.*"
+        picture = path.with_suffix(".svg")
+        if picture.exists():
+            yield f"![{path.stem}](_benchmarks/{picture.name})"
+            yield ""
+        yield f"*Machine: {machine}.*"
         yield ""
 
 

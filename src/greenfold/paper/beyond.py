@@ -195,12 +195,17 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
         ):
             values = np.maximum([row[key] for row in mine], floor)
             x = place + shift + 0.06 * rng.uniform(-1, 1, len(values))
-            label = {"gap": "certified optimum"}.get(key, f"{p.n_rounds} alternations")
+            label = {"gap": "certified optimum"}.get(
+                key, f"{p.n_rounds} rounds of alternation"
+            )
             axes.plot(x, 100 * values, mark, color=colour, ms=4, alpha=0.7,
                       label=None if place else label)  # fmt: skip
     axes.axhline(100 * 1e-3, color="k", lw=0.8, ls=":")
     axes.set_yscale("log")
     axes.set_ylim(100 * floor / 2, 1000)
+    ticks = [10.0**k for k in range(-4, 3)]
+    shown = [r"$\leq 10^{-4}$", *(f"$10^{{{k}}}$" for k in range(-3, 3))]
+    axes.set_yticks(ticks, shown)
     axes.set_xticks(
         range(len(kinds)),
         ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)],

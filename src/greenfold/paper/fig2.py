@@ -329,11 +329,12 @@ def _draw_average(axes: Any, average: dict) -> None:
         average["step_times"],
         average["optimised"],
         average["optimised_standard_error"],
-        fmt="o-",
+        fmt="D",  # no line: between these times κ rises in steps, as it does for random u
         color=look.OPTIMISED,
-        ms=4,
+        mfc="white",
+        ms=4.5,
         capsize=2,
-        label="optimised $u$ (mean ± s.e.)",
+        label="$u$ optimised for each $T$ (± s.e.)",
     )
     axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN)
     axes.legend(loc="upper left")

@@ -227,13 +227,14 @@ def _draw_alpha(axes: Any, rows: list[dict], p: Parameters) -> None:
     right = axes.twinx()
     right.plot(p.alphas, eigen, "^--", color="k", ms=4, lw=1.0)
     right.axhline(1.0, color="0.6", lw=0.8)
+    right.text(0.5 * p.alphas[-1], 1.004, "unstable above", color="0.4", ha="center")
     right.set_ylim(min(eigen) - 0.02, max(1.0, *eigen) + 0.06)
     right.set_ylabel(r"largest Re $\tilde\lambda_\alpha$ (1), black triangles")
     right.spines["right"].set_visible(True)
     right.grid(False)
     axes.set(
         xlabel=r"non-linearity $\alpha$ (1/a.u.)",
-        ylabel=r"$\kappa_\eta$, non-linear − linear (a.u.)",
+        ylabel=r"$\kappa_\eta$: non-linear minus linear (a.u.)",
     )
     axes.legend(loc="upper left")
 

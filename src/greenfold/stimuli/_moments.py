@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from .. import volterra
+from .._arrays import batches
 from ..batch import prefers_kernels
 from ..collapsed import pullback_collapsed
 from ..margin import SoftMargin
@@ -99,6 +100,21 @@ class Design:
         """States, moments and what `pull` needs, at one projection."""
         return DesignMoments(self, unfolding, u)
 
+    def states(self, response: volterra.Response) -> np.ndarray:
+        """States of the series from the kernels of all neurons."""
+        X = self.X[:, :, : response.schedule.n_inputs]
+        products = self.features(X.shape[2])
+        if products is None:
+            size = 8.0 * (X[0].size ** 2 + 2 * response.linear.shape[2])
+            parts = [
+                sum(volterra.states(response, X[part])) for part in batches(len(X), size)
+            ]
+            return np.concatenate(parts)
+        n_neurons = response.linear.shape[2]
+        flat = X.transpose(0, 2, 1).reshape(len(X), -1)
+        Y = flat @ response.linear.reshape(-1, n_neurons)
+        return Y + products @ response.pairs.reshape(-1, n_neurons)
+
     def features(self, n_inputs: int) -> np.ndarray | None:
         """Products x_n x_m, kept between evaluations while they are small."""
         size = 8.0 * len(self.X) * (n_inputs * self.X.shape[1]) ** 2
@@ -116,17 +132,10 @@ class DesignMoments:
     def __init__(self, design: Design, unfolding: Unfolding, u: np.ndarray) -> None:
         self.design, self.unfolding, self.u = design, unfolding, u
         schedule = unfolding._schedule
-        features = None
+        self._response = None
         if prefers_kernels(schedule, len(design.X), u):
-            features = design.features(schedule.n_inputs)
-        self._features = features
-        if features is not None:
             self._response = volterra.respond(schedule, u)
-            n = schedule.n_inputs
-            flat = design.X[:, :, :n].transpose(0, 2, 1).reshape(len(design.X), -1)
-            Y = flat @ self._response.linear.reshape(-1, len(u))
-            if self._response.pairs is not None:
-                Y = Y + features @ self._response.pairs.reshape(-1, len(u))
+            Y = design.states(self._response)
         else:
             Y = unfolding.states(design.X, u)
         self._states = Y
@@ -135,7 +144,7 @@ class DesignMoments:
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v."""
         design, z = self.design, self._states @ v
-        if self._features is None:
+        if self._response is None:
             bar = design.cotangent(z, eta)
             return self.unfolding.pullback(design.X, self.u, bar, v)[0]
         shape = design.X.shape[1:]
