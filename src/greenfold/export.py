@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._onevsrest import Head
 from .classifier import ReservoirClassifier
+from .classifier._onevsrest import Head
 from .datasets._atomic import replacing
 
 __all__ = ["to_numpy", "to_onnx"]

@@ -21,11 +21,11 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from ._choose_eta import EtaScores
-from ._clouds import Decision
-from ._onevsrest import Head
-from ._parameters import check_parameters
 from .classifier import ReservoirClassifier
+from .classifier._choose_eta import EtaScores
+from .classifier._clouds import Decision
+from .classifier._onevsrest import Head
+from .classifier._parameters import check_parameters
 from .datasets._atomic import replacing
 from .kernels import Kernel
 from .reservoir import Gain, Reservoir

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _parameters as parameters
-from .._onevsrest import Frame, frame_of
-from .._series import Series, read_series
 from ..classifier import ReservoirClassifier
+from ..classifier import _parameters as parameters
+from ..classifier._onevsrest import Frame, frame_of
+from ..classifier._series import Series, read_series
 from ..margin import state_moments
 from ..optimizers import optimize
 from ..optimizers._linear import LinearProblem

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from . import batch
+from .. import batch
+from ..kernels import Kernel
+from ..optimizers import optimize
+from ..optimizers._linear import LinearProblem
+from ..optimizers._result import Projections
+from ..optimizers.ascent import ascend
+from ..stimuli import SampleStimuli, Stimuli
+from ..unfolding import Unfolding
+from ..validity import Validity
 from ._series import Series
-from .kernels import Kernel
-from .optimizers import optimize
-from .optimizers._linear import LinearProblem
-from .optimizers._result import Projections
-from .optimizers.ascent import ascend
-from .stimuli import SampleStimuli, Stimuli
-from .unfolding import Unfolding
-from .validity import Validity
 
 #: Evaluations of the quick ascent, and the relative change of κ per step that ends it:
 #: finer than what changes a prediction.

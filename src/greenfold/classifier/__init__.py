@@ -366,6 +366,6 @@ class ReservoirClassifier(
 
         Read it with `greenfold.load`. See `greenfold.persistence` for the format.
         """
-        from .persistence import save
+        from ..persistence import save
 
         save(self, path)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 
+from ..optimizers._linear import LinearProblem
+from ..sphere import solve_in_eigenbasis
+from ..stimuli import linear_map
+from ..unfolding import Unfolding
 from ._clouds import Clouds, decide, held_out_score
 from ._onevsrest import Frame, frame_of
 from ._series import Series
-from .optimizers._linear import LinearProblem
-from .sphere import solve_in_eigenbasis
-from .stimuli import linear_map
-from .unfolding import Unfolding
 
 #: Two values a decade, from where only the distance of the class means counts to where
 #: only their spread does.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..stimuli._class_moments import ClassMoments
 from ._clouds import Clouds
 from ._onevsrest import Frame, Head, frame_of_moments
 from ._series import Series
-from .stimuli._class_moments import ClassMoments
 
 
 class ClassStream:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .reservoir import Gain, Reservoir
+from ..reservoir import Gain, Reservoir
 
 
 def _positive(value: Any) -> bool:

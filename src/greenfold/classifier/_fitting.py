@@ -10,14 +10,14 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from ..reservoir import Reservoir
+from ..unfolding import Unfolding, unfold
 from . import _parameters as parameters
 from ._choose_eta import ETAS, FALLBACK, EtaScores, cross_validate
 from ._clouds import Clouds, Decision, decide
 from ._onevsrest import Frame, Head, frame_of, read_out, solve_head
 from ._series import Series
 from ._stream import ClassStream
-from .reservoir import Reservoir
-from .unfolding import Unfolding, unfold
 
 #: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
 #: from a network that sees the end of a series only to one that hardly forgets.
