@@ -5,6 +5,7 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 
 from greenfold import (
+    Gain,
     GaussianStimuli,
     Reservoir,
     SampleStimuli,
@@ -272,3 +273,34 @@ ONE = unfold(Reservoir([[0.5]], 0.25), n_steps=3, dt=0.5)
 def test_bad_input_is_named(function, arguments, options, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments, **options)
+
+
+def weak():
+    """A non-linear setting whose optimum needs random starts."""
+    unfolding = unfold(small(Gain.quadratic(0.02), n=6, g=0.6), n_steps=4, dt=DT, order=1)
+    return unfolding, GaussianStimuli.random(4, strength=0.3, rng=5)
+
+
+def test_same_seed_same_curve():
+    unfolding, stimuli = weak()
+    one, two = (margin_over_time(unfolding, stimuli, [DT, 3 * DT], rng=3) for _ in range(2))
+    assert np.array_equal(one.soft_margin, two.soft_margin)
+
+
+@pytest.mark.parametrize("u", [None, np.ones(6)])
+def test_interrupt_is_passed_on(u, monkeypatch):
+    """A curve with a point that was cut short would look like any other."""
+    from greenfold.optimizers._nonlinear import NonlinearProblem
+
+    unfolding, stimuli = weak()
+    original, calls = NonlinearProblem._solve, []
+
+    def interrupted(self, point):
+        calls.append(None)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(self, point)
+
+    monkeypatch.setattr(NonlinearProblem, "_solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        margin_over_time(unfolding, stimuli, u=u)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import base
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -508,3 +509,40 @@ def test_default_settings_on_the_archives(data_dir, name, least):
     X, y = load_dataset(name, "train", data_dir=data_dir)
     X_test, y_test = load_dataset(name, "test", data_dir=data_dir)
     assert ReservoirClassifier(random_state=0).fit(X, y).score(X_test, y_test) >= least
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("certify", [False, True])
+def test_interrupt_leaves_no_half_fitted_classifier(order, certify, beats, monkeypatch):
+    """Ctrl-C ends `fit`, and with it the cross-validation that called it."""
+    from greenfold.optimizers._linear import LinearProblem
+    from greenfold.optimizers._nonlinear import NonlinearProblem
+
+    owner = NonlinearProblem if order else LinearProblem
+    original, calls = owner.evaluate, []
+
+    def interrupted(self, u):
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, u)
+
+    monkeypatch.setattr(owner, "evaluate", interrupted)
+    X, y, _, _ = beats
+    classifier = ReservoirClassifier(
+        order=order, eta=10.0, n_neurons=15, certify=certify, random_state=0
+    )
+    with pytest.raises(KeyboardInterrupt):
+        classifier.fit(X, y)
+    with pytest.raises(NotFittedError):
+        classifier.predict(X)
+    assert len(calls) == 3
+
+
+def test_overflow_is_an_error_not_a_class(beats):
+    X, y, _, _ = beats
+    classifier = ReservoirClassifier(
+        order=1, alpha=0.001, eta=10.0, n_neurons=15, random_state=0
+    ).fit(X, y)
+    with pytest.raises(OverflowError, match="scale `X` down"):
+        classifier.predict(X * 1e200)

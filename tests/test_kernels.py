@@ -126,3 +126,35 @@ def test_low_rank_in_other_namespaces(name, rng):
 def test_low_rank_refuses_other_tolerances(tol):
     with pytest.raises(ValueError, match=r"`tol` must be a share in \[0, 1\)"):
         Kernel(np.ones((1, 3))).low_rank(tol)
+
+
+@pytest.mark.parametrize(
+    ("linear", "quadratic", "message"),
+    [
+        (np.ones(3), None, "`linear` must have 2 dimensions"),
+        (np.full((1, 3), np.nan), None, "`linear` must be finite"),
+        (np.ones((1, 3)), np.full((1, 3, 1, 3), np.inf), "`quadratic` must be finite"),
+        (np.ones((1, 3)), np.ones((1, 4, 1, 4)), r"`quadratic` must have shape \(1, 3, 1"),
+    ],
+)
+def test_kernels_are_checked_where_they_are_made(linear, quadratic, message):
+    with pytest.raises(ValueError, match=message):
+        Kernel(linear, quadratic)
+
+
+def test_lists_make_a_kernel():
+    kernel: Kernel = Kernel([[1.0, 2.0, 3.0]])  # pyright: ignore[reportArgumentType]
+    assert kernel.decision_values(np.ones((2, 3))).tolist() == [6.0, 6.0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_overflow_is_an_error_not_a_class(low_rank, rng):
+    C = np.zeros((1, 4, 1, 4))
+    C[0, 0, 0, 0] = 1.0
+    kernel = Kernel(np.ones((1, 4)), C)
+    kernel = kernel.low_rank(0.1) if low_rank else kernel
+    X = rng.standard_normal((3, 4))
+    assert np.isfinite(kernel.decision_values(X * 1e100)).all()
+    with pytest.raises(OverflowError, match="scale `X` down"):
+        kernel.predict(X * 1e200)

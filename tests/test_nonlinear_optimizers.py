@@ -511,3 +511,46 @@ def test_interrupt_before_anything_was_found_is_passed_on(method, name, monkeypa
     interrupt(monkeypatch, NonlinearProblem, name, 0)
     with pytest.raises(KeyboardInterrupt):
         optimize(unfolding, stimuli, ETA, method, rng=0)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
+def test_ascent_keeps_to_its_number_of_evaluations(max_iter):
+    unfolding, stimuli = setting(strength=0.3)
+    found = optimize(unfolding, stimuli, ETA, n_starts=1, max_iter=max_iter)
+    assert found.status == "max_iterations"
+    assert found.n_iter == max_iter
+
+
+@pytest.mark.parametrize(
+    ("gain", "advice"),
+    [
+        (Gain.quadratic(2.0), "lower alpha from 2 to"),
+        (Gain.polynomial([0, 1, 2, -3]), "scale the non-linear part of the gain by"),
+        (Gain.polynomial([0, 0.5, 2]), "scale the non-linear part of the gain by"),
+    ],
+)
+def test_the_advice_names_what_the_gain_has(gain, advice):
+    unfolding, _ = setting(gain=gain)
+    X, labels = GaussianStimuli.random(5, rng=0).sample(20, rng=1)
+    with pytest.warns(ExpansionWarning, match=advice):
+        optimize(unfolding, SampleStimuli(X, labels), ETA, n_starts=1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_overflow_of_the_moments_is_one_sentence():
+    unfolding, stimuli = setting(alpha=1e200)
+    with pytest.raises(OverflowError, match="lower the non-linearity"):
+        optimize(unfolding, stimuli, ETA, n_starts=1)
+
+
+def test_equal_means_up_to_rounding_are_told_apart_by_their_spread(rng):
+    """What a linear network cannot do; the ascent starts from the linear optimum."""
+    X, labels = rng.standard_normal((200, 5)), np.repeat([0, 1], 100)
+    X[100:] *= 1.5
+    for label in (0, 1):
+        X[labels == label] -= X[labels == label].mean(0)
+    unfolding, _ = setting()
+    stimuli = SampleStimuli(X, labels, normalize=None)
+    found = optimize(unfolding, stimuli, ETA, rng=0)
+    drawn = optimize(unfolding, stimuli, ETA, "random", n_starts=20, rng=1)
+    assert found.soft_margin > drawn.starts.max() > 0

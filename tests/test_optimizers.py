@@ -633,3 +633,54 @@ def test_bad_input_is_named(options, error, message):
     unfolding, stimuli = setting()
     with pytest.raises(error, match=message):
         optimize(**{"unfolding": unfolding, "stimuli": stimuli, **options})
+
+
+@pytest.mark.parametrize("size", [1e-14, 1e-15, 1e-16, 1e-30, 1e-160, 1e-300])
+@pytest.mark.parametrize("n", [4, 12])
+def test_class_means_that_coincide_up_to_rounding(size, n):
+    """As for μ = 0: the soft margin is zero to rounding, and nothing is above it."""
+    unfolding = unfold(small(n=n), n_steps=6, dt=0.5)
+    stimuli = GaussianStimuli(np.full(6, size), np.eye(6))
+    found = certify(unfolding, stimuli)
+    exact = certify(unfolding, GaussianStimuli(np.zeros(6), np.eye(6)))
+    assert found.status == "certified"
+    # For n = 4 < 6 steps even the best pair leaves a variance, the same in both.
+    assert found.soft_margin == pytest.approx(exact.soft_margin, rel=1e-6, abs=1e-14)
+    assert found.upper_bound >= found.soft_margin
+
+
+def test_samples_with_centred_classes(rng):
+    X, labels = rng.standard_normal((200, 6)), np.repeat([0, 1], 100)
+    for label in (0, 1):
+        X[labels == label] -= X[labels == label].mean(0)
+    stimuli = SampleStimuli(X, labels, normalize=None)
+    assert 0 < np.linalg.norm(stimuli.mu) < 1e-14
+    found = certify(unfold(small(n=12), n_steps=6, dt=0.5), stimuli)
+    assert found.status == "certified"
+    assert abs(found.soft_margin) < 1e-14
+
+
+def test_an_enormous_eta_is_not_certified_by_rounding():
+    """Where the terms of κ are of the size of rounding, the gap says so."""
+    unfolding, stimuli = setting(n=12, n_steps=6)
+    found = certify(unfolding, stimuli, eta=1e14)
+    assert found.soft_margin <= found.upper_bound
+    assert found.status != "certified" or found.gap <= 1e-4
+
+
+def test_a_given_u_of_any_length(rng):
+    unfolding, stimuli = setting()
+    u = unit(rng, 4)
+    expected = optimize(unfolding, stimuli, u=u).soft_margin
+    for length in (1e-200, 1e154, 1e300):
+        found = optimize(unfolding, stimuli, u=length * u)
+        assert found.soft_margin == pytest.approx(expected, rel=1e-10)
+    with pytest.raises(ValueError, match="`u` is zero"):
+        optimize(unfolding, stimuli, u=np.zeros(4))
+
+
+@pytest.mark.parametrize(("seed", "error"), [("a", TypeError), (-1, ValueError)])
+def test_bad_seed_is_named(seed, error):
+    unfolding, stimuli = setting()
+    with pytest.raises(error, match="`rng` must be a numpy Generator"):
+        optimize(unfolding, stimuli, method="random", rng=seed)

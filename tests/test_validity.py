@@ -317,3 +317,24 @@ def test_a_network_that_truly_diverges_says_so():
     unfolding = unfold(reservoir, n_steps=4, dt=2.0, order=1)
     with pytest.raises(FloatingPointError, match="diverges in step"):
         check_by_simulation(unfolding, np.full((2, 4), 5.0), [1, -1], [1.0], [1.0])
+
+
+def test_assess_checks_its_arguments():
+    unfolding, stimuli = setting()
+    u, v = projections()
+    with pytest.raises(TypeError, match="`stimuli` must be GaussianStimuli or"):
+        assess(unfolding, np.ones((3, 5)), u, v)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="`soft_margin` must be finite"):
+        assess(unfolding, stimuli, u, v, soft_margin=np.nan)
+    with pytest.raises(ValueError, match="steps, but `unfolding` was made for"):
+        assess(unfolding, GaussianStimuli.random(6, rng=1), u, v)
+    assert assess(unfolding, stimuli, u, v, soft_margin=0.0).soft_margin_error == np.inf
+
+
+@pytest.mark.filterwarnings("error")
+def test_simulated_check_of_a_network_at_rest():
+    unfolding, _ = setting()
+    u, v = projections()
+    found = check_by_simulation(unfolding, np.zeros((4, 5)), [1, 1, -1, -1], u, v)
+    assert found.state_error == 0
+    assert found.simulated == found.unfolded == 0

@@ -78,6 +78,24 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
     return array
 
 
+def finite_result(z: Any, xp: Any) -> Any:
+    """Read-out values as they are, or an OverflowError."""
+    if not bool(xp.all(xp.isfinite(z))):
+        raise OverflowError("the read-out values exceed floating point; scale `X` down.")
+    return z
+
+
+def generator(rng: Any, name: str = "rng") -> np.random.Generator:
+    """A NumPy Generator from a seed, a Generator or None."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"`{name}` must be a numpy Generator, a seed (an integer ≥ 0) or None; got "
+            f"{rng!r}."
+        ) from None
+
+
 def square_weights(weights: Any) -> np.ndarray:
     """Return ``weights`` as a private, read-only float64 square matrix."""
     array = host_array(weights, "weights", ndim=(2,))

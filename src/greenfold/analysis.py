@@ -42,6 +42,7 @@ def margin_over_time(
     u: Any = None,
     v: Any = None,
     eta: float = 10.0,
+    rng: np.random.Generator | int | None = None,
 ) -> MarginCurve:
     """κ as a function of the readout time (paper, Figs. 2a, 2b, 4d).
 
@@ -58,19 +59,22 @@ def margin_over_time(
     v : array_like, optional
         Readout to keep; without it, the readout is re-optimised at every time.
     eta : float
+    rng : numpy Generator, int or None
+        Source of the random starts where both projections are optimised beyond order 0.
     """
     if times is None:
         times = unfolding.dt * np.arange(1, unfolding.n_steps + 1)
     grid = check.host_array(times, "times", ndim=(1,))
     if v is not None and u is None:
         raise ValueError("`v` was given without `u`; give both, only `u`, or neither.")
-    terms = []
+    terms, rng = [], check.generator(rng)
     for time in grid:
         there = unfolding.with_readout(time)
         if v is not None:
             terms.append(gaussian_soft_margin(*stimuli.moments(there, u), v, eta))
         else:
-            best = optimize(there, stimuli, eta, u=u)
+            best = optimize(there, stimuli, eta, u=u, rng=rng)
+            best.raise_if_interrupted()
             terms.append((best.soft_margin, best.separation, best.variance))
     return MarginCurve(grid, *np.array(terms).T)
 
@@ -112,7 +116,7 @@ def margin_over_angle(
     if centre.size == 1:
         raise ValueError("`u` has one entry only; there is no plane to turn it in.")
     centre = centre / np.linalg.norm(centre)
-    rng = np.random.default_rng(rng)
+    rng = check.generator(rng)
     found = np.empty((check.count(n_planes, "n_planes"), len(angles)))
     for row in found:
         other = rng.standard_normal(centre.shape)
@@ -120,7 +124,9 @@ def margin_over_angle(
         other /= np.linalg.norm(other)
         for i, angle in enumerate(angles):
             turned = np.cos(angle) * centre + np.sin(angle) * other
-            row[i] = optimize(unfolding, stimuli, eta, u=turned).soft_margin
+            best = optimize(unfolding, stimuli, eta, u=turned)
+            best.raise_if_interrupted()
+            row[i] = best.soft_margin
     return found
 
 
@@ -196,7 +202,7 @@ def choose_eta(
     check.input_projection(u, unfolding.n_neurons, stimuli.n_channels)
     R = linear_map(unfolding, u)
     readouts = _readouts(stimuli, R, grid)
-    seed = int(np.random.default_rng(rng).integers(2**31))
+    seed = int(check.generator(rng).integers(2**31))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     raw = check.host_array(X, "X")
     accuracy = np.empty((len(grid), n_folds))
@@ -279,7 +285,7 @@ def choose_tau(
     eta = check.positive(eta, "eta")
     n_times = check.count(n_times, "n_times")
     steps = np.unique(np.linspace(stimuli.n_steps, 1, n_times).round().astype(int))
-    rng = np.random.default_rng(rng)
+    rng = check.generator(rng)
     shape = (
         check.count(n_projections, "n_projections"),
         reservoir.n_neurons,

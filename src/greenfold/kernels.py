@@ -42,6 +42,19 @@ class Kernel:
     quadratic: np.ndarray | None = None
     error_bound: float = field(default=0.0, kw_only=True)
 
+    def __post_init__(self) -> None:
+        linear = check.host_array(self.linear, "linear", ndim=(2,))
+        object.__setattr__(self, "linear", linear)
+        if self.quadratic is None:
+            return
+        quadratic = check.host_array(self.quadratic, "quadratic", ndim=(4,))
+        if quadratic.shape != (*linear.shape, *linear.shape):
+            raise ValueError(
+                f"`quadratic` must have shape {(*linear.shape, *linear.shape)} to match "
+                f"`linear`; got {quadratic.shape}."
+            )
+        object.__setattr__(self, "quadratic", quadratic)
+
     @property
     def n_steps(self) -> int:
         """Number of steps of the stimuli."""
@@ -74,10 +87,11 @@ class Kernel:
         for part in batches(X.shape[0], 8.0 * size * (3 if square is not None else 2)):
             batch = check.finite_batch(X[part, ...], xp, part.start)
             flat = xp.reshape(batch, (batch.shape[0], size))
-            z = flat @ a
-            if square is not None:
-                z = z + square(flat)
-            found.append(z)
+            with np.errstate(over="ignore", invalid="ignore"):  # reported below
+                z = flat @ a
+                if square is not None:
+                    z = z + square(flat)
+            found.append(check.finite_result(z, xp))
         return xp.concat(found) if len(found) > 1 else found[0]
 
     def _square(self, reference: Any) -> Callable[[Any], Any] | None:

@@ -73,7 +73,7 @@ def noisy_accuracy(
         second = ndtr(score / level)
         right = np.where(labels == classes[1], second, 1 - second)
         return float(np.where(np.isin(labels, classes), right, 0.0).mean())
-    rng = np.random.default_rng(rng)
+    rng = check.generator(rng)
     hits = 0.0
     for _ in range(check.count(n_draws, "n_draws")):
         noisy = values + level * rng.standard_normal(values.shape)

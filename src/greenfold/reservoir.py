@@ -70,6 +70,11 @@ class Gain:
         value = check.host_array(alpha, "alpha", ndim=(0,))
         return cls((0.0, 1.0, float(value)), f"quadratic(alpha={float(value):g})")
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether φ(y) = y + α y² with α ≠ 0."""
+        return len(self.coefficients) == 3 and self.slope == 1 and self._function is None
+
     @classmethod
     def polynomial(cls, coefficients: Any) -> Gain:
         """φ(y) = Σ_k c_k y^k, coefficients in increasing powers from c_0 = 0."""
@@ -238,9 +243,7 @@ class Reservoir:
         """
         n_neurons = check.count(n_neurons, "n_neurons")
         spread = check.positive(g, "g") / np.sqrt(n_neurons)
-        weights = (
-            np.random.default_rng(rng).standard_normal((n_neurons, n_neurons)) * spread
-        )
+        weights = check.generator(rng).standard_normal((n_neurons, n_neurons)) * spread
         return cls(weights, tau, gain, allow_unstable)
 
     @property

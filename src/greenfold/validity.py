@@ -137,10 +137,19 @@ def assess(
     soft_margin : float, optional
         κ at these projections, where it is known.
     """
+    if not isinstance(stimuli, GaussianStimuli | SampleStimuli):
+        raise TypeError(
+            "`stimuli` must be GaussianStimuli or SampleStimuli; got "
+            f"{type(stimuli).__name__}."
+        )
+    stimuli.match(unfolding)
+    eta = check.positive(eta, "eta")
     k = unfolding.order
     if k == 0:
         raise ValueError("`unfolding` is linear (order 0): there is no expansion to judge.")
-    if soft_margin is None:
+    if soft_margin is not None:
+        soft_margin = float(check.host_array(soft_margin, "soft_margin", ndim=(0,)))
+    else:
         soft_margin = gaussian_soft_margin(*stimuli.moments(unfolding, u), v, eta).value
     gain_degree = len(unfolding.reservoir.gain.coefficients) - 1
     points = _points(stimuli, (k + 1) * (gain_degree - 1) + 1)
@@ -214,7 +223,10 @@ def _margin_change(
         gaussian_soft_margin(*points.moments(states), v, eta).value
         for states in (orders[:-1].sum(0), orders.sum(0))
     )
-    return abs(after - before) / abs(soft_margin) if soft_margin else 0.0
+    change = abs(after - before)
+    if soft_margin == 0:
+        return np.inf if change else 0.0
+    return change / abs(soft_margin)
 
 
 @dataclass(frozen=True)
@@ -272,18 +284,22 @@ def check_by_simulation(
             "`unfolding` is read inside a step; simulate it on a finer grid of steps, or "
             "read it at the end of a step."
         )
+    # What the cheap half needs is checked before the network is run.
+    v = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
+    value = gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value
     paths = to_host(
         simulate(unfolding.reservoir, X, u, unfolding.dt, engine, trajectories=True)
     )
     simulated = np.tensordot(unfolding.readout_weights, paths, axes=(0, 1))
-    v = check.readout_vector(v, unfolding.n_neurons)
     M, Sigma = state_moments(simulated, labels)
     best = maximize_on_sphere(M, eta * Sigma)
     signs = check.host_array(labels, "labels")
+    error = float(np.abs(unfolded - simulated).max())
+    largest = float(np.abs(simulated).max())
     return SimulatedCheck(
-        state_error=float(np.abs(unfolded - simulated).max() / np.abs(simulated).max()),
-        unfolded=gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value,
+        state_error=error / largest if largest else (np.inf if error else 0.0),
+        unfolded=value,
         simulated=gaussian_soft_margin(M, Sigma, v, eta).value,
         simulated_best=float(best.value),
         unfolded_accuracy=float((signs * (unfolded @ v) > 0).mean()),

@@ -279,6 +279,10 @@ class ReservoirClassifier(
 
     # Prediction
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # The last that a fit sets; one that was interrupted has classes, but no heads.
+        return hasattr(self, "_heads")
+
     def _read(self, X: Any) -> np.ndarray:
         """Read-out values (n_cases, n_heads)."""
         check_is_fitted(self)

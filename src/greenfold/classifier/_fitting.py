@@ -72,7 +72,7 @@ class ReservoirFitting(BaseEstimator):
 
     def _forget(self) -> None:
         """Drop what an earlier fit left and this one may not replace."""
-        for name in ("_stream", "reservoir_", "_unfolding_"):
+        for name in ("_stream", "_heads", "reservoir_", "_unfolding_"):
             if hasattr(self, name):
                 delattr(self, name)
         self.eta_scores_: EtaScores | None = None

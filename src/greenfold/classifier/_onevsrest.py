@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _validation as check
 from .. import batch
 from ..kernels import Kernel
 from ..optimizers import optimize
@@ -203,6 +204,8 @@ def solve_head(
         bound = found.upper_bound
     else:
         found, bound = _solve_quickly(LinearProblem(unfolding, frame.stimuli, eta), u)
+    if isinstance(found, Projections):
+        found.raise_if_interrupted()
     projection = found.u.reshape(unfolding.n_neurons, -1)
     kernel = None
     if batch.has_kernels(unfolding._schedule):
@@ -247,6 +250,8 @@ def _solve_quickly(
         found = _Quick(kept, v, margin.value, 1)
     else:
         best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
+        if best.status == "interrupted":
+            raise KeyboardInterrupt
         found = _Quick(best.u, best.v, best.margin.value, len(best.history))
     kernel = problem.kernel(found.u, found.v)
     margin = problem.margin_of_kernel(kernel)
@@ -281,7 +286,9 @@ def read_out(heads: list[Head], unfolding: Any, series: Series) -> np.ndarray:
     if len(rows) == len(heads):
         weights = np.stack(rows)
         origin = weights * np.stack([head.centre for head in heads])
-        Z = series.values.reshape(len(series), -1) @ weights.reshape(len(heads), -1).T
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            Z = series.values.reshape(len(series), -1) @ weights.reshape(len(heads), -1).T
+        check.finite_result(Z, np)
         if series.present is None:
             return Z - origin.sum(axis=(1, 2))
         return Z - series.present @ origin.sum(axis=1).T

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _validation as check
+
 __all__ = ["synthetic_heartbeats"]
 
 # Each wave is a Gaussian bump: (height in mV, centre, standard deviation), times in
@@ -84,7 +86,7 @@ def synthetic_heartbeats(
     ((10, 140), 3)
     """
     _check_arguments(n_cases, n_steps, ectopic_fraction, noise)
-    rng = np.random.default_rng(rng)
+    rng = check.generator(rng)
     ectopic = np.zeros(n_cases, dtype=bool)
     ectopic[: round(ectopic_fraction * n_cases)] = True
     rng.shuffle(ectopic)

@@ -70,7 +70,8 @@ def optimize(
         others for separable stimuli (`separability` ≥ 1.5), four more otherwise.
     max_iter : int, optional
         Largest number of iterations, 300 by default: singular value decompositions
-        ("convex"), evaluations per start ("ascent"), rounds per start ("alternating").
+        ("convex"), evaluations per start, after its first ("ascent"), rounds per start
+        ("alternating").
     tol : float, optional
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
         round that counts as saturation ("ascent" 1e-7, "alternating" 1e-6).
@@ -89,7 +90,8 @@ def optimize(
 
     Notes
     -----
-    Ctrl-C returns the best projections found so far with the status "interrupted".
+    Ctrl-C returns the best projections found so far with the status "interrupted"; before
+    the first evaluation there are none, and KeyboardInterrupt is raised.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def optimize(
         n_starts,
         max_iter,
         tol,
-        np.random.default_rng(rng),
+        check.generator(rng),
     )
     if u is not None:
         return run.given(u)
@@ -178,10 +180,11 @@ class _Run:
         projection = check.input_projection(
             u, self.unfolding.n_neurons, self.stimuli.n_channels
         )
-        norm = np.linalg.norm(projection)
-        if norm == 0:
+        if not projection.any():
             raise ValueError("`u` is zero; give a direction.")
-        return self.finish([_solve_readout(self.problem, projection / norm)], "given", 1)
+        projection = projection / np.abs(projection).max()  # its square stays in range
+        unit = projection / np.linalg.norm(projection)
+        return self.finish([_solve_readout(self.problem, unit)], "given", 1)
 
     def random(self) -> Projections:
         starts = self.starts(self.n_starts or 10)
@@ -267,10 +270,11 @@ class _Run:
             soft_margin=found.soft_margin,
         )
         if not validity.trustworthy:
-            alpha = self.unfolding.reservoir.gain.coefficients[2]
+            gain = self.unfolding.reservoir.gain
+            alpha = gain.coefficients[2]
             advice = (
                 f"lower alpha from {alpha:g} to {alpha * validity.scale:.2g}"
-                if alpha
+                if gain.is_quadratic
                 else f"scale the non-linear part of the gain by {validity.scale:.2g}"
             )
             warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=5)

@@ -42,7 +42,13 @@ class NonlinearProblem:
         return FixedReadout(self, v)
 
     def _solve(self, u: np.ndarray):
-        moments = self.moments_at(u)
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            moments = self.moments_at(u)
+        if not (np.isfinite(moments.M).all() and np.isfinite(moments.Sigma).all()):
+            raise OverflowError(
+                "the moments of the states exceed floating point; lower the non-linearity "
+                "of the gain, or scale the stimuli down."
+            )
         v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
 

@@ -88,6 +88,11 @@ class Projections:
             return None
         return relative_gap(self.upper_bound, self.soft_margin)
 
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+
     def __str__(self) -> str:
         lines = [
             f"soft margin {self.soft_margin:.6g} = separation {self.separation:.6g} "

@@ -29,6 +29,10 @@ class _Interrupted(Exception):
     """Ctrl-C, carried through the minimiser."""
 
 
+class _Exhausted(Exception):
+    """The evaluations are used up; the minimiser itself would finish its line search."""
+
+
 def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
     """Maximise F from one start by L-BFGS.
 
@@ -38,7 +42,7 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
     u : ndarray (n_neurons, n_channels)
         Where to start.
     max_iter : int
-        Largest number of evaluations.
+        Largest number of evaluations after the first.
     tol : float
         Relative change of κ per step that ends the ascent.
     """
@@ -50,6 +54,8 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
 
     def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, unit
+        if len(history) > max_iter:
+            raise _Exhausted
         norm = np.linalg.norm(flat)
         point = (flat / norm).reshape(u.shape)
         try:
@@ -66,21 +72,21 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
 
     status = "converged"
     try:
-        result = minimize(
+        minimize(
             negative,
             u.ravel(),
             jac=True,
             method="L-BFGS-B",
             options={
-                "maxfun": max_iter,
-                "maxiter": max_iter,
+                "maxfun": max_iter + 2,
+                "maxiter": max_iter + 2,
                 "maxcor": 20,
                 "ftol": tol,
                 "gtol": 0.0,
             },
         )
-        if result.nfev >= max_iter:
-            status = "max_iterations"
+    except _Exhausted:
+        status = "max_iterations"
     except _Interrupted:
         status = "interrupted"
         if best is None:

@@ -27,8 +27,9 @@ from ._lowrank import improve
 from ._result import Candidate, relative_gap
 from .ascent import ascend
 
-#: Atoms whose weight falls below this are dropped.
+#: Atoms whose weight falls below this share of the largest one are dropped.
 _NEGLIGIBLE = 1e-12
+_NOTHING = 1e-30
 #: The relaxation counts as solved when it can gain less than this share of the tolerance.
 _RELAXED = 0.1
 #: Evaluations of one local improvement of the relaxed solution.
@@ -67,8 +68,10 @@ class _Atoms:
         """Solve for the weights on the simplex, drop the unused atoms, return a."""
         b = self.kernels @ self.problem.stimuli.mu
         H = self.problem.eta * self.kernels @ self.problem.stimuli.psi @ self.kernels.T
-        self.weights = simplex_qp(b, (H + H.T) / 2, self.weights)
-        keep = self.weights > _NEGLIGIBLE
+        weights = simplex_qp(b, (H + H.T) / 2, self.weights)
+        # Far below the rounding of their sum with the unused weight, which is one.
+        self.weights = np.where(weights < _NOTHING, 0.0, weights)
+        keep = self.weights > _NEGLIGIBLE * self.weights.max()
         if keep.any():
             self.u = [u for u, k in zip(self.u, keep, strict=True) if k]
             self.v = [v for v, k in zip(self.v, keep, strict=True) if k]
@@ -236,7 +239,8 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 break
             atoms.add(u, v)
             kernel = atoms.reweight()
-            if n_svd > 1:
+            # Without any weight X is zero: the classes coincide up to rounding.
+            if n_svd > 1 and atoms.weights.any():
                 atoms.improve()
                 kernel = atoms.weights @ atoms.kernels
         if status not in ("certified", "interrupted"):
@@ -248,7 +252,12 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                     raise KeyboardInterrupt  # noqa: TRY301 - as if it came from here
                 if relative_gap(bound, best.margin.value) <= tol:
                     break
-            if slack > _RELAXED * tol and relative_gap(bound, best.margin.value) > tol:
+            gap = relative_gap(bound, best.margin.value)
+            if (
+                slack > _RELAXED * tol
+                and gap > tol
+                and bound - best.margin.value > rounding
+            ):
                 bound = min(bound, tighten(problem, kernel))
             # Class means that coincide (case A): both are zero, up to rounding.
             if 0 < bound - best.margin.value <= rounding:
@@ -316,9 +325,13 @@ def _ascend(problem: LinearProblem, start: np.ndarray) -> Candidate:
 
 
 def _rounding(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
-    """Size of a soft margin that is zero up to rounding, judged by a typical pair."""
+    """Size of a soft margin that is zero up to rounding, judged by a typical pair.
+
+    The class means are known to the rounding of the series, whose size along the kernel
+    is the deviation √(aᵀψa).
+    """
     _, separation, variance = problem.margin_of_kernel(problem.kernel(u, v))
-    return 1e-14 * (abs(separation) + variance)
+    return 1e-14 * (abs(separation) + np.sqrt(2 * variance / problem.eta))
 
 
 def _better(one: Candidate, other: Candidate) -> Candidate:

@@ -142,7 +142,9 @@ def margin_over_optimisation(
         if classifier.order:
             return None
         frame = _frame(classifier, X, y, head)
-        kept = optimize(classifier._unfolding, frame.stimuli, classifier.eta_).history
+        again = optimize(classifier._unfolding, frame.stimuli, classifier.eta_)
+        again.raise_if_interrupted()
+        kept = again.history
     kept = np.asarray(kept)
     return kept[:, 0] - kept[:, 1]
 

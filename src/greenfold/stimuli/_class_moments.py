@@ -31,7 +31,7 @@ class ClassMoments:
             if not bool(xp.all(xp.isfinite(flat))):
                 for row in rows[part].tolist():  # named as the caller counts them
                     check.finite_batch(X[row : row + 1, ...], xp, row)
-            largest = float(xp.max(xp.abs(flat)))
+            largest = float(to_host(xp.max(xp.abs(flat))))
             if largest and not 1e-140 < largest < 1e140:
                 raise ValueError(
                     f"`X` holds values of size {largest:.3g}, whose squares leave floating "

@@ -37,11 +37,16 @@ class GaussianStimuli(Stimuli):
         mean = check.host_array(mu, "mu", ndim=(1, 2))
         n_channels = 1 if mean.ndim == 1 else mean.shape[0]
         size = mean.size
+        # A covariance that was computed in single precision is positive to its rounding.
+        single = any(
+            str(getattr(given, "dtype", "")).endswith("float32") for given in (psi, chi)
+        )
+        allowed = 1e-5 if single else 1e-10
         psi = _symmetric(psi, "psi", size)
         chi = np.zeros_like(psi) if chi is None else _symmetric(chi, "chi", size)
         for sign, name in ((1, "psi + chi"), (-1, "psi − chi")):
             lowest = float(np.linalg.eigvalsh(psi + sign * chi)[0])
-            if lowest < -1e-10 * max(np.abs(psi).max(), np.abs(chi).max()):
+            if lowest < -allowed * max(np.abs(psi).max(), np.abs(chi).max()):
                 raise ValueError(
                     f"`{name}` must be positive semi-definite, as the covariance of a "
                     f"class; its lowest eigenvalue is {lowest:.3g}."
@@ -89,7 +94,7 @@ class GaussianStimuli(Stimuli):
         length = check.host_array(strength, "strength", ndim=(0,))
         if length < 0:
             raise ValueError(f"`strength` must not be negative; got {strength!r}.")
-        rng = np.random.default_rng(rng)
+        rng = check.generator(rng)
         mu = rng.standard_normal(size)
         mu *= length / np.linalg.norm(mu)
         plus, minus = (_random_covariance(rng, size, low, high) for _ in range(2))
@@ -107,7 +112,7 @@ class GaussianStimuli(Stimuli):
             +1 for the first half, −1 for the second.
         """
         n = check.count(n_per_class, "n_per_class")
-        rng = np.random.default_rng(rng)
+        rng = check.generator(rng)
         halves = []
         for sign in (1, -1):
             values, vectors = np.linalg.eigh(self.psi + sign * self.chi)
