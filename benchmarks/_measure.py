@@ -187,6 +187,7 @@ def write_json(path: Path, reports: list[Report]) -> None:
     """Write reports and the machine, its load now, for the documentation."""
     found = {"machine": machine(), "benchmarks": [report.as_dict() for report in reports]}
     text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

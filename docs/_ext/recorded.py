@@ -16,6 +16,8 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+#: Longer lists, one row for each network, stay in the JSON files.
+_MAX_ROWS = 12
 #: The order of the paper; other files follow by name.
 _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
 _NOTHING = """
@@ -49,10 +51,10 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _is_table(value: Any) -> bool:
-    """Whether a value is a list of flat records."""
+    """Whether a value is a short list of flat records."""
     return (
         isinstance(value, list)
-        and bool(value)
+        and 0 < len(value) <= _MAX_ROWS
         and all(isinstance(row, dict) for row in value)
         and all(_small(entry) for row in value for entry in row.values())
     )

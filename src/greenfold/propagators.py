@@ -117,7 +117,8 @@ def plan_quadrature(
     k(p−1)+1 states, carried on by one more propagator, so over a panel of length h it
     behaves like exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by
     β^2q (q!)⁴ / ((2q+1) ((2q)!)³), relative to the panel; from order 2 on the source is
-    also interpolated between the nodes, with error 2 (β/4)^q / q!. From rest, the source
+    also interpolated between the nodes, with an error that, averaged over the panel, is
+    below 2 (β/4)^q / q!. From rest, the source
     of order k grows as the power kp of time, so over a short first panel it is itself of
     size β^kp, and the error is held against that. The smallest q that brings the error
     below ``tol`` is taken.

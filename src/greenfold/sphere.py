@@ -7,9 +7,10 @@ A and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With Q = Σ_i 
 and c_i = w_i·b the maximum is v = Σ_i c_i/(q_i − λ) w_i at the root λ < q_1 of the secular
 equation Σ_i (c_i/(q_i − λ))² = 1.
 
-The hard case is common: with fewer stimulus steps than neurons Q is singular and b lies
-in its range, so that c_1 = 0 and there may be no root. Then λ = q_1, and the rest of the
-norm is filled along w_1.
+The hard case: b has no component in the eigenspace of q_1 and there is no root. Then
+λ = q_1, and the rest of the norm is filled along w_1. With fewer input values than neurons
+Q is singular and b lies in its range; for a large η that is nearly the hard case, with a
+tiny c_1 and a root next to q_1.
 """
 
 from __future__ import annotations

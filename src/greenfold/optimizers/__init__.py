@@ -54,8 +54,8 @@ def optimize(
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "ascent", "alternating", "random"}, optional
-        "convex" (order 0, its default): the global optimum with an upper bound that
-        certifies it.
+        "convex" (order 0, its default): the best pair found, with an upper bound on what
+        any pair could reach; "certified" as the global optimum where the two meet.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
         sphere, from the certified linear optimum with both signs and from random vectors.
         "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
