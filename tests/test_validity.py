@@ -68,7 +68,7 @@ def test_errors_are_ratios_of_orders_at_the_readout():
     expected = next_order_by_hand(unfolding, X, labels, u, v)
     samples = SampleStimuli(X, labels, normalize=None)
     found = assess(unfolding, samples, u, v, eta=ETA)
-    # `assess` integrates to 1e-4.
+    # `assess` integrates to 1e-3.
     assert found.next_order == pytest.approx(expected[0], rel=1e-3)
     assert found.state_error == pytest.approx(expected[1], rel=1e-3)
     assert found.soft_margin_error == pytest.approx(expected[2], rel=1e-3)
@@ -110,7 +110,7 @@ def test_many_samples_keep_the_shares_of_their_classes():
     )
     here = gaussian_soft_margin(*looked_at.moments(unfolding, u), v, ETA).value
     found = assess(unfolding, samples, u, v, eta=ETA)
-    # `assess` integrates to 1e-4; the change is taken relative to κ of all series.
+    # `assess` integrates to 1e-3; the change is taken relative to κ of all series.
     assert found.soft_margin_error == pytest.approx(by_hand[2] * here / value, rel=1e-3)
     balanced = SampleStimuli(X, labels, normalize=None)
     other = assess(unfolding, balanced, u, v, eta=ETA).soft_margin_error
@@ -145,14 +145,14 @@ def test_largest_eigenvalue_is_that_of_the_linearised_connectivity():
     """
     unfolding, stimuli = setting(0.2)
     u, v = projections()
-    X, labels = stimuli.sample(50, rng=0)
-    stimuli = SampleStimuli(X, labels, normalize=None)  # a hundred, all looked at
+    X, labels = stimuli.sample(25, rng=0)
+    stimuli = SampleStimuli(X, labels, normalize=None)  # fifty, all looked at
     paths = unfolding.states(X, u, trajectories=True).reshape(-1, 10)
     W = unfolding.reservoir.weights
     every = [np.linalg.eigvals(W * (1 + 0.4 * y)).real.max() for y in paths]
     found = assess(unfolding, stimuli, u, v).largest_eigenvalue
     furthest = np.argsort((paths**2).sum(1))[-40:]
-    # `assess` integrates to 1e-4.
+    # `assess` integrates to 1e-3.
     assert found == pytest.approx(np.array(every)[furthest].max(), rel=1e-4)
     assert found <= max(every) * (1 + 1e-4)
     # A handful of rare states is missed by at most some per cent of the excess over rest.

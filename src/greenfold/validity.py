@@ -22,11 +22,14 @@ from .unfolding import Unfolding, unfold
 _SMALL = 0.5
 #: Step in which a non-linearity that can be trusted is searched for.
 _DESCENT = 0.8
-#: Series on which the change of κ is measured, where it is not exact.
+#: Series on which the change of κ is measured, where it is not exact: at most so many, and
+#: fewer of long stimuli and large networks, about as many as take this many products. The
+#: judgement then costs less than the optimisation that it judges.
 _MARGIN_SERIES = 1000
+_PRODUCTS = 1.5e8
 #: Trajectories and states that are looked at; the diagnosis needs no more. Of long stimuli
 #: and large networks fewer, as many as have this size.
-_MIN_SERIES, _MAX_SERIES = 20, 100
+_MIN_SERIES, _MAX_SERIES = 20, 50
 _PATH_BYTES = 2**25
 _N_STATES = 40
 
@@ -79,11 +82,11 @@ class Validity:
         )
 
 
-def _points(stimuli: Stimuli, degree: int) -> Design:
+def _points(stimuli: Stimuli, degree: int, n_series: int) -> Design:
     """Series and the rule that makes moments of their states, exact where it can be.
 
     Gaussian classes have an exact one for states that are polynomials of a ``degree``,
-    while it is small; otherwise series are drawn, and of many samples some chosen evenly.
+    while it is small; otherwise ``n_series`` are drawn, or chosen evenly from samples.
     """
     if isinstance(stimuli, GaussianStimuli):
         covariances = (stimuli.psi + stimuli.chi, stimuli.psi - stimuli.chi)
@@ -91,15 +94,13 @@ def _points(stimuli: Stimuli, degree: int) -> Design:
         try:
             return gaussian_design(stimuli.mu, covariances, shape, degree)
         except MemoryError:
-            X, signs = stimuli.sample(_MARGIN_SERIES // 2, rng=0)
+            X, signs = stimuli.sample(n_series // 2, rng=0)
             return Design(
                 X.reshape(-1, *shape), signs / len(X), np.full(len(X), 1 / len(X))
             )
     assert isinstance(stimuli, SampleStimuli)
     signs = np.asarray(stimuli.signs)
-    chosen = [
-        _evenly(np.flatnonzero(signs == sign), _MARGIN_SERIES // 2) for sign in (-1, 1)
-    ]
+    chosen = [_evenly(np.flatnonzero(signs == sign), n_series // 2) for sign in (-1, 1)]
     index = np.sort(np.concatenate(chosen))
     weights = stimuli.case_weights[index]
     # The classes keep their shares.
@@ -130,7 +131,8 @@ def assess(
         Of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
         Gaussian classes enter through an exact rule of integration while it has less than
-        6000 points. Otherwise about 1000 series, drawn or evenly chosen, are looked at.
+        6000 points. Otherwise some series, drawn or evenly chosen, are looked at: 1000 of
+        short stimuli, fewer where the network is large.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     v : array_like (n_neurons,)
     eta : float
@@ -152,15 +154,20 @@ def assess(
     else:
         soft_margin = gaussian_soft_margin(*stimuli.moments(unfolding, u), v, eta).value
     gain_degree = len(unfolding.reservoir.gain.coefficients) - 1
-    points = _points(stimuli, (k + 1) * (gain_degree - 1) + 1)
+    products = unfolding.n_steps * unfolding.n_neurons**2
+    n_series = int(np.clip(_PRODUCTS / products, _MIN_SERIES, _MARGIN_SERIES))
+    points = _points(stimuli, (k + 1) * (gain_degree - 1) + 1, n_series)
     # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
-    higher = unfold(
-        unfolding.reservoir,
-        n_steps=unfolding.n_steps,
-        dt=unfolding.dt,
-        order=k + 1,
-        tol=1e-4,
-    ).with_readout(unfolding.readout)
+    here, higher = (
+        unfold(
+            unfolding.reservoir,
+            n_steps=unfolding.n_steps,
+            dt=unfolding.dt,
+            order=order,
+            tol=1e-3,
+        ).with_readout(unfolding.readout)
+        for order in (k, k + 1)
+    )
     orders = higher.states(points.X, u, orders=True)
     size = np.sqrt((orders**2).mean(axis=(1, 2)))
     last, following = size[k], size[k + 1]
@@ -168,9 +175,9 @@ def assess(
     whole = np.sqrt((orders.sum(0) ** 2).mean())
     state_error = float(following / whole) if whole > 0 else 0.0
     path_bytes = 8.0 * (k + 1) * unfolding.n_steps * unfolding.n_neurons
-    n_series = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
-    some = _evenly(np.arange(len(points.X)), n_series)
-    paths = unfolding.states(points.X[some], u, trajectories=True, orders=True)
+    n_paths = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
+    some = _evenly(np.arange(len(points.X)), n_paths)
+    paths = here.states(points.X[some], u, trajectories=True, orders=True)
     paths = paths.reshape(k + 1, -1, unfolding.n_neurons)
     eigenvalue = _largest_eigenvalue(unfolding.reservoir, paths, 1.0)
     trustworthy = eigenvalue < 1 and next_order < _SMALL
