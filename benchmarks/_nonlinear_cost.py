@@ -137,7 +137,11 @@ def plot(found: list[dict[str, float]], path: Path) -> None:
         others = [name for name in base if name != key]
         line = [one for one in found if all(one[name] == base[name] for name in others)]
         line.sort(key=lambda one: one[key])
-        axis.loglog([one[key] for one in line], [one["seconds"] for one in line], "o-")
+        sizes = [one[key] for one in line]
+        axis.loglog(sizes, [one["seconds"] for one in line], "o-")
+        axis.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        axis.set_xticks([], minor=True)
+        axis.grid(alpha=0.3)
         axis.set_xlabel(label)
     axes[0].set_ylabel("one evaluation of F and ∇F (s)")
     figure.tight_layout()

@@ -54,9 +54,9 @@ class Validity:
     state_error : float
         Size of order k + 1 relative to the whole state: what order k leaves out.
     soft_margin_error : float
-        Relative change of κ, at the same u and v, when order k + 1 is added; an estimate
-        of what the simulated network will change it by, good to a factor of about two
-        while ``next_order`` is below a third.
+        Relative change of κ, at the same u and v, when order k + 1 is added. The orders
+        beyond add to it: where ``next_order`` is near a third, the simulated network
+        changed κ by two to six times as much.
     trustworthy : bool
         Re λ̃ < 1 and the orders fall (next_order < 0.5).
     scale : float
