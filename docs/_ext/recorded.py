@@ -131,21 +131,28 @@ def _origin(record: dict[str, Any]) -> Iterator[str]:
         yield ""
 
 
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def benchmarks(folder: Path) -> Iterator[str]:
     """One section per recorded benchmark."""
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         machine = ", ".join(f"{k} {_cell(v)}" for k, v in record["machine"].items())
+        told: list[str] = []
         for report in record["benchmarks"]:
             yield f"### {report['name']}"
             yield ""
-            yield from (f"{note}  " for note in report["notes"])
-            yield ""
+            if report["notes"] != told:  # parts of one benchmark share them
+                told = report["notes"]
+                yield from (f"{note}  " for note in told)
+                yield ""
             yield from table(
                 [
                     {
                         "what": row["name"],
-                        "measured": f"{row['value']:,.3g} {row['unit']}",
+                        "measured": f"{_amount(row['value'])} {row['unit']}",
                         "target": row["target"],
                         "met": row["met"],
                     }
