@@ -407,3 +407,23 @@ def test_the_library_does_not_need_the_extras():
     assert done.returncode == 1
     one_sentence(done.stderr)
     assert "greenfold[cli]" in done.stderr
+
+
+def test_advice_is_given_in_options(tmp_path):
+    """Of a file with gaps: what can be done here, not what Python could."""
+    rows: list[list[object]] = [[i % 2, *range(i, i + 6)] for i in range(8)]
+    gap, padded = tmp_path / "gap.tsv", tmp_path / "padded.tsv"
+    rows[3][3] = "NaN"
+    gap.write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
+    rows[3][3:] = ["NaN"] * 4
+    padded.write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
+    assert "fill them, or leave the series out" in spoken("fit", gap)
+    assert "give --trim if the series have unequal lengths" in spoken("fit", padded)
+
+
+def spoken(*arguments: object) -> str:
+    """What a command says on stderr when it refuses the data."""
+    process = spawn(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    return said if isinstance(said, str) else said.decode()

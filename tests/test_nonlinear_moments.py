@@ -15,7 +15,8 @@ from greenfold import (
 )
 from greenfold.collapsed import pullback_collapsed
 from greenfold.optimizers._nonlinear import NonlinearProblem
-from greenfold.stimuli._closed_form import GaussianMoments, full_kernels, gaussian_design
+from greenfold.stimuli._closed_form import GaussianMoments, gaussian_design
+from greenfold.volterra import full_kernels
 
 from .conftest import slope, small, unit
 

@@ -385,23 +385,9 @@ class Unfolding:
         self._require_kernels()
         # The kernels and the result are held at the same time.
         self._require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2)
-        response = self.response(np.eye(n))
-        used = self._schedule.n_inputs
-        found = np.zeros((n, n, n, k, k))
-        index = 0
-        for later in range(used):
-            for distance in range(later + 1):
-                earlier = later - distance
-                entry = response.pairs[index].transpose(
-                    2, 0, 1
-                )  # i, p (earlier), q (later)
-                if distance == 0:
-                    found[..., later, later] = entry
-                else:
-                    found[..., earlier, later] = entry / 2
-                    found[..., later, earlier] = entry.transpose(0, 2, 1) / 2
-                index += 1
-        return found
+        _, pairs = volterra.full_kernels(self.response(np.eye(n)), k)
+        # One channel for each neuron: (p, n, q, m, i).
+        return pairs.reshape(n, k, n, k, n).transpose(4, 0, 2, 1, 3)
 
     def _require_kernels(self) -> None:
         if not batch.has_kernels(self._schedule):

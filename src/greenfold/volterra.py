@@ -189,6 +189,30 @@ def _multiply_into(target: Any, one: Any, other: Any) -> None:
         target[...] = one * other
 
 
+def full_kernels(response: Response, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Kernels of all neurons as plain arrays over flat (channel, step) indices.
+
+    Returns
+    -------
+    a : ndarray (D, n_neurons)
+        D = n_channels · n_steps, channels one after the other.
+    C : ndarray (D, D, n_neurons)
+        Symmetric in its first two indices.
+    """
+    n_inputs, n_channels, n = response.linear.shape
+    a = np.zeros((n_channels, n_steps, n))
+    a[:, :n_inputs] = response.linear.transpose(1, 0, 2)
+    C = np.zeros((n_channels, n_steps, n_channels, n_steps, n))
+    for later in range(n_inputs):
+        first = later * (later + 1) // 2
+        # Distance d = 0 … later; earlier = later − d.
+        block = response.pairs[first : first + later + 1][::-1].transpose(1, 0, 2, 3)
+        C[:, : later + 1, :, later] += block / 2
+        C[:, later, :, : later + 1] += block.transpose(2, 0, 1, 3) / 2
+    size = n_channels * n_steps
+    return a.reshape(size, n), C.reshape(size, size, n)
+
+
 def features(X: Any) -> Any:
     """Products x_n x_m in the order of `Response.pairs`.
 

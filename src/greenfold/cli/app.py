@@ -85,10 +85,22 @@ def _refuse_usage(error: Any) -> int:
     return int(error.exit_code)
 
 
+#: What the library advises in Python, as an option.
+_OPTIONS = {
+    "pass missing='trim' if": "give --trim if",
+    "or missing='keep' to keep NaN": "or fill them first",
+    "pass missing='keep' to keep them as NaN": "fill them, or leave the series out",
+}
+#: Errors that the library raises on purpose, with a sentence.
+_EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)
+
+
 def _sentence(error: Exception) -> str:
     """An error in one line."""
     text = " ".join(str(error).split())
-    expected = isinstance(error, ValueError | OSError | ImportError | MemoryError)
+    for advice, option in _OPTIONS.items():
+        text = text.replace(advice, option)
+    expected = isinstance(error, _EXPECTED)
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"`{error.filename}` cannot be used: {error.strerror}"
     if not expected or not text:

@@ -27,32 +27,6 @@ from ._moments import Design
 _MAX_POINTS = 6000
 
 
-def full_kernels(
-    response: volterra.Response, n_steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Kernels of all neurons as plain arrays over flat (channel, step) indices.
-
-    Returns
-    -------
-    a : ndarray (D, n_neurons)
-        D = n_channels · n_steps, channels one after the other.
-    C : ndarray (D, D, n_neurons)
-        Symmetric in its first two indices.
-    """
-    n_inputs, n_channels, n = response.linear.shape
-    a = np.zeros((n_channels, n_steps, n))
-    a[:, :n_inputs] = response.linear.transpose(1, 0, 2)
-    C = np.zeros((n_channels, n_steps, n_channels, n_steps, n))
-    for later in range(n_inputs):
-        first = later * (later + 1) // 2
-        # Distance d = 0 … later; earlier = later − d.
-        block = response.pairs[first : first + later + 1][::-1].transpose(1, 0, 2, 3)
-        C[:, : later + 1, :, later] += block / 2
-        C[:, later, :, : later + 1] += block.transpose(2, 0, 1, 3) / 2
-    size = n_channels * n_steps
-    return a.reshape(size, n), C.reshape(size, size, n)
-
-
 class GaussianMoments:
     """`Moments` of Gaussian classes at order 1, at one u.
 
@@ -69,7 +43,7 @@ class GaussianMoments:
     def __init__(self, mu, covariances, unfolding: Unfolding, u: np.ndarray) -> None:
         self.classes = [(mu, covariances[0]), (-mu, covariances[1])]
         self._response = unfolding.response(u)
-        self._a, self._C = full_kernels(self._response, unfolding.n_steps)
+        self._a, self._C = volterra.full_kernels(self._response, unfolding.n_steps)
         means, second = [], 0.0
         for m, S in self.classes:
             tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
