@@ -1,4 +1,4 @@
-"""`greenfold fit`, `predict` and `evaluate`."""
+"""`greenfold fit` and `predict`."""
 
 from __future__ import annotations
 

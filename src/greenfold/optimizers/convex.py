@@ -253,14 +253,10 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 if relative_gap(bound, best.margin.value) <= tol:
                     break
             gap = relative_gap(bound, best.margin.value)
-            if (
-                slack > _RELAXED * tol
-                and gap > tol
-                and bound - best.margin.value > rounding
-            ):
+            if slack > _RELAXED * tol and gap > tol and bound > rounding:
                 bound = min(bound, tighten(problem, kernel))
             # Class means that coincide (case A): both are zero, up to rounding.
-            if 0 < bound - best.margin.value <= rounding:
+            if max(abs(bound), abs(best.margin.value)) <= rounding:
                 bound = best.margin.value
             if relative_gap(bound, best.margin.value) <= tol:
                 status = "certified"

@@ -6,8 +6,7 @@ gives M(u) and Σ(u), and pulls the soft margin at a fixed v back to u:
     κ = v·M − (η/2) vᵀΣv,     ∂κ/∂u by the adjoint of the unfolding.
 
 The maps here serve stimuli that are a finite set of weighted series, or Gaussian classes
-written as such; `_closed_form` holds the
-closed form.
+written as such; `_closed_form` holds the closed form.
 """
 
 from __future__ import annotations
