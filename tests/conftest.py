@@ -57,3 +57,17 @@ def small(
     weights = np.random.default_rng(seed).standard_normal((n, n))
     weights *= g / np.abs(np.linalg.eigvals(weights)).max()
     return Reservoir(weights, 0.25, gain or Gain.linear())
+
+
+def interrupt(monkeypatch, owner, name: str, after: int) -> list[None]:
+    """Raise Ctrl-C in the call of ``owner.name`` after so many; returns the calls."""
+    original, calls = getattr(owner, name), []
+
+    def method(*arguments, **options):
+        calls.append(None)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, method)
+    return calls

@@ -20,7 +20,7 @@ from greenfold import (
     unfold,
 )
 
-from .conftest import small, unit
+from .conftest import interrupt, small, unit
 
 DT = 0.4
 
@@ -293,14 +293,6 @@ def test_interrupt_is_passed_on(u, monkeypatch):
     from greenfold.optimizers._nonlinear import NonlinearProblem
 
     unfolding, stimuli = weak()
-    original, calls = NonlinearProblem._solve, []
-
-    def interrupted(self, point):
-        calls.append(None)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(self, point)
-
-    monkeypatch.setattr(NonlinearProblem, "_solve", interrupted)
+    interrupt(monkeypatch, NonlinearProblem, "_solve", 1)
     with pytest.raises(KeyboardInterrupt):
         margin_over_time(unfolding, stimuli, u=u)

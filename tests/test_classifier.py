@@ -23,6 +23,8 @@ from greenfold.classifier import ReservoirClassifier
 from greenfold.datasets import ecg5000_paper, load_dataset, synthetic_heartbeats
 from greenfold.noise import noisy_accuracy
 
+from .conftest import interrupt
+
 clone: Any = base.clone
 
 
@@ -519,15 +521,7 @@ def test_interrupt_leaves_no_half_fitted_classifier(order, certify, beats, monke
     from greenfold.optimizers._nonlinear import NonlinearProblem
 
     owner = NonlinearProblem if order else LinearProblem
-    original, calls = owner.evaluate, []
-
-    def interrupted(self, u):
-        calls.append(None)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(self, u)
-
-    monkeypatch.setattr(owner, "evaluate", interrupted)
+    calls = interrupt(monkeypatch, owner, "evaluate", 2)
     X, y, _, _ = beats
     classifier = ReservoirClassifier(
         order=order, eta=10.0, n_neurons=15, certify=certify, random_state=0

@@ -18,7 +18,7 @@ from greenfold.optimizers._linear import LinearProblem
 from greenfold.optimizers._nonlinear import FixedReadout, NonlinearProblem
 from greenfold.optimizers.alternating_nonlinear import QuadraticInput, solve_lagrange
 
-from .conftest import small, unit
+from .conftest import interrupt, small, unit
 
 ETA = 10.0
 
@@ -438,19 +438,6 @@ def test_bad_input_is_named(options, error, message):
 
 
 # --- Ctrl-C -------------------------------------------------------------------------
-
-
-def interrupt(monkeypatch, owner, name, after):
-    """Raise Ctrl-C in the call after so many."""
-    original, calls = getattr(owner, name), []
-
-    def method(*arguments, **options):
-        calls.append(None)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(owner, name, method)
 
 
 @pytest.mark.parametrize(

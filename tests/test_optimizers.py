@@ -21,7 +21,7 @@ from greenfold.optimizers import _linear, convex
 from greenfold.optimizers._linear import LinearProblem
 from greenfold.optimizers._result import MESSAGES, relative_gap
 
-from .conftest import slope, small, unit
+from .conftest import interrupt, slope, small, unit
 
 ETA = 10.0
 #: Name to (readout, n_channels); the readout is for five steps of 0.5.
@@ -501,19 +501,6 @@ def test_sample_stimuli_and_their_stream_have_the_same_optimum(rng):
 # --- Ctrl-C -------------------------------------------------------------------------
 
 
-def interrupt(monkeypatch, name, after):
-    """Let a method of the problem raise KeyboardInterrupt once it was called enough."""
-    original, calls = getattr(LinearProblem, name), []
-
-    def method(self, *arguments):
-        calls.append(None)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return original(self, *arguments)
-
-    monkeypatch.setattr(LinearProblem, name, method)
-
-
 @pytest.mark.parametrize(
     ("method", "name", "after"),
     [
@@ -530,7 +517,7 @@ def interrupt(monkeypatch, name, after):
 )
 def test_interrupt_returns_the_best_so_far(method, name, after, monkeypatch):
     unfolding, stimuli = setting(n=6)
-    interrupt(monkeypatch, name, after)
+    interrupt(monkeypatch, LinearProblem, name, after)
     found = certify(unfolding, stimuli, ETA, method, n_starts=9, tol=1e-14, rng=0)
     assert found.status == "interrupted"
     assert "interrupted" in found.message
@@ -549,7 +536,7 @@ def test_interrupt_between_two_starts_keeps_the_first(monkeypatch):
     unfolding, stimuli = setting(n=6)
     options = {"max_iter": 3, "tol": 1e-15, "rng": 0}
     alone = optimize(unfolding, stimuli, ETA, "alternating", n_starts=1, **options)
-    interrupt(monkeypatch, "best_readout", 4)
+    interrupt(monkeypatch, LinearProblem, "best_readout", 4)
     found = optimize(unfolding, stimuli, ETA, "alternating", n_starts=5, **options)
     assert found.status == "interrupted"
     assert len(found.starts) == 1
@@ -567,7 +554,7 @@ def test_interrupt_between_two_starts_keeps_the_first(monkeypatch):
 )
 def test_interrupt_before_anything_was_found_is_passed_on(method, name, monkeypatch):
     unfolding, stimuli = setting(n=6)
-    interrupt(monkeypatch, name, 0)
+    interrupt(monkeypatch, LinearProblem, name, 0)
     with pytest.raises(KeyboardInterrupt):
         optimize(unfolding, stimuli, ETA, method, rng=0)
 
@@ -582,7 +569,7 @@ def test_interrupt_after_the_relaxation_is_not_swallowed(monkeypatch):
     def ascend(problem, start):
         ascents.append(None)
         if len(ascents) == 2:
-            interrupt(monkeypatch, "evaluate", 3)
+            interrupt(monkeypatch, LinearProblem, "evaluate", 3)
         return original(problem, start)
 
     monkeypatch.setattr(convex, "_ascend", ascend)
