@@ -6,7 +6,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-from ._measure import machine, write_json
+from ._measure import machine, peers_needed, write_json
 
 #: Modules of this package with a function ``run(rounds)`` that returns a Report.
 NAMES = ("unfolding", "optimum", "nonlinear", "classification")
@@ -25,7 +25,8 @@ def main() -> None:
     print("machine: " + ", ".join(f"{key} {value}" for key, value in machine().items()))
     reports = []
     for name in options.names or NAMES:
-        report = importlib.import_module(f"benchmarks.{name}").run(options.rounds)
+        with peers_needed():
+            report = importlib.import_module(f"benchmarks.{name}").run(options.rounds)
         report.show()
         reports.append(report)
     print(f"\nload average {machine()['load_average']} at the end")

@@ -14,13 +14,16 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 MIB = 2**20
+#: What requirements/bench.txt installs.
+PEERS = ("reservoirpy", "reservoir_computing")
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,20 @@ def in_fresh_process(function: Callable[..., dict[str, Any]], **arguments: Any) 
     if done.returncode:
         raise RuntimeError(f"{function.__name__} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@contextmanager
+def peers_needed() -> Iterator[None]:
+    """Say what to install where a peer is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in PEERS:
+            raise
+        sys.exit(
+            f"{error.name} is not installed; run "
+            f"`{sys.executable} -m pip install -r requirements/bench.txt`."
+        )
 
 
 def machine() -> dict[str, Any]:

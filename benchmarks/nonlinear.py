@@ -14,7 +14,7 @@ import numpy as np
 
 from greenfold import SampleStimuli, unfold
 
-from ._measure import Report, Row, write_json
+from ._measure import Report, Row, peers_needed, write_json
 from ._nonlinear_cost import cost_rows, growth_rows, plot
 from ._nonlinear_problems import (
     ALPHA,
@@ -257,9 +257,10 @@ def main() -> None:
         parser.error(f"no part is called {unknown[0]!r}; there is {', '.join(names)}")
     reports = []
     for part in options.parts or PARTS:
-        rows = rows_of(
-            part, options.rounds, n_problems=options.problems, picture=options.plot
-        )
+        with peers_needed():
+            rows = rows_of(
+                part, options.rounds, n_problems=options.problems, picture=options.plot
+            )
         report = Report(f"nonlinear: {part}", NOTES, rows)
         report.show()
         reports.append(report)
