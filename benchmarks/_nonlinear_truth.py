@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from greenfold import Reservoir, maximize_on_sphere, simulate, state_moments, unfold
-from greenfold.margin import gaussian_soft_margin
+from greenfold import Reservoir, simulate, unfold
+from greenfold.margins import gaussian_soft_margin, state_moments
+from greenfold.sphere import maximize_on_sphere
 
 from ._measure import Row
 from ._nonlinear_problems import ETA, SEEDS, STRENGTHS, artificial, listed, solved

@@ -18,8 +18,8 @@ import numpy as np
 
 from greenfold import GaussianStimuli, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from greenfold.datasets import ecg5000_paper, load_dataset
-from greenfold.optimizers._linear import LinearProblem
 from greenfold.optimizers.alternating import alternate
+from greenfold.optimizers.linear import LinearProblem
 
 from ._measure import (
     MIB,
@@ -76,7 +76,7 @@ def seconds_to_reach(
     """
     started, rounds = time.perf_counter(), 0
     while rounds < MAX_ROUNDS:
-        v, margin = problem.best_readout(random_unit(rng, problem.n_neurons))
+        v, margin = problem.best_readout(random_unit(rng, problem.system.n_inputs))
         while rounds < MAX_ROUNDS:
             if margin.value >= goal:
                 return time.perf_counter() - started, rounds

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from greenfold import Gain, Reservoir, Unfolding, batch, unfold
+from greenfold import Gain, Reservoir, Unfolding, unfold
 
 from ._measure import (
     MIB,
@@ -117,7 +117,7 @@ def state_flops(unfolding: Unfolding, n_cases: int, u: np.ndarray) -> float:
     lag_vectors = 2.0 * panels * n**2
     if unfolding.order == 0:
         return lag_vectors + 2.0 * n_cases * k * n
-    if not batch.prefers_kernels(schedule, n_cases, u[:, None]):
+    if not unfolding.prefers_kernels(n_cases, 1):
         return 2.0 * n_cases * panels * n**2 * (2 + 2 * q)
     pairs = k * (k + 1) / 2
     table = 2.0 * pairs * schedule.n_panels * (1 + q) * n**2

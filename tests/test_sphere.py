@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from greenfold import maximize_on_sphere
-from greenfold.sphere import solve_in_eigenbasis
+from greenfold.sphere import maximize_on_sphere, solve_in_eigenbasis
 
 from .conftest import unit
 

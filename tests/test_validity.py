@@ -9,14 +9,12 @@ from greenfold import (
     GaussianStimuli,
     Reservoir,
     SampleStimuli,
-    assess,
-    check_by_simulation,
-    gaussian_soft_margin,
     optimize,
     simulate,
-    state_moments,
     unfold,
 )
+from greenfold.margins import gaussian_soft_margin, state_moments
+from greenfold.validity import assess, check_by_simulation
 
 from .conftest import slope, small, unit
 
@@ -326,7 +324,7 @@ def test_assess_checks_its_arguments():
         assess(unfolding, np.ones((3, 5)), u, v)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="`soft_margin` must be finite"):
         assess(unfolding, stimuli, u, v, soft_margin=np.nan)
-    with pytest.raises(ValueError, match="steps, but `unfolding` was made for"):
+    with pytest.raises(ValueError, match="steps, but the system was made for"):
         assess(unfolding, GaussianStimuli.random(6, rng=1), u, v)
     assert assess(unfolding, stimuli, u, v, soft_margin=0.0).soft_margin_error == np.inf
 

@@ -39,14 +39,13 @@ def run_nest(
 
 
 def _model_of(reservoir: Reservoir) -> str:
-    if reservoir.gain.name == "tanh":
-        return "tanh_rate_ipn"
-    if reservoir.gain.is_linear and reservoir.gain.slope == 1:
-        return "lin_rate_ipn"
-    raise ValueError(
-        f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate neuron "
-        'for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
-    )
+    model = reservoir.gain.nest_model
+    if model is None:
+        raise ValueError(
+            f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate "
+            'neuron for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
+        )
+    return model
 
 
 def _import_nest() -> Any:
@@ -85,7 +84,8 @@ def _run_case(
     neurons = nest.Create(model, n, params={**quiet, "linear_summation": True})
     nest.Connect(neurons, neurons, "all_to_all", {**instantly, "weight": W})
     driven = neurons
-    if model == "tanh_rate_ipn":
+    filtered = model != "lin_rate_ipn"
+    if filtered:
         driven = nest.Create("lin_rate_ipn", n_channels, params=quiet)
         nest.Connect(driven, neurons, "all_to_all", {**instantly, "weight": u})
     # A generator switched at time t reaches its targets one resolution step later, over
@@ -97,16 +97,16 @@ def _run_case(
     for channel in range(n_channels):
         sources[channel].set(amplitude_times=times, amplitude_values=x[channel])
     delayed = {"synapse_model": "rate_connection_delayed", "delay": _TICK}
-    if model == "lin_rate_ipn":
-        nest.Connect(sources, driven, "all_to_all", {**delayed, "weight": u})
-    else:
+    if filtered:
         nest.Connect(sources, driven, "one_to_one", {**delayed, "weight": 1.0})
+    else:
+        nest.Connect(sources, driven, "all_to_all", {**delayed, "weight": u})
     recorded = neurons if driven is neurons else neurons + driven
     nest.Simulate(2 * _TICK)
     rates = np.empty((n_steps, len(recorded)))
     for step in range(n_steps):
         nest.Simulate(_TICK * per_step)
         rates[step] = recorded.get("rate")
-    if model == "lin_rate_ipn":
+    if not filtered:
         return rates
     return rates[:, :n] @ W.T + rates[:, n:] @ u.T

@@ -9,10 +9,10 @@ import numpy as np
 from .datasets import synthetic_heartbeats
 from .reservoir import Gain, Reservoir
 from .simulation import simulate
-from .unfolding import unfold
+from .unfolding.unfolding import unfold
 
 if TYPE_CHECKING:
-    from .report import Task
+    from .report import Split
 
 #: Small enough for half a minute on two cores; η and T are the paper's, α is larger so
 #: that the non-linearity is felt.
@@ -32,18 +32,18 @@ DRIVE = 3.0
 SOLVER_RTOL = 1e-11
 
 
-def demo_task(seed: int = 0) -> Task:
+def demo_task(seed: int = 0) -> Split:
     """Synthetic heartbeats, 200 to train on and 1000 to test with.
 
     Parameters
     ----------
     seed : int
     """
-    from .report import Task
+    from .report import Split
 
     X, y = synthetic_heartbeats(N_TRAIN + N_TEST, n_steps=N_STEPS, rng=seed)
     names = np.where(y > 0, "normal", "ectopic")
-    return Task(
+    return Split(
         "Synthetic heartbeats",
         X[:N_TRAIN],
         names[:N_TRAIN],
@@ -93,9 +93,3 @@ def order_slopes(errors: np.ndarray) -> np.ndarray:
     """Log-log slope of each row of `order_errors` in α > 0; k + 1 in theory."""
     logs = np.log(errors[:, 1:])
     return np.polyfit(np.log(ALPHAS[1:]), logs.T, 1)[0]
-
-
-if __name__ == "__main__":
-    from .cli import main
-
-    main(["demo"])

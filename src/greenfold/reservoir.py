@@ -2,116 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy import linalg
 
 from . import _validation as check
-
-#: Taylor coefficients of tanh, from tan(iy)/i: (-1)^(k-1) 2^2k (2^2k - 1) B_2k / (2k)!.
-_TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 155925)
+from .gains import Gain
 
 
 def _abscissa(matrix: np.ndarray) -> float:
     """Largest real part of the eigenvalues."""
     return float(np.real(np.linalg.eigvals(matrix)).max())
-
-
-def _tanh_derivative(y: Any) -> Any:
-    return 1 - np.tanh(y) ** 2
-
-
-@dataclass(frozen=True)
-class Gain:
-    """Gain function φ of the neurons, with its Taylor coefficients at rest.
-
-    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial` or `Gain.tanh`.
-
-    Attributes
-    ----------
-    coefficients : tuple of float
-        Taylor coefficients c_0 = 0, c_1, c_2, … of φ in increasing powers, used by
-        the unfolding. `simulate` uses the exact function instead.
-    name : str
-        What is printed.
-    """
-
-    coefficients: tuple[float, ...]
-    name: str
-    _function: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
-    _derivative: Callable[[Any], Any] | None = field(
-        default=None, repr=False, compare=False
-    )
-
-    def __post_init__(self) -> None:
-        coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
-        if coefficients[0] != 0:
-            raise ValueError(
-                "`coefficients` must begin with φ(0) = 0, so that the resting network "
-                f"stays at rest; got {coefficients[0]}."
-            )
-        trimmed = np.trim_zeros(coefficients, "b")
-        object.__setattr__(self, "coefficients", tuple(float(c) for c in trimmed) or (0.0,))
-
-    @classmethod
-    def linear(cls) -> Gain:
-        """φ(y) = y."""
-        return cls((0.0, 1.0), "linear")
-
-    @classmethod
-    def quadratic(cls, alpha: float) -> Gain:
-        """φ(y) = y + α y², the paper's weak non-linearity."""
-        value = check.host_array(alpha, "alpha", ndim=(0,))
-        return cls((0.0, 1.0, float(value)), f"quadratic(alpha={float(value):g})")
-
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether φ(y) = y + α y² with α ≠ 0."""
-        return len(self.coefficients) == 3 and self.slope == 1 and self._function is None
-
-    @classmethod
-    def polynomial(cls, coefficients: Any) -> Gain:
-        """φ(y) = Σ_k c_k y^k, coefficients in increasing powers from c_0 = 0."""
-        values = tuple(check.host_array(coefficients, "coefficients", ndim=(1,)).tolist())
-        return cls(values, f"polynomial({list(values)})")
-
-    @classmethod
-    def tanh(cls, degree: int = 11) -> Gain:
-        """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
-
-        The series converges for |y| < π/2 only: read the `order` of an unfolding of
-        a tanh network as a statement about small states.
-        """
-        degree = check.count(degree, "degree")
-        if degree >= len(_TANH):
-            raise ValueError(f"`degree` must be at most {len(_TANH) - 1}; got {degree}.")
-        return cls(_TANH[: degree + 1], "tanh", np.tanh, _tanh_derivative)
-
-    @property
-    def slope(self) -> float:
-        """φ'(0)."""
-        return self.coefficients[1] if len(self.coefficients) > 1 else 0.0
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether φ(y) = φ'(0) y exactly."""
-        return len(self.coefficients) <= 2
-
-    def __call__(self, y: Any) -> Any:
-        """Evaluate φ exactly."""
-        return self._function(y) if self._function else Polynomial(self.coefficients)(y)
-
-    def derivative(self, y: Any) -> Any:
-        """Evaluate φ' exactly."""
-        if self._derivative:
-            return self._derivative(y)
-        return Polynomial(self.coefficients).deriv()(y)
 
 
 @dataclass(frozen=True)
@@ -245,6 +150,10 @@ class Reservoir:
         spread = check.positive(g, "g") / np.sqrt(n_neurons)
         weights = check.generator(rng).standard_normal((n_neurons, n_neurons)) * spread
         return cls(weights, tau, gain, allow_unstable)
+
+    def with_tau(self, tau: float) -> Reservoir:
+        """The same network with another time constant."""
+        return Reservoir(self.weights, tau, self.gain, self.allow_unstable)
 
     @property
     def n_neurons(self) -> int:

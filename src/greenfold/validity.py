@@ -9,14 +9,14 @@ import numpy as np
 
 from . import _validation as check
 from ._arrays import to_host
-from .margin import gaussian_soft_margin, state_moments
+from .margins import gaussian_soft_margin, state_moments
 from .reservoir import Reservoir
 from .simulation import simulate
 from .sphere import maximize_on_sphere
-from .stimuli import GaussianStimuli, SampleStimuli, Stimuli
-from .stimuli._closed_form import gaussian_design
-from .stimuli._moments import Design
-from .unfolding import Unfolding, unfold
+from .stimuli import Stimuli
+from .stimuli.design import Design
+from .systems import Expansion
+from .unfolding import Unfolding
 
 #: An expansion is trusted while its next order is below this share of the last one.
 _SMALL = 0.5
@@ -82,40 +82,8 @@ class Validity:
         )
 
 
-def _points(stimuli: Stimuli, degree: int, n_series: int) -> Design:
-    """Series and the rule that makes moments of their states, exact where it can be.
-
-    Gaussian classes have an exact one for states that are polynomials of a ``degree``,
-    while it is small; otherwise ``n_series`` are drawn, or chosen evenly from samples.
-    """
-    if isinstance(stimuli, GaussianStimuli):
-        covariances = (stimuli.psi + stimuli.chi, stimuli.psi - stimuli.chi)
-        shape = (stimuli.n_channels, stimuli.n_steps)
-        try:
-            return gaussian_design(stimuli.mu, covariances, shape, degree)
-        except MemoryError:
-            X, signs = stimuli.sample(n_series // 2, rng=0)
-            return Design(
-                X.reshape(-1, *shape), signs / len(X), np.full(len(X), 1 / len(X))
-            )
-    assert isinstance(stimuli, SampleStimuli)
-    signs = np.asarray(stimuli.signs)
-    chosen = [_evenly(np.flatnonzero(signs == sign), n_series // 2) for sign in (-1, 1)]
-    index = np.sort(np.concatenate(chosen))
-    weights = stimuli.case_weights[index]
-    # The classes keep their shares.
-    for sign, part, share in zip((-1, 1), chosen, stimuli.class_share, strict=True):
-        weights[signs[index] == sign] = share / len(part)
-    return Design(to_host(stimuli.series)[index], weights * signs[index], weights)
-
-
-def _evenly(entries: np.ndarray, count: int) -> np.ndarray:
-    """At most ``count`` of the entries."""
-    return entries[:: max(1, -(-len(entries) // count))]
-
-
 def assess(
-    unfolding: Unfolding,
+    expansion: Expansion,
     stimuli: Stimuli,
     u: Any,
     v: Any,
@@ -127,8 +95,8 @@ def assess(
 
     Parameters
     ----------
-    unfolding : Unfolding
-        Of order ≥ 1.
+    expansion : Expansion
+        An unfolding of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
         Gaussian classes enter through an exact rule of integration while it has less than
         6000 points. Otherwise some series, drawn or evenly chosen, are looked at: 1000 of
@@ -139,47 +107,38 @@ def assess(
     soft_margin : float, optional
         κ at these projections, where it is known.
     """
-    if not isinstance(stimuli, GaussianStimuli | SampleStimuli):
+    if not isinstance(stimuli, Stimuli):
         raise TypeError(
             "`stimuli` must be GaussianStimuli or SampleStimuli; got "
             f"{type(stimuli).__name__}."
         )
-    stimuli.match(unfolding)
+    stimuli.match(expansion)
     eta = check.positive(eta, "eta")
-    k = unfolding.order
+    k = expansion.order
     if k == 0:
-        raise ValueError("`unfolding` is linear (order 0): there is no expansion to judge.")
+        raise ValueError("`expansion` is linear (order 0): there is no expansion to judge.")
     if soft_margin is not None:
         soft_margin = float(check.host_array(soft_margin, "soft_margin", ndim=(0,)))
     else:
-        soft_margin = gaussian_soft_margin(*stimuli.moments(unfolding, u), v, eta).value
-    gain_degree = len(unfolding.reservoir.gain.coefficients) - 1
-    products = unfolding.n_steps * unfolding.n_neurons**2
+        soft_margin = gaussian_soft_margin(*stimuli.moments(expansion, u), v, eta).value
+    n_outputs = expansion.n_outputs
+    products = expansion.n_steps * n_outputs**2
     n_series = int(np.clip(_PRODUCTS / products, _MIN_SERIES, _MARGIN_SERIES))
-    points = _points(stimuli, (k + 1) * (gain_degree - 1) + 1, n_series)
     # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
-    here, higher = (
-        unfold(
-            unfolding.reservoir,
-            n_steps=unfolding.n_steps,
-            dt=unfolding.dt,
-            order=order,
-            tol=1e-3,
-        ).with_readout(unfolding.readout)
-        for order in (k, k + 1)
-    )
+    here, higher = (expansion.at_order(order, tol=1e-3) for order in (k, k + 1))
+    points = stimuli.points(higher.degree, n_series)
     orders = higher.states(points.X, u, orders=True)
     size = np.sqrt((orders**2).mean(axis=(1, 2)))
     last, following = size[k], size[k + 1]
     next_order = float(following / last) if last > 0 else 0.0
     whole = np.sqrt((orders.sum(0) ** 2).mean())
     state_error = float(following / whole) if whole > 0 else 0.0
-    path_bytes = 8.0 * (k + 1) * unfolding.n_steps * unfolding.n_neurons
+    path_bytes = 8.0 * (k + 1) * expansion.n_steps * n_outputs
     n_paths = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
-    some = _evenly(np.arange(len(points.X)), n_paths)
+    some = np.arange(len(points.X))[:: max(1, -(-len(points.X) // n_paths))]
     paths = here.states(points.X[some], u, trajectories=True, orders=True)
-    paths = paths.reshape(k + 1, -1, unfolding.n_neurons)
-    eigenvalue = _largest_eigenvalue(unfolding.reservoir, paths, 1.0)
+    paths = paths.reshape(k + 1, -1, n_outputs)
+    eigenvalue = _largest_eigenvalue(expansion.reservoir, paths, 1.0)
     trustworthy = eigenvalue < 1 and next_order < _SMALL
     return Validity(
         order=k,
@@ -188,7 +147,7 @@ def assess(
         state_error=state_error,
         soft_margin_error=_margin_change(points, orders, v, eta, soft_margin),
         trustworthy=trustworthy,
-        scale=1.0 if trustworthy else _safe_scale(unfolding.reservoir, paths, next_order),
+        scale=1.0 if trustworthy else _safe_scale(expansion.reservoir, paths, next_order),
     )
 
 

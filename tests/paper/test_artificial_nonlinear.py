@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
-from greenfold.optimizers._linear import LinearProblem
-from greenfold.optimizers._nonlinear import NonlinearProblem
+from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import unit
 

@@ -15,9 +15,10 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from greenfold import optimize, paper
+from greenfold._files import plain
 from greenfold.datasets import ecg5000_paper
 from greenfold.paper import _setting, beyond, fig2, fig3, fig4, supplement, table1
-from greenfold.paper._run import Run, jsonable
+from greenfold.paper._run import Run
 from greenfold.paper._style import style
 
 
@@ -33,7 +34,7 @@ def double(p, item):
 def compute(module, parameters, folder, heartbeats=None):
     """Numbers of a figure, which must also be drawable and describable."""
     run = Run(module.__name__, parameters, folder, 1, heartbeats)
-    numbers = jsonable(module.compute(run))
+    numbers = plain(module.compute(run))
     with style():
         module.draw(numbers, parameters)
     assert all(isinstance(line, str) for line in module.summary(numbers, parameters))
@@ -122,7 +123,7 @@ def test_one_sentence_where_the_data_are_missing(tmp_path, monkeypatch):
     def absent(_):
         raise FileNotFoundError("The data set 'ECG5000' is not on this machine: put …")
 
-    monkeypatch.setattr(paper, "ecg5000_paper", absent)
+    monkeypatch.setattr(paper.figures, "ecg5000_paper", absent)
     (outcome,) = paper.reproduce("table1", tmp_path, quick=True)
     assert "ECG5000" in str(outcome)
     assert outcome.skipped is not None
@@ -142,10 +143,9 @@ def test_best_margins_are_those_of_the_optimiser():
     stimuli = [fig2._stimuli(p, i) for i in range(3)]
     for time in (0.5, 3.0, 9.25):
         there = unfolding.with_readout(time)
-        R = there.response(u).linear[:, 0]
-        k = len(R)
-        mu = np.array([s.mu[:k] for s in stimuli])
-        psi = np.array([s.psi[:k, :k] for s in stimuli])
+        R = there.input_response(u)
+        mu = np.array([s.mu for s in stimuli])
+        psi = np.array([s.psi for s in stimuli])
         wanted = [optimize(there, s, p.eta, u=u).soft_margin for s in stimuli]
         np.testing.assert_allclose(
             _setting.best_margins(R, mu, psi, p.eta), wanted, rtol=1e-9

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .interrupt import noticing_interrupts
+from .._interrupts import noticing_interrupts
 from .options import remember
 
 #: Variables by which users set the number of BLAS threads.
@@ -170,10 +170,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 # The modules below add their commands to `app`.
 from . import data as _data  # noqa: E402
-from . import evaluate as _evaluate  # noqa: E402
-from . import learn as _learn  # noqa: E402
-from . import other as _other  # noqa: E402
+from . import demo, evaluate, fit, predict, reproduce  # noqa: E402
 
-for _module in (_learn, _evaluate, _other):
+for _module in (fit, predict, evaluate, demo, reproduce):
     _module.register(app)
 app.add_typer(_data.app, name="data")

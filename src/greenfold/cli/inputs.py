@@ -10,7 +10,7 @@ import typer
 
 from ..datasets import DataError, load_dataset, read_series
 from ..datasets.readers import SUFFIXES
-from ..report.comparison import Task
+from ..report.comparison import Split
 
 #: Built in, no files needed; clearly synthetic.
 SYNTHETIC = "synthetic-heartbeats"
@@ -30,7 +30,7 @@ def load_task(
     data_dir: Path | None,
     trim: bool,
     seed: int,
-) -> Task:
+) -> Split:
     """Training and test series.
 
     Parameters
@@ -59,17 +59,17 @@ def load_task(
             )
         X, y = load_dataset(data, "train", data_dir=data_dir, missing=missing)
         X_test, y_test = load_dataset(data, "test", data_dir=data_dir, missing=missing)
-        return Task(data, X, y, X_test, y_test, "Training and test series of the archive.")
+        return Split(data, X, y, X_test, y_test, "Training and test series of the archive.")
     X, y = read_series(data, missing=missing)
     name = Path(data).name
     if test is not None:
         X_test, y_test = read_series(test, missing=missing)
-        return Task(name, X, y, X_test, y_test, f"Test series from {test.name}.")
+        return Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     if holdout == 0:
-        return Task(name, X, y, note="All series of the file were used for training.")
+        return Split(name, X, y, note="All series of the file were used for training.")
     train, held = split(y, holdout, seed)
     note = f"{len(held)} of {len(y)} series were held out as test series, at random."
-    return Task(name, _take(X, train), y[train], _take(X, held), y[held], note)
+    return Split(name, _take(X, train), y[train], _take(X, held), y[held], note)
 
 
 def split(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from .interrupt import raise_if_interrupted
+from .._files import plain
+from .._interrupts import raise_if_interrupted
+from .._progress import Bar, display
 
 _OUTPUT = "Output"
 _NETWORK = "Network"
@@ -98,7 +99,7 @@ Alpha = Annotated[
         rich_help_panel=_NETWORK,
     ),
 ]
-Gain = Annotated[
+Spread = Annotated[
     float,
     typer.Option("--g", help="Spread of the random weights.", rich_help_panel=_NETWORK),
 ]
@@ -178,19 +179,6 @@ def command_line() -> str:
     return shlex.join(["greenfold", *_invocation])
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: no arrays, and None for what is no number."""
-    if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, Path) else value
-
-
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     # Text that is no text (lone surrogates) stays escaped, so that any reader parses it.
@@ -198,49 +186,29 @@ def print_json(value: Any) -> None:
 
 
 class Progress:
-    """A bar with an estimate of the time left, on a terminal only."""
+    """Steps of a command, one after the other, in one bar."""
 
-    def __init__(self, bar: Any, total: float) -> None:
-        self._bar = bar
-        self._task = None if bar is None else bar.add_task("", total=total)
-        self._pending = 0.0
+    def __init__(self, bar: Bar) -> None:
+        self._bar, self._pending = bar, 0.0
 
     def step(self, text: str, weight: float = 1.0) -> None:
         """The work before is done; what follows is ``text``, of the given weight."""
         raise_if_interrupted()
-        if self._bar is not None:
-            self._bar.update(
-                self._task, advance=self._pending, description=text, refresh=True
-            )
+        self._bar.advance(self._pending, text)
         self._pending = weight
 
 
 @contextmanager
 def progress(total: float) -> Iterator[Progress]:
-    """Show progress on stderr if that is a terminal; silent in a pipe.
+    """Show the steps of a command; ends it if Ctrl-C was pressed meanwhile.
 
     Parameters
     ----------
     total : float
         Sum of the weights of the steps.
     """
-    if not sys.stderr.isatty():
-        yield Progress(None, total)
-        raise_if_interrupted()
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (
-        rich.SpinnerColumn(),
-        rich.TextColumn("{task.description}", justify="left"),
-        rich.BarColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("ETA"),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield Progress(bar, total)
+    with display() as shown, shown.bar("", total) as bar:
+        yield Progress(bar)
     raise_if_interrupted()
 
 

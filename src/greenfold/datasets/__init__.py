@@ -2,7 +2,7 @@
 
 from greenfold.datasets.archive import load_dataset
 from greenfold.datasets.download import download_dataset
-from greenfold.datasets.ecg5000 import BinaryTask, ecg5000_paper
+from greenfold.datasets.ecg5000 import BinarySplit, ecg5000_paper
 from greenfold.datasets.errors import DataError, MissingValueError
 from greenfold.datasets.locate import dataset_path, list_datasets
 from greenfold.datasets.readers import (
@@ -16,7 +16,7 @@ from greenfold.datasets.readers import (
 from greenfold.datasets.synthetic import synthetic_heartbeats
 
 __all__ = [
-    "BinaryTask",
+    "BinarySplit",
     "DataError",
     "MissingValueError",
     "dataset_path",

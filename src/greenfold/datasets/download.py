@@ -17,14 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
 from types import ModuleType
 
-from greenfold.datasets._atomic import replacing
+from greenfold._files import replacing
 from greenfold.datasets.errors import DataError
-from greenfold.datasets.locate import (
-    cache_directory,
-    check_name,
-    find_split,
-    how_to_supply,
-)
+from greenfold.datasets.locate import cache_directory, check_name, find_split, how_to_supply
 from greenfold.datasets.readers import SUFFIXES
 
 __all__ = ["ARCHIVE_URL", "download_dataset"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from greenfold.datasets.archive import load_dataset
 from greenfold.datasets.errors import DataError
 
-__all__ = ["BinaryTask", "ecg5000_paper"]
+__all__ = ["BinarySplit", "ecg5000_paper"]
 
 # Class 1 (normal) and class 2 (R-on-T premature ventricular contraction) as the archive
 # ships them; they give the paper's 354 = 2 · 177 and 4332 = 2627 + 1590 + (292 - 177).
@@ -19,7 +19,7 @@ _TRAIN_COUNTS = (292, 177)
 _TEST_COUNTS = (2627, 1590)
 
 
-class BinaryTask(NamedTuple):
+class BinarySplit(NamedTuple):
     """A two-class problem with labels ±1, ready to unpack."""
 
     X_train: NDArray[np.float64]
@@ -35,7 +35,7 @@ class BinaryTask(NamedTuple):
 def ecg5000_paper(
     data_dir: str | Path | None = None,
     selection: Literal["first"] | int | np.random.Generator = "first",
-) -> BinaryTask:
+) -> BinarySplit:
     """Load the heartbeat task of the paper: ECG5000, classes 1 and 2.
 
     The archive has 292 + 177 series of these classes for training. The paper's sizes
@@ -53,7 +53,7 @@ def ecg5000_paper(
 
     Returns
     -------
-    BinaryTask
+    BinarySplit
         ``X_train`` (354, 140), ``y_train`` (354,), ``X_test`` (4332, 140) and ``y_test``
         (4332,). Class 1, the normal beats, is +1; class 2, the premature ventricular
         contractions, is -1. Training series are in the order of the archive; the 115
@@ -87,7 +87,7 @@ def ecg5000_paper(
         chosen = rng.choice(normal, size=n_keep, replace=False)
     kept = y_train == -1
     kept[chosen] = True
-    return BinaryTask(
+    return BinarySplit(
         X_train[kept],
         y_train[kept],
         np.concatenate([X_test, X_train[~kept]]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._linear import LinearProblem
-from ._result import Candidate
+from .linear import LinearProblem
+from .result import Candidate
 
 
 def alternate(

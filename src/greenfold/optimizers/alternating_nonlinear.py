@@ -12,13 +12,17 @@ formed: their contractions with u come from the adjoint of the unfolding.
 
 from __future__ import annotations
 
+from typing import Any, Protocol, cast, runtime_checkable
+
 import numpy as np
 from scipy.optimize import root
 
-from ..collapsed import node_responses, source_weights
+from ..margins import SoftMargin
 from ..sphere import maximize_on_sphere
-from ._nonlinear import FixedReadout, NonlinearProblem
-from ._result import Candidate
+from ..stimuli import Stimuli
+from ..systems import QuadraticSystem
+from .nonlinear import NonlinearProblem
+from .result import Candidate
 
 #: A round of the quadratic problem that gains less than this, relative to κ, saturates it.
 _NEARLY_SATURATED = 1e-2
@@ -31,55 +35,81 @@ _PATIENCE = 3
 _EVALUATIONS = 20
 
 
+@runtime_checkable
+class PaperSystem(QuadraticSystem, Protocol):
+    """What the algorithm asks of a system beyond its kernels."""
+
+    def one_readout(self, v: Any) -> Any:
+        """The kernels of one readout as a function of u."""
+        ...
+
+    def square_of_input(self) -> Any:
+        """Contractions m₁ of the quadratic response with a readout."""
+        ...
+
+
+class FixedReadout:
+    """κ(u) at one readout, and its gradient.
+
+    Of the network only the kernels of this readout are needed, several times cheaper than
+    the states of all neurons.
+
+    Parameters
+    ----------
+    system : PaperSystem
+    stimuli : Stimuli
+    eta : float
+    v : ndarray (n_outputs,)
+    """
+
+    def __init__(
+        self, system: PaperSystem, stimuli: Stimuli, eta: float, v: np.ndarray
+    ) -> None:
+        self._stimuli, self._eta = stimuli, eta
+        self._readout = system.one_readout(v)
+
+    def __call__(self, u: np.ndarray) -> tuple[SoftMargin, np.ndarray]:
+        """κ and ∂κ/∂u, the latter (n_inputs, n_channels)."""
+        kernels = self._readout.at(u)
+        a, C = kernels.a, kernels.C
+        margin, a_bar, C_bar = self._stimuli.kernel_margin(
+            a.ravel(), C.reshape(a.size, a.size), self._eta
+        )
+        return margin, kernels.pullback(a_bar.reshape(a.shape), C_bar.reshape(C.shape))
+
+
 class QuadraticInput:
     """Cases A and B: the best u for a fixed v without the O(α) terms of Σ.
 
     Parameters
     ----------
     problem : NonlinearProblem
-        Of order 1 with a quadratic gain, read at the end of a step.
+        Of a system of order 1 with a quadratic gain, read at the end of a step.
     """
 
     def __init__(self, problem: NonlinearProblem) -> None:
         self.problem = problem
-        unfolding = problem.unfolding
-        self._schedule = unfolding._schedule
-        # Responses at the nodes to a pulse into each single neuron.
-        self._responses = node_responses(self._schedule, np.eye(unfolding.n_neurons))
+        self.system = cast("PaperSystem", problem.system)
+        self.m1 = self.system.square_of_input()
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u (`bisection-problem-lambda-u`)."""
         problem, stimuli = self.problem, self.problem.stimuli
         n, n_channels = len(v), stimuli.n_channels
-        rows = problem.unfolding.readout_response(v)  # (K, N)
+        rows = self.system.maps.readout_response(v)  # (K, N)
         mu = stimuli.mu.reshape(n_channels, -1)
         psi = stimuli.psi.reshape(n_channels, stimuli.n_steps, n_channels, stimuli.n_steps)
         m0 = (mu @ rows).ravel()
         half = np.einsum("cndm,np->cpdm", psi, rows)
         sigma0 = 0.5 * problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)
-        Q = 2 * (sigma0 - self.m1(v)).reshape(n * n_channels, -1)
+        m1 = self.m1(v, stimuli.labelled_second_moment)
+        Q = 2 * (sigma0 - m1).reshape(n * n_channels, -1)
         u = maximize_on_sphere(m0, (Q + Q.T) / 2).v
         return u.reshape(n_channels, n).T
 
-    def m1(self, v: np.ndarray) -> np.ndarray:
-        """Contraction m₁ of G⁽²⁾ with v and ⟨ζxx⟩, (n_channels, N, n_channels, N)."""
-        stimuli, schedule = self.problem.stimuli, self._schedule
-        n_channels = stimuli.n_channels
-        third = stimuli.labelled_second_moment
-        third = third.reshape(n_channels, stimuli.n_steps, n_channels, stimuli.n_steps)
-        total = np.zeros((n_channels, len(v), n_channels, len(v)))
-        for step, weights in enumerate(source_weights(schedule, v)):
-            so_far = self._responses[: step + 1][::-1]  # (step + 1, N, width)
-            weighted = so_far * weights
-            for c in range(n_channels):
-                for d in range(n_channels):
-                    mixed = np.tensordot(
-                        third[c, : step + 1, d, : step + 1], so_far, axes=(1, 0)
-                    )
-                    total[c, :, d, :] += np.tensordot(
-                        weighted, mixed, axes=((0, 2), (0, 2))
-                    )
-        return total
+    def at_fixed_readout(self, v: np.ndarray) -> FixedReadout:
+        """κ and ∂κ/∂u for a readout that is kept, as a function of u."""
+        return FixedReadout(self.system, self.problem.stimuli, self.problem.eta, v)
 
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -138,7 +168,7 @@ def alternate_nonlinear(
     status, full, idle = "max_iterations", False, 0
     try:
         for _ in range(max_iter):
-            u = _case_c(problem, quadratic, u, v) if full else quadratic(v)
+            u = _case_c(quadratic, u, v) if full else quadratic(v)
             v, new = problem.best_readout(u)
             gain, margin = new.value - margin.value, new
             if full:
@@ -155,11 +185,9 @@ def alternate_nonlinear(
     return Candidate(*best, history, status)
 
 
-def _case_c(
-    problem: NonlinearProblem, quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray
-) -> np.ndarray:
+def _case_c(quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Case C with the paper's restart rule."""
-    objective = problem.at_fixed_readout(v)
+    objective = quadratic.at_fixed_readout(v)
     found, solved = solve_lagrange(objective, u)
     if solved and objective(found)[0].value >= objective(u)[0].value:
         return found

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from ..margin import SoftMargin
-from ._result import Candidate
+from ..margins import SoftMargin
+from .result import Candidate
 
 
 class Objective(Protocol):

@@ -22,10 +22,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from ._linear import LinearProblem
-from ._lowrank import improve
-from ._result import Candidate, relative_gap
 from .ascent import ascend
+from .linear import LinearProblem
+from .low_rank import improve
+from .result import Candidate, relative_gap
 
 #: Atoms whose weight falls below this share of the largest one are dropped.
 _NEGLIGIBLE = 1e-12

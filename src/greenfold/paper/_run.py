@@ -7,19 +7,14 @@ that a run that was interrupted goes on where it stopped, with the very same num
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
 import json
-import math
 import os
 import platform
 import re
 import shutil
 import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -31,8 +26,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
-from ..datasets import BinaryTask
-from ..datasets._atomic import replacing
+from .._files import plain, replacing, write_json
+from .._interrupts import noticing_interrupts
+from .._progress import Display
+from ..datasets import BinarySplit
 
 #: Formats that every figure is written in.
 FORMATS = ("svg", "pdf", "png")
@@ -55,7 +52,7 @@ class Run:
         Where the files go; checkpoints lie in a hidden folder there until the end.
     n_jobs : int
         Processes to use.
-    heartbeats : BinaryTask or None
+    heartbeats : BinarySplit or None
         ECG5000 as the paper uses it, for the figures that need it.
     """
 
@@ -63,11 +60,11 @@ class Run:
     parameters: Any
     out_dir: Path
     n_jobs: int = 1
-    heartbeats: BinaryTask | None = None
-    _progress: Any = field(default=None, repr=False)
+    heartbeats: BinarySplit | None = None
+    _progress: Display = field(default_factory=Display, repr=False)
 
     @property
-    def ecg(self) -> BinaryTask:
+    def ecg(self) -> BinarySplit:
         """The heartbeats, for a figure that declares that it needs them."""
         if self.heartbeats is None:
             raise RuntimeError(f"{self.name} was started without ECG5000.")
@@ -103,14 +100,15 @@ class Run:
         done = {i: _read(path) for i, path in enumerate(paths)}
         found = {i: value["result"] for i, value in done.items() if value is not None}
         missing = [i for i in range(len(items)) if i not in found]
-        with _Bar(self, label, len(items), len(found)) as bar:
+        text = f"{self.name}: {label}"
+        with self._progress.bar(text, len(items), len(found)) as bar:
             for i, result in _execute(work, [(i, items[i]) for i in missing], self.n_jobs):
-                value = jsonable(result)
+                value = plain(result)
                 # Another run into the same folder may have finished and tidied up.
                 folder.mkdir(parents=True, exist_ok=True)
                 write_json(paths[i], {"result": value})
                 found[i] = value
-                bar.step()
+                bar.advance()
         return [found[i] for i in range(len(items))]
 
     def forget(self) -> None:
@@ -127,28 +125,6 @@ def default_jobs() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def jsonable(value: Any) -> Any:
-    """Plain JSON values: arrays as lists, numbers that are not finite as null."""
-    if isinstance(value, dict):
-        return {str(key): jsonable(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [jsonable(entry) for entry in value]
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for.")
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON, complete or not at all."""
-    with replacing(path) as stream:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
-        stream.write(text.encode())
 
 
 def write_figure(path: Path, figure: Any) -> None:
@@ -185,7 +161,7 @@ def _fingerprint(run: Run) -> str:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(source.read_bytes())
-    shown = json.dumps(jsonable([asdict(run.parameters), versions()]), sort_keys=True)
+    shown = json.dumps(plain([asdict(run.parameters), versions()]), sort_keys=True)
     digest.update(shown.encode())
     for array in run.heartbeats or ():
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -198,7 +174,7 @@ def _execute(
     """Results as they come, each with its number."""
     if n_jobs == 1 or len(items) <= 1:
         for i, item in items:
-            with threadpool_limits(1), _noting_interrupts():
+            with threadpool_limits(1), noticing_interrupts(insist=True):
                 result = work(item)
             yield i, result
         return
@@ -213,70 +189,3 @@ def _in_worker(work: Callable[[Any], Any], i: int, item: Any) -> tuple[int, Any]
     # best result so far, which is not the result; the parent ends the workers instead.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return i, work(item)
-
-
-@contextmanager
-def _noting_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end even where the body has swallowed it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    seen = False
-
-    def note(*_: Any) -> None:
-        nonlocal seen
-        seen = True
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if seen:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def progress() -> Iterator[Any]:
-    """A progress display with the time left, on a terminal and where rich is installed."""
-    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Elapsed(),
-        TextColumn("left"),
-        Remaining(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        yield shown
-
-
-class _Bar:
-    """One line of the progress display; nothing where there is none."""
-
-    def __init__(self, run: Run, label: str, total: int, done: int) -> None:
-        self._shown, self._task = run._progress, None
-        self._make = (f"{run.name}: {label}", total, done)
-
-    def __enter__(self) -> _Bar:
-        if self._shown is not None:
-            description, total, done = self._make
-            self._task = self._shown.add_task(description, total=total, completed=done)
-        return self
-
-    def step(self) -> None:
-        if self._shown is not None:
-            self._shown.advance(self._task)
-
-    def __exit__(self, *_: Any) -> None:
-        if self._shown is not None:
-            self._shown.remove_task(self._task)

@@ -9,6 +9,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from .._style import BASE
+
 # Okabe & Ito's palette, which survives the common colour deficiencies. Lines that may
 # be confused in print differ by dash or marker as well.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -22,26 +24,13 @@ TIME = "time $t$ (a.u.)"
 READOUT_TIME = "readout time $T$ (a.u.)"
 MARGIN = r"soft margin $\kappa_\eta$ (a.u.)"
 
-_STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.labelsize": 9.5,
+_PARAMETERS: dict[Any, Any] = BASE | {
     "axes.titlesize": 9.5,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
     "legend.fontsize": 8,
     "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.formatter.limits": (-3, 4),
     "axes.formatter.use_mathtext": True,
     "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
     "figure.constrained_layout.use": True,
-    "svg.fonttype": "path",
     "svg.hashsalt": "greenfold",
     "pdf.fonttype": 42,
 }
@@ -50,7 +39,7 @@ _STYLE: dict[Any, Any] = {
 @contextmanager
 def style() -> Iterator[None]:
     """Draw and save inside this."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_PARAMETERS):
         yield
 
 

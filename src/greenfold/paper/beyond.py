@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.model_selection import StratifiedKFold
 
-from ..datasets import BinaryTask
+from ..datasets import BinarySplit
 from ..optimizers import optimize
-from ..sphere import solve_in_eigenbasis
-from ..stimuli import GaussianStimuli, SampleStimuli, linear_map
-from ..unfolding import Unfolding, unfold
+from ..optimizers.linear import LinearProblem
+from ..stimuli import GaussianStimuli, SampleStimuli
+from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import network, unit_vectors
@@ -59,7 +59,7 @@ QUICK = replace(
 )  # fmt: skip
 
 
-def certificate(p: Parameters, ecg: BinaryTask, item: tuple[int, float]) -> dict:
+def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     """One network: the optimum, its bound, and how far alternation gets.
 
     The item is the seed and ‖μ‖ of artificial stimuli, zero for ECG5000.
@@ -110,14 +110,12 @@ def _kernels(
     if u is None:
         found = [optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
         return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
-    R = linear_map(unfolding, u)
-    Sigma = R.T @ stimuli.psi @ R
-    values, vectors = np.linalg.eigh((Sigma + Sigma.T) / 2)
-    etas = np.array(p.etas)[:, None]
-    return solve_in_eigenbasis(R.T @ stimuli.mu, etas * values, vectors).v @ R.T
+    return (
+        LinearProblem(unfolding.maps, stimuli, 1.0).kernels(u[:, None], np.array(p.etas)).T
+    )
 
 
-def noisy_accuracy(p: Parameters, ecg: BinaryTask, item: tuple[int, int]) -> dict:
+def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> dict:
     """One network: test accuracy at every σ, η chosen by cross-validation for each."""
     seed, n_neurons = item
     n_steps = ecg.X_train.shape[1]

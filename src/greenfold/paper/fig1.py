@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..margin import margin
+from ..margins import margin
 from ..optimizers import optimize
 from ..simulation import simulate
 from ..stimuli import GaussianStimuli
-from ..unfolding import unfold
+from ..unfolding.unfolding import unfold
 from . import _style as look
 from ._run import Run
 from ._setting import network

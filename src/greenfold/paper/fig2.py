@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import margin_over_angle
+from ..diagnosis.sweeps import margin_over_angle
 from ..optimizers import optimize
 from ..simulation import simulate
 from ..stimuli import GaussianStimuli, Stimuli
-from ..unfolding import Unfolding, unfold
+from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import best_margins, chunks, network, unit_vectors
@@ -123,9 +123,8 @@ def analytical_curve(p: Parameters, unfolding: Unfolding, u: np.ndarray) -> np.n
     stimuli = _stimuli(p, 0)
     curve = []
     for time in _times(p, p.fine):
-        R = unfolding.with_readout(time).response(u).linear[:, 0]
-        k = len(R)
-        mu, psi = stimuli.mu[None, :k], stimuli.psi[None, :k, :k]
+        R = unfolding.with_readout(time).input_response(u)
+        mu, psi = stimuli.mu[None], stimuli.psi[None]
         curve.append(best_margins(R, mu, psi, p.eta)[0])
     return np.array(curve)
 
@@ -160,10 +159,9 @@ def random_part(p: Parameters, numbers: range) -> dict:
     largest = np.full((p.n_stimuli, len(times)), -np.inf)
     for i, time in enumerate(times):
         # Several projections at once, as if they were channels.
-        responses = unfolding.with_readout(time).response(us.T).linear
-        k = len(responses)
-        for R in responses.transpose(1, 0, 2):
-            values = best_margins(R, mu[:, :k], psi[:, :k, :k], p.eta)
+        responses = unfolding.with_readout(time).input_response(us.T)
+        for R in responses.reshape(len(us), unfolding.n_steps, -1):
+            values = best_margins(R, mu, psi, p.eta)
             total[:, i] += values
             square[:, i] += values**2
             largest[:, i] = np.maximum(largest[:, i], values)

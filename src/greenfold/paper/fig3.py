@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..margin import gaussian_soft_margin, state_moments
+from ..margins import gaussian_soft_margin, state_moments
 from ..optimizers import optimize
 from ..simulation import simulate
 from ..sphere import maximize_on_sphere
 from ..stimuli import GaussianStimuli, Stimuli
-from ..unfolding import Unfolding, unfold
+from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import expansion_judged_elsewhere, network, unit_vectors

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import BinaryTask
+from ..datasets import BinarySplit
 from ..optimizers import optimize
 from ..simulation import simulate
 from ..sphere import maximize_on_sphere
 from ..stimuli import SampleStimuli
-from ..unfolding import Unfolding, unfold
+from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import chunks, expansion_judged_elsewhere, network, unit_vectors
@@ -52,7 +52,7 @@ FULL = Parameters()
 QUICK = replace(FULL, n_random=6, n_test=360, simulation_rtol=1e-4, tol=1e-5, chunk=3)
 
 
-def _test(p: Parameters, ecg: BinaryTask) -> tuple[np.ndarray, np.ndarray]:
+def _test(p: Parameters, ecg: BinarySplit) -> tuple[np.ndarray, np.ndarray]:
     """Test series as they enter the network, and their signs."""
     total = len(ecg.X_test)
     chosen = np.linspace(0, total - 1, p.n_test or total).round().astype(int)
@@ -72,7 +72,7 @@ def _histogram(p: Parameters, z: np.ndarray) -> np.ndarray:
     return np.histogram(inside, edges, density=True)[0]
 
 
-def random_part(p: Parameters, ecg: BinaryTask, numbers: range) -> list[dict]:
+def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
     """Panel (a): states of the test series at O(α) for some random projections."""
     stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
     unfolding = _unfolding(p, stimuli.n_steps)
@@ -95,7 +95,7 @@ def random_part(p: Parameters, ecg: BinaryTask, numbers: range) -> list[dict]:
     return found
 
 
-def optimum(p: Parameters, ecg: BinaryTask, _: Any) -> dict:
+def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
     """The optimum, its terms over time (d), and the alternation towards one (c)."""
     stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
     unfolding = _unfolding(p, stimuli.n_steps)
@@ -129,7 +129,7 @@ def optimum(p: Parameters, ecg: BinaryTask, _: Any) -> dict:
     }
 
 
-def simulated_part(p: Parameters, ecg: BinaryTask, best: dict, numbers: range) -> dict:
+def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) -> dict:
     """Panel (b): read-out values of some test series, simulated and at O(α)."""
     X, _ = _test(p, ecg)
     X = X[numbers.start : numbers.stop]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import BinaryTask
-from ..margin import gaussian_soft_margin
+from ..datasets import BinarySplit
+from ..margins import gaussian_soft_margin
 from ..optimizers import optimize
 from ..sphere import maximize_on_sphere
 from ..stimuli import SampleStimuli, Stimuli
-from ..unfolding import Unfolding, unfold
+from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import expansion_judged_elsewhere, network, unit_vectors
@@ -69,7 +69,7 @@ def _accuracy(unfolding: Unfolding, u: Any, v: Any, X: np.ndarray, signs: Any) -
     return 100 * float((unfolding.kernels(u, v).decision_values(X) * signs > 0).mean())
 
 
-def over_eta(p: Parameters, ecg: BinaryTask, seed: int) -> list[dict]:
+def over_eta(p: Parameters, ecg: BinarySplit, seed: int) -> list[dict]:
     """Terms of κ and accuracy for every η; the linear network."""
     stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
     X, signs = stimuli.transform(ecg.X_test), ecg.y_test
@@ -100,7 +100,7 @@ def over_eta(p: Parameters, ecg: BinaryTask, seed: int) -> list[dict]:
     return found
 
 
-def over_alpha(p: Parameters, ecg: BinaryTask, item: tuple[int, float]) -> dict:
+def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     """Gain of the non-linear over the linear network, and its validity."""
     seed, alpha = item
     stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
@@ -126,7 +126,7 @@ def over_alpha(p: Parameters, ecg: BinaryTask, item: tuple[int, float]) -> dict:
     }
 
 
-def over_g(p: Parameters, ecg: BinaryTask, item: tuple[int, float]) -> dict:
+def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     """Networks nearer to instability, read at the end or integrated over time.
 
     The weights of a time-integrated readout are 1/K each: the mean state.

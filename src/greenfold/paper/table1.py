@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import BinaryTask
+from ..datasets import BinarySplit
 from ..optimizers import optimize
 from ..sphere import maximize_on_sphere
 from ..stimuli import SampleStimuli
-from ..unfolding import Unfolding, unfold
+from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import expansion_judged_elsewhere, network, unit_vectors
@@ -54,10 +54,10 @@ CENTRES = {
 }
 
 
-class Task:
+class Heartbeats:
     """ECG5000 as it enters the network, and the accuracy of read-out values."""
 
-    def __init__(self, ecg: BinaryTask, p: Parameters) -> None:
+    def __init__(self, ecg: BinarySplit, p: Parameters) -> None:
         self.stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
         self.dt = p.duration / self.stimuli.n_steps
         self.signs = ecg.y_test
@@ -81,9 +81,9 @@ class Task:
         }
 
 
-def one_network(p: Parameters, ecg: BinaryTask, seed: int) -> dict:
+def one_network(p: Parameters, ecg: BinarySplit, seed: int) -> dict:
     """All cells of the table for one network."""
-    task = Task(ecg, p)
+    task = Heartbeats(ecg, p)
     weak = network(seed, p.n_neurons, p.g, p.tau, p.alpha)
     nonlinear = task.unfold(weak, 1, p.tol)
     us = unit_vectors(np.random.default_rng([seed, 1]), p.n_random, p.n_neurons)

@@ -17,6 +17,8 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from .._style import BASE
+
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
 #: Hues on the page, see the template; each is drawn in a code that `_to_svg` replaces.
@@ -33,25 +35,12 @@ RANDOM, OPTIMISED = 1, 0
 #: Hues of the classes; the first two are kept for the projections.
 CLASS_HUES = (2, 4, 3, 5, 6)
 
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "path",
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.labelsize": 9.5,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+_PARAMETERS: dict[Any, Any] = BASE | {
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
     "axes.facecolor": "none",
-    "axes.formatter.limits": (-3, 4),
     "figure.facecolor": "none",
     "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
@@ -128,7 +117,7 @@ def drawing(name: str, height: float = HEIGHT) -> Iterator[Drawing]:
     height : float
         In inches.
     """
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
+    with mpl.rc_context({**_PARAMETERS, "svg.hashsalt": name}):
         made = Drawing(name, height)
         yield made
         made.svg = _to_svg(made.figure, name)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..classifier import ReservoirClassifier
-from ..noise import noisy_accuracy
+from ..classifier import ReservoirClassifier, noisy_accuracy
+from ..optimizers.result import relative_gap
 
 #: Relative distance to the bound below which an optimum counts as proven.
 PROVEN = 1e-3
@@ -19,7 +19,7 @@ PROJECTIONS = {"random": "random", "optimal": "optimised"}
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Split:
     """Series to fit on and, where there are any, series to judge by.
 
     Attributes
@@ -111,8 +111,7 @@ class Row:
     @property
     def gap(self) -> float:
         """Distance of κ from the bound, relative to the larger of the two in size."""
-        size = max(abs(self.bound), abs(self.soft_margin))
-        return max(self.bound - self.soft_margin, 0.0) / size if size > 0 else 0.0
+        return relative_gap(self.bound, self.soft_margin)
 
     @property
     def proven(self) -> bool:
@@ -122,7 +121,7 @@ class Row:
 
 def measure(
     classifier: ReservoirClassifier,
-    task: Task,
+    task: Split,
     *,
     noise: float,
     seed: int = 0,
@@ -134,7 +133,7 @@ def measure(
     Parameters
     ----------
     classifier : ReservoirClassifier
-    task : Task
+    task : Split
         Judged on its test series, or on the training series where it has no others.
     noise : float
         Standard deviation of the readout noise.
@@ -159,7 +158,7 @@ def measure(
 
 
 def compare(
-    task: Task,
+    task: Split,
     variants: Iterable[tuple[str, int]],
     *,
     noise: float = 0.1,
@@ -172,7 +171,7 @@ def compare(
 
     Parameters
     ----------
-    task : Task
+    task : Split
     variants : iterable of (str, int)
         Input projection and order.
     noise : float
@@ -247,14 +246,14 @@ class Spread:
         return f"{len(self.accuracy)} other random u, linear: {'; '.join(parts)}."
 
 
-def random_spread(row: Row, task: Task, *, n_draws: int = 10, seed: int = 0) -> Spread:
+def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) -> Spread:
     """How much the luck of the draw matters for a random input projection.
 
     Parameters
     ----------
     row : Row
         A linear row; its network, parameters and η are kept.
-    task : Task
+    task : Split
     n_draws : int
     seed : int
     """

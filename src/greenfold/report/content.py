@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..classifier import ReservoirClassifier
-from ..classifier import _parameters as parameters
-from ..classifier._onevsrest import Frame, frame_of
-from ..classifier._series import Series, read_series
-from ..margin import state_moments
+from ..classifier.parameters import class_weights
+from ..classifier.series import read_series
+from ..margins import state_moments
 from ..optimizers import optimize
-from ..optimizers._linear import LinearProblem
+from ..optimizers.linear import LinearProblem
 from ..sphere import maximize_on_sphere
+from ..stimuli import Frame, Series, frame_of
 
 #: Readout times of a curve; more would not be seen on a page.
 _N_TIMES = 40
@@ -62,14 +62,9 @@ def class_shapes(classifier: ReservoirClassifier, X: Any, y: Any) -> list[ClassS
     return found
 
 
-def heads_of(classifier: ReservoirClassifier) -> list[int]:
-    """Index of the class that each comparison tells from the rest."""
-    return [1] if len(classifier.classes_) == 2 else list(range(len(classifier.classes_)))
-
-
 def clouds(classifier: ReservoirClassifier, X: Any) -> np.ndarray:
     """Read-out values v·y along each readout, (n_cases, n_comparisons)."""
-    return classifier._read(X)
+    return classifier.read_out(X)
 
 
 def _frame(classifier: ReservoirClassifier, X: Any, y: Any, head: int) -> Frame:
@@ -77,14 +72,14 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any, head: int) -> Frame:
     series = aligned(classifier, X)
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
     counts = np.bincount(codes, minlength=len(classifier.classes_))
-    weights = parameters.class_weights(classifier, classifier.classes_, counts)[codes]
-    chosen = heads_of(classifier)[head]
+    weights = class_weights(classifier, classifier.classes_, counts)[codes]
+    chosen = classifier.compared_[head]
     return frame_of(series, codes == chosen, weights, classifier.input_scaling)
 
 
 def input_projection(classifier: ReservoirClassifier, head: int) -> np.ndarray:
     """The u of one comparison, (n_neurons, n_channels)."""
-    return classifier._heads[head].u
+    return classifier.heads_[head].u
 
 
 def margin_over_readout_time(
@@ -97,7 +92,7 @@ def margin_over_readout_time(
     times : ndarray (n_times,)
     soft_margin : ndarray (n_times,)
     """
-    unfolding, eta = classifier._unfolding, float(classifier.eta_)
+    unfolding, eta = classifier.unfolding_, float(classifier.eta_)
     steps = np.unique(
         np.linspace(1, unfolding.n_steps, min(_N_TIMES, unfolding.n_steps)).round()
     ).astype(int)
@@ -107,11 +102,13 @@ def margin_over_readout_time(
         values = []
         for step in steps:
             there = unfolding.with_readout(step * unfolding.dt)
-            values.append(LinearProblem(there, frame.stimuli, eta).best_readout(u)[1].value)
+            values.append(
+                LinearProblem(there.maps, frame.stimuli, eta).best_readout(u)[1].value
+            )
         return steps * unfolding.dt, np.array(values)
     series = aligned(classifier, X)
     signs = np.where(
-        np.asarray(y) == classifier.classes_[heads_of(classifier)[head]], 1, -1
+        np.asarray(y) == classifier.classes_[classifier.compared_[head]], 1, -1
     )
     room = max(50, _NUMBERS // (unfolding.n_steps * unfolding.n_neurons))
     chosen = slice(None, None, -(-len(series) // room))
@@ -137,16 +134,12 @@ def margin_over_optimisation(
     A fit keeps no record, so a linear one is solved once more for it; that takes less
     than a second, where a non-linear one would take as long as the fit.
     """
-    kept = getattr(classifier._heads[head], "history", None)
-    if kept is None:
-        if classifier.order:
-            return None
-        frame = _frame(classifier, X, y, head)
-        again = optimize(classifier._unfolding, frame.stimuli, classifier.eta_)
-        again.raise_if_interrupted()
-        kept = again.history
-    kept = np.asarray(kept)
-    return kept[:, 0] - kept[:, 1]
+    if classifier.order:
+        return None
+    frame = _frame(classifier, X, y, head)
+    again = optimize(classifier.unfolding_, frame.stimuli, classifier.eta_)
+    again.raise_if_interrupted()
+    return again.history[:, 0] - again.history[:, 1]
 
 
 def mode_loadings(

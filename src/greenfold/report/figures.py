@@ -24,7 +24,7 @@ from .canvas import (
     key,
     limits,
 )
-from .comparison import Row, Task
+from .comparison import Row, Split
 
 #: Classes and channels that a page shows; the first ones.
 MAX_CLASSES = 5
@@ -67,7 +67,7 @@ def _steps(row: Row) -> np.ndarray:
     return _in_tau(row, dt * (np.arange(n_steps) + 0.5))
 
 
-def class_means(task: Task, row: Row) -> list[Picture]:
+def class_means(task: Split, row: Row) -> list[Picture]:
     """Mean and spread of every class, one picture a channel."""
     shapes = content.class_shapes(row.classifier, task.X, task.y)[:MAX_CLASSES]
     time = _steps(row)
@@ -101,12 +101,12 @@ def class_means(task: Task, row: Row) -> list[Picture]:
     return found
 
 
-def state_clouds(task: Task, rows: Sequence[Row]) -> list[Picture]:
+def state_clouds(task: Split, rows: Sequence[Row]) -> list[Picture]:
     """Histograms of the states along v, random beside optimised on the same axis."""
     X, y, judged = task.judged
     found = []
     classes = rows[0].classifier.classes_
-    for head, own in enumerate(content.heads_of(rows[0].classifier)[:MAX_CLASSES]):
+    for head, own in enumerate(rows[0].classifier.compared_[:MAX_CLASSES]):
         values = [content.clouds(row.classifier, X)[:, head] for row in rows]
         span = limits([np.quantile(z, (0.002, 0.998)) for z in values])
         for row, z in zip(rows, values, strict=True):
@@ -179,7 +179,7 @@ def _noise_bar(ax: Any, noise: float, span: tuple[float, float]) -> None:
     ax.errorbar(centre, high * 1.07, xerr=noise, color=INK, capsize=3, linewidth=1.2)
 
 
-def margin_over_optimisation(task: Task, rows: Sequence[Row]) -> Picture | None:
+def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
     """κ of the best pair so far, evaluation by evaluation."""
     curves = []
     for row in rows:
@@ -221,7 +221,7 @@ def _bound_of_first(row: Row) -> float:
     return row.bound if len(bounds) == 1 else float(bounds[0])
 
 
-def margin_over_time(task: Task, rows: Sequence[Row]) -> Picture:
+def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     """κ at the fitted u against the readout time."""
     with drawing("readout") as made:
         ax = made.axes

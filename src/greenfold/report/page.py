@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets._atomic import replacing
+from .._files import replacing
 from . import content
-from .comparison import Row, Task
+from .comparison import Row, Split
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
 
 
 def write_report(
     path: str | Path,
-    task: Task,
+    task: Split,
     rows: Sequence[Row],
     *,
     remark: str = "",
@@ -34,7 +34,7 @@ def write_report(
     ----------
     path : str or Path
         Replaced if it exists, in one step at the end.
-    task : Task
+    task : Split
     rows : sequence of Row
         What is compared; the last one is described in detail.
     remark : str
@@ -53,9 +53,9 @@ def write_report(
     --------
     >>> import pathlib, tempfile
     >>> from greenfold.datasets import synthetic_heartbeats
-    >>> from greenfold.report import Task, compare, write_report
+    >>> from greenfold.report import Split, compare, write_report
     >>> X, y = synthetic_heartbeats(80, n_steps=30, rng=0)
-    >>> task = Task("synthetic heartbeats", X[:40], y[:40], X[40:], y[40:])
+    >>> task = Split("synthetic heartbeats", X[:40], y[:40], X[40:], y[40:])
     >>> settings = {"n_neurons": 20, "eta": 10.0}
     >>> rows = compare(task, [("random", 0), ("optimal", 0)], parameters=settings)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def write_report(
 
 
 def render(
-    task: Task,
+    task: Split,
     rows: Sequence[Row],
     *,
     remark: str = "",
@@ -165,7 +165,7 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _data(task: Task, row: Row) -> dict[str, Any]:
+def _data(task: Split, row: Row) -> dict[str, Any]:
     _, y, judged = task.judged
     classes = row.classifier.classes_
     return {
@@ -184,7 +184,7 @@ def _data(task: Task, row: Row) -> dict[str, Any]:
     }
 
 
-def _confusion(task: Task, row: Row) -> dict[str, Any]:
+def _confusion(task: Split, row: Row) -> dict[str, Any]:
     X, y, judged = task.judged
     counts = content.confusion(row.classifier, X, y)
     total = np.maximum(counts.sum(1, keepdims=True), 1)

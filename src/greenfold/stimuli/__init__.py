@@ -6,8 +6,18 @@ linear problem needs nothing else, so its cost does not depend on how many serie
 are.
 """
 
-from ._base import Stimuli, linear_map
+from .base import Stimuli
+from .frame import Frame, frame_of, frame_of_moments
 from .gaussian import GaussianStimuli
 from .samples import SampleStimuli
+from .series import Series
 
-__all__ = ["GaussianStimuli", "SampleStimuli", "Stimuli", "linear_map"]
+__all__ = [
+    "Frame",
+    "GaussianStimuli",
+    "SampleStimuli",
+    "Series",
+    "Stimuli",
+    "frame_of",
+    "frame_of_moments",
+]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import _validation as check
-from ..margin import SoftMargin
-from ..unfolding import Unfolding
-from ._base import Stimuli
-from ._closed_form import GaussianMoments, gaussian_design, kernel_margin
-from ._moments import Moments
+from ..margins import SoftMargin
+from ..systems import QuadraticSystem, System
+from .base import Stimuli
+from .closed_form import GaussianMoments, gaussian_design, kernel_margin
+from .design import Design, Moments
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -131,17 +132,40 @@ class GaussianStimuli(Stimuli):
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """κ of a·x + xᵀCx in closed form, and ∂κ/∂a, ∂κ/∂C."""
-        classes = [(self.mu, self.psi + self.chi), (-self.mu, self.psi - self.chi)]
+        classes = list(zip((self.mu, -self.mu), self._covariances, strict=True))
         return kernel_margin(classes, a, C, eta)
 
-    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
-        covariances = (self.psi + self.chi, self.psi - self.chi)
-        if unfolding.has_kernels_of_all_neurons(self.n_channels):
-            return lambda u: GaussianMoments(self.mu, covariances, unfolding, u)
-        degree = unfolding.order * (len(unfolding.reservoir.gain.coefficients) - 2) + 1
+    @property
+    def _covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the classes ζ = +1 and −1."""
+        return self.psi + self.chi, self.psi - self.chi
+
+    def points(self, degree: int | None, n_series: int) -> Design:
+        """An exact rule of integration while it is small; otherwise draws."""
         shape = (self.n_channels, self.n_steps)
-        design = gaussian_design(self.mu, covariances, shape, degree)
-        return lambda u: design.at(unfolding, u)
+        if degree is not None:
+            try:
+                return gaussian_design(self.mu, self._covariances, shape, degree)
+            except MemoryError:
+                pass
+        X, signs = self.sample(n_series // 2, rng=0)
+        weights = np.full(len(X), 1 / len(X))
+        return Design(X.reshape(-1, *shape), weights * signs, weights)
+
+    def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
+        if isinstance(system, QuadraticSystem) and system.has_kernels_of_all(
+            self.n_channels
+        ):
+            return lambda u: GaussianMoments(self.mu, self._covariances, system, u)
+        if system.degree is None:
+            raise TypeError(
+                "Gaussian stimuli have no closed moments through a system that is no "
+                "polynomial of them; draw series with `stimuli.sample` and use "
+                "SampleStimuli."
+            )
+        shape = (self.n_channels, self.n_steps)
+        design = gaussian_design(self.mu, self._covariances, shape, system.degree)
+        return partial(design.at, system)
 
 
 def _random_covariance(

@@ -11,11 +11,11 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace, to_host
-from ..margin import SoftMargin
-from ..unfolding import Unfolding
-from ._base import Stimuli
-from ._class_moments import ClassMoments
-from ._moments import Design, Moments
+from ..margins import SoftMargin
+from ..systems import System
+from .base import Stimuli
+from .class_moments import ClassMoments, labelled_moments
+from .design import Design, Moments
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -61,6 +61,7 @@ class SampleStimuli(Stimuli):
     class_moments: tuple[ClassMoments, ClassMoments] = field(repr=False)
     signs: np.ndarray | None = field(repr=False)
     _raw: Any = field(repr=False)
+    _weights: np.ndarray | None = field(repr=False)
 
     def __init__(
         self,
@@ -134,6 +135,45 @@ class SampleStimuli(Stimuli):
         )
         return made
 
+    @classmethod
+    def settled(
+        cls,
+        moments: Stimuli,
+        X: np.ndarray,
+        signs: np.ndarray,
+        weights: np.ndarray,
+        parts: tuple[ClassMoments, ClassMoments],
+    ) -> SampleStimuli:
+        """Series whose moments are known already, as they enter the network.
+
+        Parameters
+        ----------
+        moments : Stimuli
+            μ and ψ of the series.
+        X : ndarray (n_cases, n_channels, n_steps)
+        signs : ndarray (n_cases,)
+            ζ of each series.
+        weights : ndarray (n_cases,)
+            Weight of each series, adding to one.
+        parts : two ClassMoments
+            Of the classes ζ = −1 and ζ = +1.
+        """
+        made = object.__new__(cls)
+        values = {
+            **vars(moments),
+            "classes": np.array([-1, 1]),
+            "centre": np.zeros(X.shape[1:]),
+            "scale": 1.0,
+            "class_share": np.array([weights[signs == s].sum() for s in (-1, 1)]),
+            "class_moments": parts,
+            "signs": signs,
+            "_raw": X,
+            "_weights": weights,
+        }
+        for name, value in values.items():
+            object.__setattr__(made, name, value)
+        return made
+
     def _settle(
         self, parts, classes, shape, class_weight, normalize, length, signs, raw
     ) -> None:
@@ -155,13 +195,12 @@ class SampleStimuli(Stimuli):
         elif normalize is not None:
             raise ValueError(f"`normalize` must be 'paper' or None; got {normalize!r}.")
         means = [(part.mean - centre) * scale for part in parts]
-        mu = share[1] * means[1] - share[0] * means[0]
-        # Within the classes and between them: no difference of large numbers.
-        within = sum(s * part.covariance for s, part in zip(share, parts, strict=True))
-        apart = means[1] + means[0]
+        mu, psi = labelled_moments(
+            means, [part.covariance * scale**2 for part in parts], share
+        )
         values = {
             "mu": mu,
-            "psi": within * scale**2 + share[0] * share[1] * np.outer(apart, apart),
+            "psi": psi,
             "n_channels": shape[0],
             "n_steps": shape[1],
             "classes": classes,
@@ -171,6 +210,7 @@ class SampleStimuli(Stimuli):
             "class_moments": (minus, plus),
             "signs": signs,
             "_raw": raw,
+            "_weights": None,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -214,6 +254,8 @@ class SampleStimuli(Stimuli):
             raise ValueError(
                 "stimuli from batches keep no series, hence no weights of them."
             )
+        if self._weights is not None:
+            return self._weights
         counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
         return (self.class_share / counts)[(signs > 0).astype(int)]
 
@@ -238,8 +280,22 @@ class SampleStimuli(Stimuli):
         """κ of a·x + xᵀCx on the series, and ∂κ/∂a, ∂κ/∂C."""
         return self._design().kernel_margin(a, C, eta)
 
-    def _nonlinear_map(self, unfolding: Unfolding) -> Callable[[np.ndarray], Moments]:
-        return partial(self._design().at, unfolding)
+    def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
+        return partial(self._design().at, system)
+
+    def points(self, degree: int | None, n_series: int) -> Design:
+        """Series chosen evenly from both classes, which keep their shares."""
+        del degree
+        signs = np.asarray(self.signs)
+        sides = [np.flatnonzero(signs == sign) for sign in (-1, 1)]
+        chosen = [side[:: max(1, -(-len(side) // (n_series // 2)))] for side in sides]
+        index = np.sort(np.concatenate(chosen))
+        weights = self.case_weights[index]
+        for sign, share in zip((-1, 1), self.class_share, strict=True):
+            side = signs[index] == sign
+            each = weights[side] if self._weights is not None else np.ones(side.sum())
+            weights[side] = each * (share / each.sum())
+        return Design(to_host(self.series)[index], weights * signs[index], weights)
 
 
 def _last_length(X: Any) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from greenfold.datasets._atomic import replacing
+from greenfold._files import replacing
 from greenfold.datasets.errors import DataError
 from greenfold.datasets.readers.collection import (
     Collection,

@@ -1,0 +1,64 @@
+from . import (
+    classifier,
+    datasets,
+    diagnosis,
+    gains,
+    margins,
+    optimizers,
+    paper,
+    report,
+    reservoir,
+    simulation,
+    sphere,
+    stimuli,
+    systems,
+    unfolding,
+    validity,
+)
+from .classifier import ReservoirClassifier, load, noisy_accuracy, save
+from .diagnosis import choose_eta, choose_tau
+from .gains import Gain
+from .optimizers import Projections, optimize
+from .reservoir import Reservoir
+from .simulation import simulate
+from .stimuli import GaussianStimuli, SampleStimuli
+from .unfolding import Kernel, Unfolding, unfold
+from .validity import ExpansionWarning
+
+__version__: str
+
+__all__ = [
+    "ExpansionWarning",
+    "Gain",
+    "GaussianStimuli",
+    "Kernel",
+    "Projections",
+    "Reservoir",
+    "ReservoirClassifier",
+    "SampleStimuli",
+    "Unfolding",
+    "__version__",
+    "choose_eta",
+    "choose_tau",
+    "classifier",
+    "datasets",
+    "diagnosis",
+    "gains",
+    "load",
+    "margins",
+    "noisy_accuracy",
+    "optimize",
+    "optimizers",
+    "paper",
+    "report",
+    "reservoir",
+    "save",
+    "simulate",
+    "simulation",
+    "sphere",
+    "stimuli",
+    "systems",
+    "unfold",
+    "unfolding",
+    "validity",
+]

@@ -1,0 +1,222 @@
+"""How a reservoir classifier is fitted: from class moments, or from the series."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from ..decisions import Clouds, Decision, decide
+from ..diagnosis.eta import ETAS, FALLBACK, EtaChoice, cross_validate
+from ..diagnosis.tau import best_held_out
+from ..reservoir import Reservoir
+from ..stimuli import Frame, Series, frame_of
+from ..unfolding import Unfolding, unfold
+from . import parameters
+from .heads import Head, read_out, solve_head
+from .stream import ClassStream
+
+#: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
+#: from a network that sees the end of a series only to one that hardly forgets.
+_TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
+
+
+class ReservoirFitting(BaseEstimator):
+    """The steps of a fit; parameters and attributes are `ReservoirClassifier`'s."""
+
+    order: int
+    tau: Any
+    duration: float
+    eta: Any
+    input_scaling: float | None
+    threshold: str
+    readout_noise: float
+    certify: bool
+    random_state: Any
+    n_jobs: int | None
+    classes_: np.ndarray
+    n_features_in_: int
+    n_channels_in_: int
+    _any_length: bool
+    _exponent: int
+    _stream: ClassStream
+
+    def _fit_series(self, series: Series, codes: np.ndarray) -> None:
+        """Fit where the series themselves are needed."""
+        counts = np.bincount(codes, minlength=len(self.classes_))
+        weights = parameters.class_weights(self, self.classes_, counts)[codes]
+        frames = [
+            frame_of(series, codes == c, weights, self.input_scaling, keep=self.order > 0)
+            for c in self.compared_
+        ]
+        self._build(series, codes, weights)
+        self.eta_ = self._choose_eta(series, codes, weights)
+        heads = self._solve(frames)
+        Z = read_out(heads, lambda: self.unfolding_, series)
+        self._settle(heads, Clouds.of(Z, codes, weights, len(self.classes_)))
+
+    def _fit_stream(self, series: Series, codes: np.ndarray) -> None:
+        """Fit from the class moments; the series serve to choose η only."""
+        stream = self._stream
+        weights = parameters.class_weights(self, self.classes_, stream.counts)
+        frames = [stream.frame(c, weights, self.input_scaling) for c in self.compared_]
+        if not hasattr(self, "reservoir_"):
+            self._build(series, codes, weights[codes])
+        if self.eta != "cv" or self.eta_scores_ is None:
+            self.eta_ = self._choose_eta(series, codes, weights[codes])
+        heads = self._solve(frames)
+        self._settle(heads, stream.clouds(heads, weights))
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit left and this one may not replace."""
+        for name in ("_stream", "heads_", "reservoir_", "_unfolding_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.eta_scores_: EtaChoice | None = None
+
+    @property
+    def compared_(self) -> list[int]:
+        """Index of the class that each head compares with the rest."""
+        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
+
+    def _unit_exponent(self, values: np.ndarray) -> int:
+        """Power of two that brings the series to order one, so that no square overflows."""
+        largest = float(np.abs(values).max())
+        if self.input_scaling is None or largest == 0:
+            return 0
+        return int(np.clip(np.frexp(largest)[1], -1000, 1000))
+
+    def _in_unit(self, series: Series) -> Series:
+        """Series in the internal unit; exact, because it is a power of two."""
+        if self._exponent == 0:
+            return series
+        return replace(series, values=np.ldexp(series.values, -self._exponent))
+
+    def _build(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
+        """Draw the network, and the input projection that is not optimised."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        reservoir = parameters.make_reservoir(self, rng)
+        self._kept = parameters.keep_input(
+            self, rng, reservoir.n_neurons, self.n_channels_in_
+        )
+        self._fold_seed = int(rng.integers(2**31))
+        self.reservoir_ = reservoir
+        if self.tau == "auto" and _may_hold_out(codes):
+            self._choose_tau(series, codes, weights)
+
+    def _choose_tau(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
+        """Keep the time constant of the best held-out score."""
+
+        def score(reservoir: Reservoir) -> float:
+            unfolding = self._unfold(reservoir)
+            return self._cross_validate(unfolding, series, codes, weights).score.max()
+
+        taus = self.duration * _TAUS
+        self.reservoir_ = best_held_out(self.reservoir_, taus, score)
+
+    def _unfold(self, reservoir: Reservoir) -> Unfolding:
+        n_steps = self.n_features_in_
+        return unfold(
+            reservoir,
+            n_steps=n_steps,
+            dt=self.duration / n_steps,
+            order=self.order,
+            readout=parameters.readout_weights(self, n_steps),
+        )
+
+    @property
+    def unfolding_(self) -> Unfolding:
+        """The unfolded network; made again where a file or a pickle does not hold it."""
+        if not hasattr(self, "_unfolding_"):
+            self._unfolding_ = self._unfold(self.reservoir_)
+        return self._unfolding_
+
+    def _cross_validate(
+        self, unfolding: Unfolding, series: Series, codes: np.ndarray, weights: np.ndarray
+    ) -> EtaChoice:
+        return cross_validate(
+            unfolding.maps,
+            series,
+            codes,
+            weights,
+            u=self._kept,
+            scaling=self.input_scaling,
+            noise=float(self.readout_noise),
+            threshold=self.threshold,
+            seed=self._fold_seed,
+            n_jobs=self.n_jobs,
+            etas=ETAS if self.eta == "cv" else np.array([float(self.eta)]),
+        )
+
+    def _choose_eta(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> float:
+        if self.eta != "cv":
+            return float(self.eta)
+        if not _may_hold_out(codes):
+            return FALLBACK
+        self.eta_scores_ = self._cross_validate(self.unfolding_, series, codes, weights)
+        return self.eta_scores_.best
+
+    def _solve(self, frames: list[Frame]) -> list[Head]:
+        """Projections of every comparison, in the internal unit."""
+        jobs = (
+            delayed(solve_head)(
+                self.unfolding_,
+                frame,
+                self.eta_,
+                self._kept,
+                certify=bool(self.certify),
+                seed=c,
+            )
+            for c, frame in zip(self.compared_, frames, strict=True)
+        )
+        found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
+        return found
+
+    def _settle(self, heads: list[Head], clouds: Clouds) -> None:
+        """Keep the heads in the units of the series as given, and decide."""
+        decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
+        own = [
+            replace(
+                head,
+                centre=np.ldexp(head.centre, self._exponent),
+                scale=float(np.ldexp(head.scale, -self._exponent)),
+            )
+            for head in heads
+        ]
+        self._publish(own, decision)
+
+    def _publish(self, heads: list[Head], decision: Decision) -> None:
+        """Fitted attributes: plain for two classes, stacked for more."""
+        self.heads_, self.decision_ = heads, decision
+        one = len(self.classes_) == 2
+        flat = self.n_channels_in_ == 1
+
+        def gather(values: list[Any]) -> Any:
+            return values[0] if one else np.stack(values)
+
+        self.u_ = gather([h.u[:, 0] if flat else h.u for h in heads])
+        self.v_ = gather([h.v for h in heads])
+        self.centre_ = gather([h.centre for h in heads])
+        self.scale_ = gather([h.scale for h in heads])
+        self.soft_margin_ = gather([h.soft_margin for h in heads])
+        self.soft_margin_bound_ = gather([h.bound for h in heads])
+        self.n_iter_ = gather([h.n_iter for h in heads])
+        self.kernel_ = heads[0].kernel if one else [h.kernel for h in heads]
+        self.validity_ = heads[0].validity if one else [h.validity for h in heads]
+        self.coupling_ = decision.coupling
+        self.threshold_ = float(decision.threshold[0]) if one else decision.threshold
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = dict(super().__getstate__())  # pyright: ignore[reportCallIssue, reportArgumentType]
+        state.pop("_unfolding_", None)  # large, and quickly made again
+        return state
+
+
+def _may_hold_out(codes: np.ndarray) -> bool:
+    """Whether two classes have series both to learn from and to hold out."""
+    return bool((np.bincount(codes) >= 2).sum() >= 2)

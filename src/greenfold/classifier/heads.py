@@ -1,0 +1,190 @@
+"""One class against the rest: its projections, and how they are read.
+
+A two-class problem has one such comparison, a problem of more classes one per class, each
+with its own origin, input projection and readout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from ..optimizers import Projections, optimize
+from ..optimizers.ascent import ascend
+from ..optimizers.linear import LinearProblem
+from ..stimuli import Frame, Series
+from ..unfolding import Kernel, Unfolding
+from ..validity import Validity
+
+#: Evaluations of the quick ascent, and the relative change of κ per step that ends it:
+#: finer than what changes a prediction.
+_EVALUATIONS = 100
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """A fitted comparison: where it looks from, and what it reads.
+
+    Attributes
+    ----------
+    centre, scale
+        Of its `Frame`, in the units of the series as given.
+    u : ndarray (n_neurons, n_channels)
+    v : ndarray (n_neurons,)
+    kernel : Kernel or None
+        None beyond the orders that plain kernels hold.
+    soft_margin, bound : float
+        κ, and a proven upper bound over all projections (NaN where there is none).
+    n_iter : int
+    validity : Validity or None
+    """
+
+    centre: np.ndarray
+    scale: float
+    u: np.ndarray
+    v: np.ndarray
+    kernel: Kernel | None
+    soft_margin: float
+    bound: float
+    n_iter: int
+    validity: Validity | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether reading is one product with the series."""
+        return self.kernel is not None and self.kernel.quadratic is None
+
+    def read(self, series: Series, unfolding: Callable[[], Unfolding]) -> np.ndarray:
+        """Read-out values (n_cases,) of series in the units that were given.
+
+        ``unfolding`` makes the unfolded network where there is no kernel.
+        """
+        moved = series.moved(self.centre, self.scale)
+        if self.kernel is not None:
+            return self.kernel.decision_values(moved)
+        return unfolding().states(moved, self.u) @ self.v
+
+
+def solve_head(
+    unfolding: Unfolding,
+    frame: Frame,
+    eta: float,
+    u: np.ndarray | None,
+    *,
+    certify: bool,
+    seed: int,
+) -> Head:
+    """Projections of one comparison.
+
+    Parameters
+    ----------
+    unfolding : Unfolding
+    frame : Frame
+        With its series, beyond order 0.
+    eta : float
+    u : ndarray (n_neurons, n_channels) or None
+        Input projection to keep; None to optimise it.
+    certify : bool
+        Spend the time to close the gap to the upper bound (order 0).
+    seed : int
+        Of the random starts beyond order 0.
+    """
+    if unfolding.order:
+        found = optimize(unfolding, frame.stimuli, eta, u=u, rng=seed)
+        bound = np.nan if found.upper_bound is None else found.upper_bound
+    elif certify and u is None:
+        found = optimize(unfolding, frame.stimuli, eta)
+        assert found.upper_bound is not None
+        bound = found.upper_bound
+    else:
+        found, bound = _solve_quickly(LinearProblem(unfolding.maps, frame.stimuli, eta), u)
+    if isinstance(found, Projections):
+        found.raise_if_interrupted()
+    projection = found.u.reshape(unfolding.n_neurons, -1)
+    kernel = unfolding.kernels(projection, found.v) if unfolding.has_kernels else None
+    return Head(
+        frame.centre,
+        frame.scale,
+        projection,
+        found.v,
+        kernel,
+        found.soft_margin,
+        bound,
+        max(1, found.n_iter),
+        found.validity,
+    )
+
+
+@dataclass(frozen=True)
+class _Quick:
+    """The part of `Projections` that a head needs."""
+
+    u: np.ndarray
+    v: np.ndarray
+    soft_margin: float
+    n_iter: int
+    validity: None = None
+
+
+def _solve_quickly(
+    problem: LinearProblem, u: np.ndarray | None
+) -> tuple[Projections | _Quick, float]:
+    """Ascent from the best atom, and the upper bound that two more atoms give.
+
+    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a; it is taken at the kernel
+    found and at the best multiple of it, where a relaxation that is not tight lies closer.
+    """
+    mu = problem.stimuli.mu
+    bound, start, _ = problem.best_atom(mu)
+    if u is not None or not mu.any():
+        kept = start if u is None else u / np.linalg.norm(u)
+        v, margin = problem.best_readout(kept)
+        found = _Quick(kept, v, margin.value, 1)
+    else:
+        best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
+        if best.status == "interrupted":
+            raise KeyboardInterrupt
+        found = _Quick(best.u, best.v, best.margin.value, len(best.history))
+    kernel = problem.kernel(found.u, found.v)
+    margin = problem.margin_of_kernel(kernel)
+    multiples = {1.0}
+    if margin.variance > 0:
+        multiples.add(min(1.0, max(0.0, margin.separation / (2 * margin.variance))))
+    for factor in multiples:
+        a = factor * kernel
+        d = problem.gradient_at(a)
+        sigma, _, _ = problem.best_atom(d)
+        bound = min(bound, problem.margin_of_kernel(a).value + sigma - float(d @ a))
+    return found, max(bound, found.soft_margin)
+
+
+def read_out(
+    heads: list[Head], unfolding: Callable[[], Unfolding], series: Series
+) -> np.ndarray:
+    """Read-out values (n_cases, n_heads) of series in the units that were given.
+
+    One product for all heads with linear kernels; never a simulation.
+
+    Parameters
+    ----------
+    heads : list of Head
+    unfolding : callable
+        Returns the Unfolding; called only where a head has no kernel.
+    series : Series
+    """
+    if not all(head.is_linear for head in heads):
+        return np.stack([head.read(series, unfolding) for head in heads], axis=1)
+    kernels: list[Any] = [head.kernel for head in heads]
+    weights = np.stack([k.linear * h.scale for k, h in zip(kernels, heads, strict=True)])
+    origin = weights * np.stack([head.centre for head in heads])
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
+        Z = series.values.reshape(len(series), -1) @ weights.reshape(len(heads), -1).T
+    check.finite_result(Z, np)
+    if series.present is None:
+        return Z - origin.sum(axis=(1, 2))
+    return Z - series.present @ origin.sum(axis=1).T

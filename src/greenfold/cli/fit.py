@@ -1,0 +1,203 @@
+"""`greenfold fit`: solve for the projections on a data set."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from . import options
+from .options import (
+    Alpha,
+    Data,
+    DataDir,
+    Debug,
+    Duration,
+    Eta,
+    Jobs,
+    Json,
+    Neurons,
+    Noise,
+    Report,
+    Seed,
+    Spread,
+    Tau,
+    Test,
+    Trim,
+    progress,
+    weight_of,
+    write_page,
+)
+
+
+class Projection(StrEnum):
+    """Input projections by name."""
+
+    optimal = "optimal"
+    random = "random"
+
+
+def fit(
+    data: Data,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", "-m", help="Write the model.", rich_help_panel="Output"),
+    ] = None,
+    report: Report = None,
+    test: Test = None,
+    holdout: Annotated[
+        float,
+        typer.Option(
+            "--holdout",
+            min=0,
+            max=0.9,
+            help="Share of a file's series to hold out for testing.",
+            rich_help_panel="Data",
+        ),
+    ] = 0.0,
+    projection: Annotated[
+        Projection,
+        typer.Option("--projection", help="Input projection.", rich_help_panel="Network"),
+    ] = Projection.optimal,
+    order: Annotated[
+        int,
+        typer.Option(
+            "--order",
+            min=0,
+            max=5,
+            help="0 is the linear network, 1 the paper's first order in α.",
+            rich_help_panel="Network",
+        ),
+    ] = 0,
+    alpha: Alpha = 0.05,
+    neurons: Neurons = 100,
+    g: Spread = 0.9,
+    tau: Tau = "0.25",
+    duration: Duration = 10.0,
+    eta: Eta = "cv",
+    noise: Noise = 0.0,
+    certify: Annotated[
+        bool,
+        typer.Option(
+            "--certify",
+            help="Take the time to prove the optimum as tightly as possible (order 0).",
+            rich_help_panel="Network",
+        ),
+    ] = False,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    trim: Trim = False,
+    jobs: Jobs = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Solve for the projections of a reservoir on a data set.
+
+    A data set brings its own test series. All series of a file are used for training,
+    unless --test or --holdout says otherwise.
+    """
+    del debug
+    from ..report import comparison
+    from .inputs import load_task
+
+    options.check_target(model, "--model")
+    options.check_target(report, "--report")
+    parameters: dict[str, Any] = {
+        "alpha": alpha,
+        "n_neurons": neurons,
+        "g": g,
+        "tau": options.number_or("auto", tau, "--tau"),
+        "duration": duration,
+        "eta": options.number_or("cv", eta, "--eta"),
+        "readout_noise": noise,
+        "certify": certify,
+        "n_jobs": jobs,
+    }
+    weights = [weight_of(order), 0.2, 2 * weight_of(order) if report else 0]
+    with progress(1 + sum(weights)) as bar:
+        bar.step("reading the data")
+        task = load_task(
+            data, test=test, holdout=holdout, data_dir=data_dir, trim=trim, seed=seed
+        )
+        bar.step("solving for the projections", weights[0])
+        (row,) = comparison.compare(
+            task,
+            [(projection.value, order)],
+            noise=noise,
+            seed=seed,
+            parameters=parameters,
+            refit=False,
+        )
+        bar.step("writing the model", weights[1])
+        if model:
+            row.classifier.save(model)
+        if report:
+            bar.step("comparing for the report", weights[2])
+            # The pair that the page shows side by side, at the η of the fit.
+            other = "random" if projection is Projection.optimal else "optimal"
+            twin = comparison.compare(
+                task,
+                [(other, order)],
+                noise=noise,
+                seed=seed,
+                parameters={**parameters, "eta": row.classifier.eta_},
+                refit=False,
+            )
+            write_page(report, task, comparison.share_bounds([*twin, row]))
+    record = {
+        "data": task.name,
+        "n_train": len(task.y),
+        "n_test": 0 if task.y_test is None else len(task.y_test),
+        "classes": row.classifier.classes_,
+        "judged_on": task.judged[2],
+        **comparison.to_record(row),
+        "model": model,
+        "report": report,
+    }
+    if json:
+        options.print_json(record)
+        return
+    _print_fit(task, row, model, report)
+
+
+def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> None:
+    from . import show
+
+    judged = task.judged[2]
+    pairs: list[tuple[str, Any]] = [
+        (
+            "data",
+            f"{task.name}: {len(task.y)} training series of up to "
+            f"{row.classifier.n_features_in_} steps, "
+            f"{len(row.classifier.classes_)} classes",
+        ),
+        (
+            "network",
+            f"{row.network_and_order}, {row.classifier.reservoir_.n_neurons} neurons",
+        ),
+        ("input u", row.projection),
+        ("η", f"{row.classifier.eta_:.4g}"),
+        ("soft margin κ", f"{row.soft_margin:.5g}"),
+    ]
+    if np.isfinite(row.bound):
+        proof = "proven optimal" if row.proven else f"gap {row.gap:.1%}"
+        pairs.append(("upper bound", f"{row.bound:.5g} ({proof})"))
+    pairs.append((f"{judged} accuracy", f"{row.accuracy:.2%}"))
+    if row.noise:
+        pairs.append((f"under noise {row.noise:g}", f"{row.noisy_accuracy:.2%}"))
+    if row.order and not isinstance(row.classifier.validity_, list):
+        pairs.append(("expansion", row.classifier.validity_))
+    pairs += [("model", model)] if model else []
+    pairs += [("report", report.absolute())] if report else []
+    show.facts(pairs)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        epilog="Example: [bold]greenfold fit ECG5000 --model ecg.gfm --report "
+        "page.html[/bold]"
+    )(fit)

@@ -1,0 +1,267 @@
+"""The choice of η by cross-validation, with the projections solved anew in every fold.
+
+`choose_eta` is for a system and its series; `ReservoirClassifier` chooses with the same
+`cross_validate`, on the same grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from ..decisions import Clouds, decide, held_out_score
+from ..optimizers.linear import LinearProblem
+from ..stimuli import SampleStimuli, Series, Stimuli, frame_of
+from ..systems import LinearSystem, System
+
+#: Two values a decade, from where only the distance of the class means counts to where
+#: only their spread does.
+ETAS = np.geomspace(0.1, 1e6, 15)
+N_FOLDS = 5
+#: Where no series can be held out.
+FALLBACK = 10.0
+#: Accuracy on few series is coarse and leaves many η equal. A small share of the margin
+#: in log-odds, saturating, decides among them.
+_MARGIN_SHARE = 0.1
+_MARGIN_SCALE = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class EtaChoice:
+    """Outcome of a cross-validation over η.
+
+    Attributes
+    ----------
+    etas : ndarray (n_etas,)
+    accuracy : ndarray (n_etas, n_folds)
+        Held-out accuracy, under readout noise where it was given.
+    score : ndarray (n_etas,)
+        What is maximised: mean accuracy, plus a little for the margin.
+    best : float
+        The η of highest score; among equals, the smallest.
+    overlap : ndarray (n_etas, n_etas) or None
+        Cosine between the readouts of any two η, where one u was given for all folds;
+        near one where η hardly matters.
+    """
+
+    etas: np.ndarray
+    accuracy: np.ndarray
+    score: np.ndarray
+    best: float
+    overlap: np.ndarray | None = None
+
+
+def choose_eta(
+    system: System,
+    X: Any,
+    labels: Any,
+    u: Any = None,
+    etas: Any = None,
+    *,
+    n_folds: int = N_FOLDS,
+    threshold: str = "trained",
+    noise: float = 0.0,
+    class_weight: Any = "balanced",
+    rng: np.random.Generator | int | None = None,
+) -> EtaChoice:
+    """Compare η by readout and by cross-validated accuracy (paper, "Prerequisites").
+
+    Parameters
+    ----------
+    system : System
+        Such as an `Unfolding`; its linear order is used.
+    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+    labels : array_like (n_cases,)
+        Two classes.
+    u : array_like (n_inputs,) or (n_inputs, n_channels), optional
+        Input projection to keep; without it, the leading singular vector of G(μ) in each
+        fold, as `ReservoirClassifier` does.
+    etas : array_like, optional
+        Grid; 0.1 to 10⁶ in 15 logarithmic steps by default.
+    n_folds : int
+    threshold : {"trained", "origin"}
+        Where the plane along v lies; "origin" is the paper's.
+    noise : float
+        Standard deviation of readout noise.
+    class_weight : {"balanced", None} or dict
+        As for `SampleStimuli`.
+    rng : numpy Generator, int or None
+        Shuffles the folds.
+
+    Returns
+    -------
+    EtaChoice
+    """
+    grid = ETAS if etas is None else np.sort(check.host_array(etas, "etas", ndim=(1,)))
+    if grid[0] <= 0:
+        raise ValueError(f"`etas` must be positive; got {grid[0]:g}.")
+    if threshold not in ("trained", "origin"):
+        raise ValueError(f"`threshold` must be 'trained' or 'origin'; got {threshold!r}.")
+    stimuli = SampleStimuli(X, labels, class_weight=class_weight)
+    signs = np.asarray(stimuli.signs)
+    smallest = int(min((signs > 0).sum(), (signs < 0).sum()))
+    if smallest < check.count(n_folds, "n_folds", minimum=2):
+        raise ValueError(
+            f"`n_folds` = {n_folds} needs as many series of each class; the smaller class "
+            f"has {smallest}."
+        )
+    stimuli.match(system)
+    if u is not None:
+        u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
+    values = check.host_array(X, "X", ndim=(2, 3)).reshape(
+        len(signs), *stimuli.centre.shape
+    )
+    weights = stimuli.case_weights
+    found = cross_validate(
+        system.maps,
+        Series(values),
+        (signs > 0).astype(int),
+        weights / weights.mean(),
+        u=u,
+        scaling=1.0,
+        noise=float(check.host_array(noise, "noise", ndim=(0,))),
+        threshold=threshold,
+        seed=check.generator(rng).integers(2**31),
+        etas=grid,
+        n_folds=n_folds,
+    )
+    if u is None:
+        return found
+    readouts = LinearProblem(system.maps, stimuli, 1.0).readouts(u, grid)
+    return replace(found, overlap=readouts @ readouts.T)
+
+
+def cross_validate(
+    system: LinearSystem,
+    series: Series,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    *,
+    u: np.ndarray | None,
+    scaling: float | None,
+    noise: float,
+    threshold: str,
+    seed: Any,
+    n_jobs: int | None = None,
+    etas: np.ndarray = ETAS,
+    n_folds: int = N_FOLDS,
+) -> EtaChoice:
+    """Choose η by held-out accuracy, for any number of classes.
+
+    In each fold the input projection is the leading singular vector of G(μ), which is the
+    optimal one for small η and costs one decomposition; one more gives the optimal
+    readouts for the whole grid of η.
+
+    Parameters
+    ----------
+    system : LinearSystem
+    series : Series
+    codes : ndarray (n_cases,)
+        Classes 0, 1, ….
+    weights : ndarray (n_cases,)
+    u : ndarray (n_inputs, n_channels) or None
+        Input projection to keep.
+    scaling : float or None
+        ‖μ‖ that the series are scaled to; None leaves their unit.
+    noise : float
+        Standard deviation of readout noise.
+    threshold : {"trained", "origin"}
+    seed : int
+        Shuffles the folds; equal seeds make results comparable.
+    n_jobs : int or None
+        Threads over folds.
+    etas : ndarray (n_etas,)
+    n_folds : int
+    """
+    from joblib import Parallel, delayed
+
+    fold = _folds(codes, np.random.default_rng(seed), n_folds)
+    jobs = (
+        delayed(_one_fold)(
+            system,
+            series,
+            codes,
+            weights,
+            fold == k,
+            etas,
+            u=u,
+            scaling=scaling,
+            noise=noise,
+            threshold=threshold,
+        )
+        for k in range(fold.max() + 1)
+    )
+    done = [found for found in Parallel(n_jobs, prefer="threads")(jobs) if found]
+    if not done:
+        nothing = np.full((len(etas), 1), np.nan)
+        return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
+    total = np.array([found[0] for found in done])
+    accuracy = np.stack([found[1] for found in done], axis=1)
+    score = np.sum([found[2] for found in done], axis=0) / total.sum()
+    return EtaChoice(etas, accuracy / total, score, float(etas[np.argmax(score)]))
+
+
+def _folds(codes: np.ndarray, rng: np.random.Generator, n_folds: int) -> np.ndarray:
+    """Fold of each series; classes are dealt out in turn, however small they are."""
+    fold = np.empty(len(codes), dtype=int)
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold[order] = np.arange(len(codes)) % min(n_folds, len(codes))
+    return fold
+
+
+def _one_fold(
+    system: LinearSystem,
+    series: Series,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    held_out: np.ndarray,
+    etas: np.ndarray,
+    *,
+    u: np.ndarray | None,
+    scaling: float | None,
+    noise: float,
+    threshold: str,
+) -> tuple[float, np.ndarray, np.ndarray] | None:
+    """Weight, and weighted sums of accuracy and score, of one fold."""
+    n_classes = int(codes.max()) + 1
+    train = ~held_out
+    seen = np.bincount(codes[train], minlength=n_classes) > 0
+    held_out = held_out & seen[codes]
+    if seen.sum() < 2 or not held_out.any():
+        return None
+    inside, outside = series[train], series[held_out]
+    labels, w = codes[train], weights[train]
+    heads = range(n_classes) if n_classes > 2 else (1,)
+    Z_in = np.zeros((len(etas), len(inside), len(heads)))
+    Z_out = np.zeros((len(etas), len(outside), len(heads)))
+    for column, c in enumerate(heads):
+        if not seen[c]:
+            continue
+        frame = frame_of(inside, labels == c, w, scaling)
+        kernels = _kernels(system, frame.stimuli, u, etas)
+        for Z, part in ((Z_in, inside), (Z_out, outside)):
+            moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
+            Z[:, :, column] = (moved @ kernels).T
+    accuracy, score = np.empty(len(etas)), np.empty(len(etas))
+    answers, w_out = codes[held_out], weights[held_out]
+    for i in range(len(etas)):
+        clouds = Clouds.of(Z_in[i], labels, w, n_classes)
+        decision = decide(clouds, noise=noise, threshold=threshold)
+        correct, margin = held_out_score(decision, Z_out[i], answers, noise)
+        accuracy[i] = w_out @ correct
+        score[i] = accuracy[i] + _MARGIN_SHARE * (w_out @ np.tanh(margin / _MARGIN_SCALE))
+    return float(w_out.sum()), accuracy, score
+
+
+def _kernels(
+    system: LinearSystem, stimuli: Stimuli, u: np.ndarray | None, etas: np.ndarray
+) -> np.ndarray:
+    """Kernels of the optimal readouts for every η, (n_channels · n_steps, n_etas)."""
+    problem = LinearProblem(system, stimuli, 1.0)
+    if u is None:
+        _, u, _ = problem.best_atom(stimuli.mu)
+    return problem.kernels(u, etas)

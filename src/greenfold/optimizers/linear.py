@@ -1,0 +1,196 @@
+"""The linear problem: κ = a·μ − (η/2) aᵀψa with a linear in v uᵀ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, svds
+
+from ..margins import SoftMargin
+from ..sphere import solve_in_eigenbasis
+from ..stimuli import Stimuli
+from ..systems import LinearSystem, ResponseSum
+
+#: Up to this size a full singular value decomposition is as fast as an iterative one.
+_DENSE_SIZE = 400
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """Soft margin of a linear system as a function of both projections.
+
+    u is a matrix (n_inputs, n_channels) throughout; kernels a are flat, channels one
+    after the other, like ``stimuli.mu``.
+    """
+
+    system: LinearSystem
+    stimuli: Stimuli
+    eta: float
+
+    def margin_of_kernel(self, a: np.ndarray) -> SoftMargin:
+        """κ of a kernel a."""
+        separation = float(a @ self.stimuli.mu)
+        variance = float(0.5 * self.eta * (a @ self.stimuli.psi @ a))
+        return SoftMargin(separation - variance, separation, variance)
+
+    def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Kernel a with a_(c,n) = vᵀ G⁽¹⁾_n u_c."""
+        return (self.system.readout_response(v) @ u).T.ravel()
+
+    def gradient_at(self, a: np.ndarray) -> np.ndarray:
+        """Gradient d = μ − ηψa of κ with respect to a."""
+        return self.stimuli.mu - self.eta * (self.stimuli.psi @ a)
+
+    def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
+        """Optimal v for a given u (paper, `soft-margin-gradient-v`)."""
+        R = self.system.input_response(u)
+        v = self._maximize(R)
+        return v, self.margin_of_kernel(R @ v)
+
+    def best_input(self, v: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
+        """Optimal u for a given v (paper, cases A and B of the input projection)."""
+        rows = self.system.readout_response(v)
+        n_channels = self.stimuli.n_channels
+        # Row (c, n) holds l_n in the columns of channel c: a = L vec(uᵀ).
+        L = np.zeros((n_channels, self.stimuli.n_steps, n_channels, self.system.n_inputs))
+        for c in range(n_channels):
+            L[c, :, c, :] = rows
+        L = L.reshape(n_channels * self.stimuli.n_steps, -1)
+        flat = self._maximize(L)
+        return flat.reshape(n_channels, -1).T, self.margin_of_kernel(L @ flat)
+
+    def _maximize(self, L: np.ndarray) -> np.ndarray:
+        """Maximise κ(L w) over unit vectors w.
+
+        Only the row space of L matters. Where it is smaller than the space of w, the
+        problem is solved there, with one more direction standing for all of the
+        orthogonal complement, along which κ does not change.
+        """
+        mu, psi, eta = self.stimuli.mu, self.stimuli.psi, self.eta
+        m, n = L.shape
+        if m >= n:
+            return _on_sphere(L.T @ mu, eta * _gram(L, psi))
+        basis, _ = np.linalg.qr(L.T, mode="complete" if n - m < m else "reduced")
+        reduced = L @ basis[:, :m]
+        b = np.append(reduced.T @ mu, 0.0)
+        Q = np.zeros((m + 1, m + 1))
+        Q[:m, :m] = eta * _gram(reduced, psi)
+        found = _on_sphere(b, Q)
+        w = basis[:, :m] @ found[:m]
+        if found[m]:
+            w = w + found[m] * _orthogonal_direction(basis[:, :m])
+        return w
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Optimal v, κ, and ∂κ/∂u at that v."""
+        R = self.system.input_response(u)
+        v = self._maximize(R)
+        a = R @ v
+        d = self.by_channel(self.gradient_at(a))
+        return v, self.margin_of_kernel(a), (d @ self.system.readout_response(v)).T
+
+    def by_channel(self, d: np.ndarray) -> np.ndarray:
+        """A flat kernel as (n_channels, n_steps)."""
+        return d.reshape(self.stimuli.n_channels, self.stimuli.n_steps)
+
+    def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """Optimal readouts for many η at one u, (n_etas, n_outputs).
+
+        Σ is decomposed once; every η then costs one scalar equation.
+        """
+        return self._readouts(self.system.input_response(u), etas)
+
+    def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """Kernels of those readouts, (n_channels · n_steps, n_etas)."""
+        R = self.system.input_response(u)
+        return R @ self._readouts(R, etas).T
+
+    def _readouts(self, R: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        values, vectors = np.linalg.eigh(_gram(R, self.stimuli.psi))
+        b = R.T @ self.stimuli.mu
+        return solve_in_eigenbasis(b, etas[:, None] * values, vectors).v
+
+    def best_atom(
+        self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n with its vectors.
+
+        Parameters
+        ----------
+        d : ndarray (n_channels · n_steps,)
+        guess : (u, v), optional
+            Pair to start from, where the search is iterative.
+
+        Returns
+        -------
+        sigma : float
+            An upper estimate: for the iterative search, the Ritz value plus its residual.
+        u : ndarray (n_inputs, n_channels)
+        v : ndarray (n_outputs,)
+        """
+        n_inputs, n_outputs = self.system.n_inputs, self.system.n_outputs
+        n_channels = self.stimuli.n_channels
+        if not d.any():
+            u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
+            return 0.0, u, np.eye(1, n_outputs)[0]
+        response = self.system.response_sum(self.by_channel(d))
+        matrix = response.matrix()
+        if matrix is None:
+            return self._largest(self._operator(response), guess)
+        if min(matrix.shape) > _DENSE_SIZE:
+            return self._largest(aslinearoperator(matrix), guess)
+        left, values, right = np.linalg.svd(matrix, full_matrices=False)
+        return float(values[0]), right[0].reshape(n_channels, n_inputs).T, left[:, 0]
+
+    def _operator(self, response: ResponseSum) -> LinearOperator:
+        """G(d) applied to vectors, never formed."""
+        n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
+
+        def forward(flat: np.ndarray) -> np.ndarray:
+            u = np.reshape(flat, (n_channels, n_inputs)).T
+            return response.drive(u[:, :, None])[:, 0]
+
+        def backward(v: np.ndarray) -> np.ndarray:
+            return response.pull(np.ravel(v)).T.ravel()
+
+        made: Any = LinearOperator
+        shape = (self.system.n_outputs, n_inputs * n_channels)
+        return made(shape, matvec=forward, rmatvec=backward, dtype=float)
+
+    def _largest(
+        self, operator: LinearOperator, guess: tuple[np.ndarray, np.ndarray] | None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Largest singular triplet by Lanczos iteration."""
+        search: Any = svds
+        start = None
+        if guess is not None:  # SciPy wants the vector of the shorter side
+            u, v = guess
+            start = u.T.ravel() if u.size <= v.size else v
+        left, values, right = search(operator, k=1, v0=start, tol=1e-8, rng=0)
+        sigma, v, u = float(values[0]), left[:, 0], right[0]
+        residual = float(np.linalg.norm(operator.rmatvec(v) - sigma * u))
+        return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v
+
+
+def _on_sphere(b: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """`maximize_on_sphere` of arguments that need no check."""
+    return solve_in_eigenbasis(b, *np.linalg.eigh(Q)).v
+
+
+def _gram(L: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    """Lᵀ ψ L, symmetric to the last bit."""
+    made = L.T @ psi @ L
+    return (made + made.T) / 2
+
+
+def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
+    """A unit vector orthogonal to the columns of ``basis``, always the same one."""
+    n = basis.shape[0]
+    # The coordinate axis that the basis covers least is furthest from its span.
+    axis = int(np.argmin((basis**2).sum(1)))
+    vector = np.eye(1, n, axis)[0]
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        vector = vector - basis @ (basis.T @ vector)
+    return vector / np.linalg.norm(vector)

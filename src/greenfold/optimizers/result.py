@@ -1,0 +1,124 @@
+"""What an optimisation returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..margins import SoftMargin
+from ..validity import Validity
+
+#: What each status means, for people.
+MESSAGES = {
+    "certified": "the soft margin is within the tolerance of a proven upper bound",
+    "relaxed": (
+        "the upper bound is solved to the end, but no unit projections were found that "
+        "reach it: the relaxation is not tight here"
+    ),
+    "converged": "no step improves the soft margin any further",
+    "solved": "the readout is optimal for the given input projection",
+    "max_iterations": "the limit of iterations was reached before convergence",
+    "interrupted": "interrupted; this is the best solution found until then",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Projections:
+    """Input and readout projections with the soft margin they reach.
+
+    Attributes
+    ----------
+    u : ndarray (n_neurons,) or (n_neurons, n_channels)
+        Input projection of unit (Frobenius) norm.
+    v : ndarray (n_neurons,)
+        Readout of unit norm.
+    soft_margin : float
+        κ (paper, `soft_margin_approx_Gaussian`).
+    separation, variance : float
+        Its two terms: κ = separation − variance.
+    eta : float
+        η that was used.
+    upper_bound : float or None
+        No unit u and v reach a larger soft margin than this; None where the method gives
+        no bound.
+    gap : float or None
+        (upper_bound − soft_margin), relative to the larger of the two in size.
+    method, status, message : str
+        How it was found and how the search ended.
+    n_iter : int
+        Iterations of the method (of its best start).
+    history : ndarray (n_entries, 2)
+        Separation and variance term of the best pair so far, at the start and after each
+        round ("alternating") or after each evaluation ("convex", "ascent"), for the best
+        start.
+    starts : ndarray (n_starts,)
+        Soft margin that each start ended with.
+    wall_time : float
+        Seconds.
+    validity : Validity or None
+        How far the perturbation expansion can be trusted at these projections; None for
+        a linear network, and after an interruption.
+    """
+
+    u: np.ndarray
+    v: np.ndarray
+    soft_margin: float
+    separation: float
+    variance: float
+    eta: float
+    upper_bound: float | None
+    method: str
+    status: str
+    n_iter: int
+    history: np.ndarray = field(repr=False)
+    starts: np.ndarray = field(repr=False)
+    wall_time: float = field(repr=False)
+    validity: Validity | None = None
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        return MESSAGES[self.status]
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance to the upper bound."""
+        if self.upper_bound is None:
+            return None
+        return relative_gap(self.upper_bound, self.soft_margin)
+
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+
+    def __str__(self) -> str:
+        lines = [
+            f"soft margin {self.soft_margin:.6g} = separation {self.separation:.6g} "
+            f"− variance {self.variance:.6g}  (η = {self.eta:g})"
+        ]
+        if self.upper_bound is not None:
+            lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
+        lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
+        if self.validity is not None:
+            lines.append(str(self.validity))
+        return "\n".join(lines)
+
+
+def relative_gap(bound: float, value: float) -> float:
+    """(bound − value) relative to the larger of the two in size; never negative."""
+    size = max(abs(bound), abs(value))
+    return max(bound - value, 0.0) / size if size > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One run of a method, before the best is chosen."""
+
+    u: np.ndarray
+    v: np.ndarray
+    margin: SoftMargin
+    history: list[tuple[float, float]]
+    status: str
+    upper_bound: float | None = None

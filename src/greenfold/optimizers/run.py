@@ -1,0 +1,299 @@
+"""`optimize`: one entry point to every method."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from ..stimuli import Stimuli
+from ..systems import Expansion, System
+from ..validity import ExpansionWarning, assess
+from . import convex
+from .alternating import alternate
+from .alternating_nonlinear import PaperSystem, QuadraticInput, alternate_nonlinear
+from .ascent import ascend
+from .linear import LinearProblem
+from .nonlinear import NonlinearProblem
+from .result import Candidate, Projections
+
+_LINEAR = ("convex", "alternating", "random")
+_NONLINEAR = ("ascent", "alternating", "random")
+#: Below this separability the linear optimum is a poor start for the non-linear problem,
+#: and random ones are added.
+_WEAKLY_SEPARABLE = 1.5
+
+
+def optimize(
+    system: System,
+    stimuli: Stimuli,
+    eta: float = 10.0,
+    method: str | None = None,
+    *,
+    u: Any = None,
+    n_starts: int | None = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Projections:
+    """Find the projections u and v that maximise the soft margin.
+
+    Parameters
+    ----------
+    system : System
+        What is to be optimised, with its readout: an `Unfolding`, or anything else with
+        the maps of `greenfold.systems`.
+    stimuli : GaussianStimuli or SampleStimuli
+    eta : float
+        Control parameter η of the soft margin; see `choose_eta`.
+    method : {"convex", "ascent", "alternating", "random"}, optional
+        "convex" (order 0, its default): the best pair found, with an upper bound on what
+        any pair could reach; "certified" as the global optimum where the two meet.
+        "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
+        sphere, from the certified linear optimum with both signs and from random vectors.
+        "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
+        (order 1), from random input projections.
+        "random": random input projections with the optimal readout each, the state of
+        the art to compare with; the best is returned, all are in `starts`.
+    u : array_like (n_neurons,) or (n_neurons, n_channels), optional
+        Keep this input projection, scaled to unit norm, and solve for v only.
+    n_starts : int, optional
+        Number of starts; 10 for "alternating" and "random" by default. For "ascent" the
+        first two are the linear optimum with both signs, and by default there are no
+        others for separable stimuli (`separability` ≥ 1.5), four more otherwise.
+    max_iter : int, optional
+        Largest number of iterations, 300 by default: singular value decompositions
+        ("convex"), evaluations per start, after its first ("ascent"), rounds per start
+        ("alternating").
+    tol : float, optional
+        Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
+        round that counts as saturation ("ascent" 1e-7, "alternating" 1e-6).
+    rng : numpy Generator, int or None
+        Source of the random starts. "convex" uses none.
+
+    Returns
+    -------
+    Projections
+
+    Warns
+    -----
+    ExpansionWarning
+        Where the perturbation expansion of a non-linear network is not trustworthy at
+        the result; see `Projections.validity`.
+
+    Notes
+    -----
+    Ctrl-C returns the best projections found so far with the status "interrupted"; before
+    the first evaluation there are none, and KeyboardInterrupt is raised.
+
+    Examples
+    --------
+    >>> from greenfold import GaussianStimuli, Reservoir, optimize, unfold
+    >>> reservoir = Reservoir.random(50, rng=3)
+    >>> stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
+    >>> best = optimize(unfold(reservoir, n_steps=10, dt=1.0), stimuli)
+    >>> best.status
+    'certified'
+    """
+    started = time.perf_counter()
+    if not isinstance(system, System):
+        raise TypeError(
+            "`system` must have the maps of greenfold.systems.System, as what `unfold` "
+            f"returns has; got {type(system).__name__}."
+        )
+    if not isinstance(stimuli, Stimuli):
+        raise TypeError(
+            "`stimuli` must be GaussianStimuli or SampleStimuli; got "
+            f"{type(stimuli).__name__}."
+        )
+    stimuli.match(system)
+    eta = check.positive(eta, "eta")
+    methods = _LINEAR if system.is_linear else _NONLINEAR
+    if method not in (None, *methods):
+        raise ValueError(
+            f"`method` must be one of {', '.join(methods)} for a "
+            f"{'linear' if system.is_linear else 'non-linear'} system; got {method!r}."
+        )
+    if n_starts is not None:
+        check.count(n_starts, "n_starts")
+    max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
+    tol = None if tol is None else check.positive(tol, "tol")
+    run = _Run(
+        system,
+        stimuli,
+        eta,
+        started,
+        n_starts,
+        max_iter,
+        tol,
+        check.generator(rng),
+    )
+    if u is not None:
+        return run.given(u)
+    if method == "random":
+        return run.random()
+    if method == "alternating":
+        return run.alternating()
+    return run.convex() if system.is_linear else run.ascent()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call of `optimize`, its arguments checked."""
+
+    system: System
+    stimuli: Stimuli
+    eta: float
+    started: float
+    n_starts: int | None
+    max_iter: int
+    tol: float | None
+    rng: np.random.Generator
+
+    @cached_property
+    def linear(self) -> LinearProblem:
+        return LinearProblem(self.system.maps, self.stimuli, self.eta)
+
+    @cached_property
+    def problem(self) -> LinearProblem | NonlinearProblem:
+        if self.system.is_linear:
+            return self.linear
+        problem = NonlinearProblem(self.system, self.stimuli, self.eta)
+        problem.moments_at  # noqa: B018 - refuses what it cannot do before work is spent
+        return problem
+
+    def starts(self, n_starts: int) -> Iterator[np.ndarray]:
+        """Random unit input projections."""
+        for _ in range(n_starts):
+            u = self.rng.standard_normal((self.system.n_inputs, self.stimuli.n_channels))
+            yield u / np.linalg.norm(u)
+
+    def given(self, u: Any) -> Projections:
+        projection = check.input_projection(
+            u, self.system.n_inputs, self.stimuli.n_channels
+        )
+        if not projection.any():
+            raise ValueError("`u` is zero; give a direction.")
+        projection = projection / np.abs(projection).max()  # its square stays in range
+        unit = projection / np.linalg.norm(projection)
+        return self.finish([_solve_readout(self.problem, unit)], "given", 1)
+
+    def random(self) -> Projections:
+        starts = self.starts(self.n_starts or 10)
+        return self.finish(
+            _collect(_solve_readout(self.problem, start) for start in starts), "random", 1
+        )
+
+    def alternating(self) -> Projections:
+        starts = self.starts(self.n_starts or 10)
+        tol = self.tol or 1e-6
+        problem, max_iter = self.problem, self.max_iter
+        if isinstance(problem, LinearProblem):
+            runs = (alternate(problem, u, max_iter=max_iter, tol=tol) for u in starts)
+        else:
+            system = self.system
+            if not (
+                isinstance(system, PaperSystem)
+                and system.has_kernels_of_all(self.stimuli.n_channels)
+            ):
+                raise ValueError(
+                    "`method` = 'alternating' is the paper's O(α) algorithm: it needs "
+                    "order 1, a quadratic gain and a readout at the end of a step; use "
+                    "'ascent'."
+                )
+            quadratic = QuadraticInput(problem)
+            runs = (
+                alternate_nonlinear(problem, quadratic, u, max_iter=max_iter, tol=tol)
+                for u in starts
+            )
+        return self.finish(_collect(runs), "alternating", None)
+
+    def convex(self) -> Projections:
+        found, n_svd = convex.solve(
+            self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
+        )
+        return self.finish([found], "convex", n_svd)
+
+    def ascent(self) -> Projections:
+        n_starts = self.n_starts
+        if n_starts is None:
+            n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
+        problem, tol = self.problem, self.tol or 1e-7
+        linear, _ = convex.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
+        if linear.status == "interrupted":
+            found = replace(_solve_readout(problem, linear.u), status="interrupted")
+            return self.finish([found], "ascent", None)
+        starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
+        runs = (ascend(problem, u, max_iter=self.max_iter, tol=tol) for u in starts)
+        return self.finish(_collect(runs), "ascent", None)
+
+    def finish(
+        self, candidates: list[Candidate], method: str, n_iter: int | None
+    ) -> Projections:
+        """Choose the best candidate and describe it."""
+        best = max(candidates, key=lambda candidate: candidate.margin.value)
+        interrupted = any(candidate.status == "interrupted" for candidate in candidates)
+        found = Projections(
+            u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
+            v=best.v,
+            soft_margin=best.margin.value,
+            separation=best.margin.separation,
+            variance=best.margin.variance,
+            eta=self.eta,
+            upper_bound=best.upper_bound,
+            method=method,
+            status="interrupted" if interrupted else best.status,
+            n_iter=len(best.history) - 1 if n_iter is None else n_iter,
+            history=np.array(best.history),
+            starts=np.array([candidate.margin.value for candidate in candidates]),
+            wall_time=time.perf_counter() - self.started,
+        )
+        if interrupted or not isinstance(self.system, Expansion) or self.system.is_linear:
+            return found
+        try:
+            return self.judge(self.system, found)
+        except KeyboardInterrupt:
+            return replace(found, status="interrupted")
+
+    def judge(self, expansion: Expansion, found: Projections) -> Projections:
+        """Add the validity of the expansion, and warn where it fails."""
+        validity = assess(
+            expansion,
+            self.stimuli,
+            found.u,
+            found.v,
+            eta=self.eta,
+            soft_margin=found.soft_margin,
+        )
+        if not validity.trustworthy:
+            advice = expansion.reservoir.gain.advice(validity.scale)
+            warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=5)
+        return replace(
+            found, validity=validity, wall_time=time.perf_counter() - self.started
+        )
+
+
+def _collect(runs: Iterator[Candidate]) -> list[Candidate]:
+    """Run one start after the other, until the last or Ctrl-C."""
+    found: list[Candidate] = []
+    try:
+        for candidate in runs:
+            found.append(candidate)
+            if candidate.status == "interrupted":
+                break
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        found[-1] = replace(found[-1], status="interrupted")
+    return found
+
+
+def _solve_readout(problem: LinearProblem | NonlinearProblem, u: np.ndarray) -> Candidate:
+    v, margin = problem.best_readout(u)
+    return Candidate(u, v, margin, [(margin.separation, margin.variance)], "solved")

@@ -1,0 +1,169 @@
+"""The paper, reproduced: one file a figure, parameters at the top of each.
+
+`reproduce` writes every figure as SVG, PDF and PNG, with a JSON file of all its numbers
+and of the parameters and versions that made them. To try another value, change it at the
+top of the figure's file and run again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..datasets import BinarySplit, DataError, ecg5000_paper
+
+#: What can be reproduced, in the order of the paper.
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one figure.
+
+    Attributes
+    ----------
+    name, title : str
+    files : tuple of Path
+        SVG, PDF, PNG and JSON; empty where the figure was skipped.
+    numbers : dict
+        As in the JSON file.
+    summary : tuple of str
+        What the figure says, in a few lines.
+    seconds : float
+    skipped : str or None
+        One sentence that says what is missing and how to get it.
+    """
+
+    name: str
+    title: str
+    files: tuple[Path, ...] = ()
+    numbers: dict = field(default_factory=dict, repr=False)
+    summary: tuple[str, ...] = ()
+    seconds: float = 0.0
+    skipped: str | None = None
+
+    def __str__(self) -> str:
+        if self.skipped:
+            return f"{self.title}: skipped. {self.skipped}"
+        lines = [f"{self.title} ({self.seconds:.1f} s)"]
+        lines += [f"  {line}" for line in self.summary]
+        if self.files:
+            kinds = ", ".join(path.suffix[1:] for path in self.files)
+            lines.append(f"  → {self.files[0].with_suffix('')}.{{{kinds}}}")
+        return "\n".join(lines)
+
+
+def reproduce(
+    names: str | Iterable[str] = "all",
+    out_dir: str | Path = "reproduction",
+    quick: bool = False,
+    data_dir: str | Path | None = None,
+    n_jobs: int | None = None,
+) -> list[Outcome]:
+    """Reproduce figures of the paper.
+
+    Parameters
+    ----------
+    names : str or iterable of str
+        Of `FIGURES`, or "all".
+    out_dir : str or Path
+        Where the files go; made if it does not exist.
+    quick : bool
+        A reduced version, seconds a figure, of the same code.
+    data_dir : str or Path, optional
+        Where ECG5000 lies; see `greenfold.datasets.load_dataset`.
+    n_jobs : int, optional
+        Processes; all cores by default.
+
+    Returns
+    -------
+    list of Outcome
+        One a name. Figures whose data are missing are skipped, and say so.
+
+    Notes
+    -----
+    A run that was interrupted goes on where it stopped when it is started again with the
+    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
+    figure is written.
+    """
+    try:
+        from ._style import style
+    except ImportError:
+        raise ImportError(
+            "the figures need matplotlib; install it with `pip install greenfold[report]`."
+        ) from None
+    from .._progress import display
+    from ._run import Run, default_jobs
+
+    chosen = _chosen(names)
+    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
+        raise ValueError(f"`n_jobs` must be a positive integer; got {n_jobs!r}.")
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    outcomes = []
+    with display() as shown, style():
+        for name in chosen:
+            module = importlib.import_module(f"{__package__}.{name}")
+            heartbeats, sentence = None, None
+            if module.NEEDS_ECG:
+                heartbeats, sentence = _heartbeats(data_dir)
+            if sentence:
+                outcomes.append(Outcome(name, module.TITLE, skipped=sentence))
+                continue
+            parameters = module.QUICK if quick else module.FULL
+            jobs = n_jobs or default_jobs()
+            run = Run(name, parameters, folder, jobs, heartbeats, shown)
+            outcomes.append(_finish(module, run, quick))
+    return outcomes
+
+
+def _chosen(names: str | Iterable[str]) -> list[str]:
+    wanted = [names] if isinstance(names, str) else list(names)
+    for name in wanted:
+        if name not in (*FIGURES, "all"):
+            raise ValueError(
+                f"`names` must be among {', '.join(FIGURES)}, or 'all'; got {name!r}."
+            )
+    return [name for name in FIGURES if name in wanted or "all" in wanted]
+
+
+def _heartbeats(data_dir: str | Path | None) -> tuple[BinarySplit | None, str | None]:
+    """ECG5000, or one sentence that says how to get it."""
+    try:
+        return ecg5000_paper(data_dir), None
+    except (OSError, ImportError, DataError) as error:
+        return None, str(error)
+
+
+def _finish(module: Any, run: Any, quick: bool) -> Outcome:
+    """Compute one figure and write its files."""
+    from .._files import plain, write_json
+    from ._run import FORMATS, versions, write_figure
+
+    started = time.perf_counter()
+    numbers = plain(module.compute(run))
+    summary = module.summary(numbers, run.parameters)
+    figure = module.draw(numbers, run.parameters)
+    files = []
+    for kind in FORMATS:
+        files.append(run.out_dir / f"{run.name}.{kind}")
+        write_figure(files[-1], figure)
+    seconds = time.perf_counter() - started
+    files.append(run.out_dir / f"{run.name}.json")
+    record = {
+        "name": run.name,
+        "title": module.TITLE,
+        "quick": quick,
+        "summary": summary,
+        "parameters": plain(asdict(run.parameters)),
+        "versions": versions(),
+        "seconds": round(seconds, 2),
+        "numbers": numbers,
+    }
+    write_json(files[-1], record)
+    run.forget()
+    return Outcome(run.name, module.TITLE, tuple(files), numbers, tuple(summary), seconds)

@@ -1,0 +1,80 @@
+"""Moments of one class of series, and of two labelled classes together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._arrays import batches, like, namespace, to_host
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Number, mean and scatter Σ (x − m)(x − m)ᵀ of one class; merges exactly."""
+
+    count: int
+    mean: np.ndarray
+    scatter: np.ndarray
+
+    @classmethod
+    def of(cls, X: Any, rows: np.ndarray) -> ClassMoments:
+        """Moments of some of the series, (n_cases, n_channels, n_steps)."""
+        xp = namespace(X)
+        size = X.shape[1] * X.shape[2]
+        total = cls(0, np.zeros(size), np.zeros((size, size)))
+        for part in batches(len(rows), 32.0 * size):
+            chosen = xp.take(X, like(rows[part], X), axis=0)
+            flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
+            if not bool(xp.all(xp.isfinite(flat))):
+                for row in rows[part].tolist():  # named as the caller counts them
+                    check.finite_batch(X[row : row + 1, ...], xp, row)
+            largest = float(to_host(xp.max(xp.abs(flat))))
+            if largest and not 1e-140 < largest < 1e140:
+                raise ValueError(
+                    f"`X` holds values of size {largest:.3g}, whose squares leave floating "
+                    "point; rescale the series."
+                )
+            mean = xp.mean(flat, axis=0)
+            centred = flat - mean
+            scatter = xp.matrix_transpose(centred) @ centred
+            total = total.merge(cls(flat.shape[0], to_host(mean), to_host(scatter)))
+        return total
+
+    def merge(self, other: ClassMoments) -> ClassMoments:
+        """Pairwise update of Chan, Golub & LeVeque (1983): no difference of large sums."""
+        if self.count == 0:
+            return other
+        total = self.count + other.count
+        shift = other.mean - self.mean
+        mean = self.mean + shift * (other.count / total)
+        scatter = self.scatter + other.scatter
+        scatter = scatter + np.outer(shift, shift) * (self.count * other.count / total)
+        return ClassMoments(total, mean, scatter)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance, normalised by the number of cases."""
+        return self.scatter / self.count
+
+
+def labelled_moments(
+    means: Sequence[np.ndarray], covariances: Sequence[np.ndarray], share: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1.
+
+    Parameters
+    ----------
+    means, covariances : two ndarray (D,), two ndarray (D, D)
+    share : ndarray (2,)
+        Weight of each class, adding to one.
+    """
+    mu = share[1] * means[1] - share[0] * means[0]
+    # Within the classes and between them: no difference of large numbers.
+    apart = means[1] + means[0]
+    within = share[0] * covariances[0] + share[1] * covariances[1]
+    psi = within + share[0] * share[1] * np.outer(apart, apart)
+    return mu, (psi + psi.T) / 2

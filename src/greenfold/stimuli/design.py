@@ -1,0 +1,138 @@
+"""Moments of the labelled states as differentiable functions of u.
+
+A *moment map* is prepared once for a system and a set of stimuli. At a projection u it
+gives M(u) and Σ(u), and pulls the soft margin at a fixed v back to u:
+
+    κ = v·M − (η/2) vᵀΣv,     ∂κ/∂u by the adjoint of the system.
+
+The maps here serve stimuli that are a finite set of weighted series, or Gaussian classes
+written as such; `closed_form` holds the closed form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from ..margins import SoftMargin
+from ..systems import KernelsOfAll, QuadraticSystem, System
+
+#: Products of the stimuli are kept between evaluations up to this size.
+_PRODUCT_BYTES = 2**28
+
+
+class Moments(Protocol):
+    """M(u), Σ(u) at one u, and the way back."""
+
+    M: np.ndarray
+    Sigma: np.ndarray
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v, shape (n_neurons, n_channels)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Series with a quadratic rule for the moments of their labelled states.
+
+    For states Y (n_points, n_neurons) of the series X, M = first·Y and the second moment
+    of ζy is Yᵀ·second·Y. For labelled samples, ``first`` holds ζ_ν p_ν and ``second`` is
+    diagonal; for Gaussian classes both come from exact integration of polynomials.
+
+    Attributes
+    ----------
+    X : ndarray (n_points, n_channels, n_steps)
+    first : ndarray (n_points,)
+    second : ndarray (n_points,) or (n_points, n_points)
+    """
+
+    X: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    _kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def _times_second(self, Y: np.ndarray) -> np.ndarray:
+        if self.second.ndim == 1:
+            return self.second[:, None] * Y if Y.ndim == 2 else self.second * Y
+        return self.second @ Y
+
+    def moments(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """M and Σ from states."""
+        M = self.first @ Y
+        if self.second.ndim == 1:
+            # Σ p (y − ζM)(y − ζM)ᵀ: no difference of large numbers, never indefinite.
+            centred = Y - np.multiply.outer(np.sign(self.first), M)
+            Sigma = centred.T @ self._times_second(centred)
+        else:
+            Sigma = Y.T @ (self.second @ Y) - np.outer(M, M)
+        return M, (Sigma + Sigma.T) / 2
+
+    def cotangent(self, z: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂z for decision values z = Y v at fixed v."""
+        return self.first * (1 + eta * float(self.first @ z)) - eta * self._times_second(z)
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+        X = self.X.reshape(len(self.X), -1)
+        z = X @ a + ((X @ C) * X).sum(1)
+        M, Sigma = self.moments(z[:, None])
+        separation, variance = float(M[0]), 0.5 * eta * float(Sigma[0, 0])
+        margin = SoftMargin(separation - variance, separation, variance)
+        return margin, *self.kernel_cotangents(z, eta)
+
+    def kernel_cotangents(self, z: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
+        """∂κ/∂a (D,) and ∂κ/∂C (D, D) for decision values z = a·x + xᵀCx."""
+        bar = self.cotangent(z, eta)
+        X = self.X.reshape(len(bar), -1)
+        return bar @ X, (X * bar[:, None]).T @ X
+
+    def at(self, system: System, u: np.ndarray) -> DesignMoments:
+        """States, moments and what `pull` needs, at one projection."""
+        return DesignMoments(self, system, u)
+
+    def states(self, kernels: KernelsOfAll) -> np.ndarray:
+        """States of the series from the kernels of all outputs.
+
+        The products of the series with themselves are kept between evaluations while they
+        are small.
+        """
+        size = 8.0 * len(self.X) * self.X[0].size ** 2
+        if size > _PRODUCT_BYTES:
+            return kernels.states_of(self.X, None)
+        steps = kernels.read_steps
+        if steps not in self._kept:
+            self._kept[steps] = kernels.products(self.X)
+        return kernels.states_of(self.X, self._kept[steps])
+
+
+class DesignMoments:
+    """`Moments` of a design at one u."""
+
+    def __init__(self, design: Design, system: System, u: np.ndarray) -> None:
+        self.design, self.system, self.u = design, system, u
+        self._kernels = None
+        n_cases, n_channels = design.X.shape[:2]
+        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
+            n_cases, n_channels
+        ):
+            self._kernels = system.kernels_of_all(u)
+            Y = design.states(self._kernels)
+        else:
+            Y = system.states(design.X, u)
+        self._states = Y
+        self.M, self.Sigma = design.moments(Y)
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v."""
+        design, z = self.design, self._states @ v
+        if self._kernels is None:
+            bar = design.cotangent(z, eta)
+            return self.system.pullback(design.X, self.u, bar, v)[0]
+        shape = design.X.shape[1:]
+        a_bar, C_bar = design.kernel_cotangents(z, eta)
+        return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))

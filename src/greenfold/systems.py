@@ -1,0 +1,240 @@
+"""What an optimiser needs from a system: a few maps, whatever stands behind them.
+
+A *system* turns a stimulus and an input projection u into states that a readout v weighs.
+An unfolded network is one; an integrated, a discrete or a measured one has the same maps.
+The linear problem, its certificate included, asks for three of them (`LinearSystem`), the
+non-linear one for states and their pullback (`System`). Nothing else of a system is used,
+so a new one is one file.
+
+The input projection u has shape (n_inputs, n_channels), the readout v shape (n_outputs,);
+in a network both are the number of neurons. Stimuli have n_channels · n_steps values,
+channels one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+
+class ResponseSum(Protocol):
+    """G(d) = Σ_n d_n G_n, the map from input projections to states after the signal d."""
+
+    def matrix(self) -> np.ndarray | None:
+        """G(d) as (n_outputs, n_channels · n_inputs); None where it is too large to form.
+
+        Columns are ordered by channel, then by input.
+        """
+        ...
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        """States (n_outputs, n_vectors) for u (n_inputs, n_channels, n_vectors)."""
+        ...
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        """G(d)ᵀ v as (n_inputs, n_channels), for v of shape (n_outputs,)."""
+        ...
+
+
+class MatrixSum:
+    """A `ResponseSum` that is simply a matrix.
+
+    Parameters
+    ----------
+    matrix : ndarray (n_outputs, n_channels, n_inputs)
+    """
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self._matrix = matrix
+
+    def matrix(self) -> np.ndarray:
+        """The matrix with channels and inputs in one axis."""
+        return self._matrix.reshape(len(self._matrix), -1)
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        """States for several input projections."""
+        return np.tensordot(self._matrix, u, axes=((1, 2), (1, 0)))
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        """G(d)ᵀ v."""
+        return np.tensordot(v, self._matrix, axes=1).T
+
+
+@runtime_checkable
+class LinearSystem(Protocol):
+    """A linear system: kernels a = vᵀ G_n u with a certified optimum over u and v."""
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the stimuli."""
+        ...
+
+    @property
+    def n_inputs(self) -> int:
+        """Rows of the input projection."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """Entries of the readout."""
+        ...
+
+    def input_response(self, u: Any) -> np.ndarray:
+        """Rᵤ, (n_channels · n_steps, n_outputs): states are ``x @ input_response(u)``."""
+        ...
+
+    def readout_response(self, v: Any) -> np.ndarray:
+        """L_v, (n_steps, n_inputs): kernels are ``readout_response(v) @ u``.
+
+        A matrix v (n_outputs, n_vectors) gives (n_steps, n_inputs, n_vectors).
+        """
+        ...
+
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
+        """G(d) for weights d (n_channels, n_steps) of the steps."""
+        ...
+
+
+@runtime_checkable
+class System(Protocol):
+    """A system, linear or not, as the optimisers see it."""
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the stimuli."""
+        ...
+
+    @property
+    def n_inputs(self) -> int:
+        """Rows of the input projection."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """Entries of the readout."""
+        ...
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether states are linear in the stimulus; then ``maps`` is all there is."""
+        ...
+
+    @property
+    def maps(self) -> LinearSystem:
+        """The linear system: of weak stimuli, where this one is not linear."""
+        ...
+
+    @property
+    def degree(self) -> int | None:
+        """Degree of the states as polynomials of the stimulus; None where they are none."""
+        ...
+
+    def states(self, X: Any, u: Any) -> Any:
+        """(X, u) ↦ Y: states (n_cases, n_outputs) at the readout."""
+        ...
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        """∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v."""
+        ...
+
+
+class KernelsOfAll(Protocol):
+    """Kernels of all outputs at one u: y = a·x + xᵀCx, with the way back."""
+
+    @property
+    def read_steps(self) -> int:
+        """Steps of the stimuli that reach the readout."""
+        ...
+
+    def full(self) -> tuple[np.ndarray, np.ndarray]:
+        """Plain arrays a (D, n_outputs), C (D, D, n_outputs), D = n_channels · n_steps."""
+        ...
+
+    def states_of(self, X: np.ndarray, products: np.ndarray | None) -> np.ndarray:
+        """States of series (n_cases, n_channels, n_steps); see `products`."""
+        ...
+
+    def products(self, X: np.ndarray) -> np.ndarray:
+        """Products of the values of each series that C multiplies, to be kept."""
+        ...
+
+    def pull(
+        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> np.ndarray:
+        """Gradient with respect to u from the cotangents of a v and C v."""
+        ...
+
+
+@runtime_checkable
+class QuadraticSystem(System, Protocol):
+    """A system whose states are at most quadratic in the stimulus, known by its kernels.
+
+    An optional fast road: where a system has it, moments of many series cost no more than
+    products with its kernels, and Gaussian classes have a closed form.
+    """
+
+    def has_kernels_of_all(self, n_channels: int = 1) -> bool:
+        """Whether `kernels_of_all` exists for this readout and fits into memory."""
+        ...
+
+    def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
+        """Whether the kernels are the cheaper way to the states of so many series."""
+        ...
+
+    def kernels_of_all(self, u: Any) -> KernelsOfAll:
+        """Kernels of all outputs for one input projection."""
+        ...
+
+
+@runtime_checkable
+class Expansion(System, Protocol):
+    """A system that is one order of an expansion in a non-linearity."""
+
+    @property
+    def order(self) -> int:
+        """Order k of the expansion."""
+        ...
+
+    @property
+    def reservoir(self) -> Any:
+        """The network that was expanded."""
+        ...
+
+    def at_order(self, order: int, *, tol: float | None = None) -> Any:
+        """The same system at another order."""
+        ...
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A network that can be unfolded: what an estimator needs to know of one."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Connections, (n_neurons, n_neurons)."""
+        ...
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons."""
+        ...
+
+    @property
+    def gain(self) -> Any:
+        """Gain function of the neurons."""
+        ...
+
+    @property
+    def tau(self) -> float:
+        """Time constant."""
+        ...
+
+    @property
+    def allow_unstable(self) -> bool:
+        """Whether growing modes were accepted."""
+        ...
+
+    def with_tau(self, tau: float) -> Any:
+        """The same network with another time constant."""
+        ...

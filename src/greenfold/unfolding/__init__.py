@@ -1,0 +1,6 @@
+"""Recurrence into feed-forward: the unfolded network and its kernels."""
+
+from .kernel import Kernel
+from .unfolding import Unfolding, unfold
+
+__all__ = ["Kernel", "Unfolding", "unfold"]

@@ -1,0 +1,315 @@
+"""The unfolded network as kernels of the stimulus, for all neurons at once.
+
+At order 0 the read-out state is linear in the stimulus, at order 1 of a quadratic gain
+it is quadratic:
+
+    y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m
+
+(paper, `solution_linear_Greens`, `G2-general`). R and D depend on u and the network
+only, so their cost is independent of the number of stimuli: about K²/2 · N² (q + 1)
+multiplications for D, because the response to a pair of pulses depends on their
+distance and on the time since the later one. With many stimuli this is far cheaper
+than stepping each of them through the network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import device
+
+from .._arrays import batches, like, namespace
+from . import schedule as sweeps
+from .one_readout import OneReadout, by_step, pull
+from .schedule import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Kernels R and D of all neurons, and what is needed to differentiate them.
+
+    A `greenfold.systems.KernelsOfAll` on the host.
+
+    Attributes
+    ----------
+    linear : array (n_inputs, n_channels, n_neurons)
+        R, in order of time.
+    pairs : array (n_inputs (n_inputs + 1) / 2, n_channels, n_channels, n_neurons) or None
+        D, ordered by the later step m = 0, 1, … and, within it, by the distance
+        d = m − n = 0 … m; the first channel belongs to the earlier step.
+    nodes : array (n_steps n_panels, n_channels, q n_neurons) or None
+        Response to a unit pulse at the quadrature nodes, by time since the pulse.
+    n_steps : int
+        Steps of the stimuli, of which the first n_inputs reach the readout.
+    """
+
+    schedule: Schedule
+    u: Any
+    linear: Any
+    pairs: Any
+    nodes: Any
+    n_steps: int
+
+    @property
+    def read_steps(self) -> int:
+        """Steps of the stimuli that reach the readout."""
+        return self.schedule.n_inputs
+
+    def full(self) -> tuple[np.ndarray, np.ndarray]:
+        """Kernels as plain arrays over flat (channel, step) indices.
+
+        Returns
+        -------
+        a : ndarray (D, n_neurons)
+            D = n_channels · n_steps, channels one after the other.
+        C : ndarray (D, D, n_neurons)
+            Symmetric in its first two indices.
+        """
+        n_inputs, n_channels, n = self.linear.shape
+        C = np.zeros((n_channels, self.n_steps, n_channels, self.n_steps, n))
+        for later in range(n_inputs):
+            first = later * (later + 1) // 2
+            # Distance d = 0 … later; earlier = later − d.
+            block = self.pairs[first : first + later + 1][::-1].transpose(1, 0, 2, 3)
+            C[:, : later + 1, :, later] += block / 2
+            C[:, later, :, : later + 1] += block.transpose(2, 0, 1, 3) / 2
+        size = n_channels * self.n_steps
+        return self.matrix(), C.reshape(size, size, n)
+
+    def matrix(self) -> np.ndarray:
+        """R as (n_channels · n_steps, n_neurons), zero after the readout."""
+        n_inputs, n_channels, n = self.linear.shape
+        padded = np.zeros((n_channels, self.n_steps, n))
+        padded[:, :n_inputs] = self.linear.transpose(1, 0, 2)
+        return padded.reshape(-1, n)
+
+    def products(self, X: np.ndarray) -> np.ndarray:
+        """Products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
+        made = features(X[:, :, : self.schedule.n_inputs])
+        return made.reshape(len(X), -1)
+
+    def states_of(self, X: np.ndarray, products: np.ndarray | None) -> np.ndarray:
+        """States of series (n_cases, n_channels, n_steps), from kept products or not."""
+        X = X[:, :, : self.schedule.n_inputs]
+        n = self.linear.shape[2]
+        if products is None:
+            size = 8.0 * (X[0].size ** 2 + 2 * n)
+            return np.concatenate(
+                [sum(states(self, X[part])) for part in batches(len(X), size)]
+            )
+        flat = X.transpose(0, 2, 1).reshape(len(X), -1)
+        Y = flat @ self.linear.reshape(-1, n)
+        return Y + products @ self.pairs.reshape(-1, n)
+
+    def pull(
+        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> np.ndarray:
+        """Gradient with respect to u of a function of z = a·x + xᵀCx, for one readout.
+
+        Parameters
+        ----------
+        v : ndarray (n_neurons,)
+        a_bar : ndarray (n_channels, n_steps)
+        C_bar : ndarray (n_channels, n_steps, n_channels, n_steps) or None
+            Symmetric.
+        """
+        nodes = None if self.nodes is None else by_step(self.schedule, self.nodes)
+        readout = OneReadout(self.schedule, v, self.n_steps)
+        return pull(readout, nodes, a_bar, C_bar)
+
+
+def table_bytes(schedule: Schedule, n_neurons: int, n_channels: int) -> float:
+    """Memory that `respond` takes at order 1."""
+    return 2.5 * 8.0 * n_neurons * (schedule.n_inputs * n_channels) ** 2
+
+
+def respond(schedule: Schedule, u: Any, n_steps: int | None = None) -> Response:
+    """Compute the kernels for one input projection.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of order 0, or of order 1 with a gain of degree 2 and without a tail.
+    u : array (n_neurons, n_channels)
+        In the namespace and on the device of the schedule's matrices.
+    n_steps : int, optional
+        Steps of the stimuli; those that reach the readout by default.
+    """
+    n_steps = schedule.n_inputs if n_steps is None else n_steps
+    starts = sweeps.pulse_starts(schedule, u)
+    linear = sweeps.read_pulse(schedule, u, starts)
+    if schedule.order == 0 or schedule.tail is not None:
+        return Response(schedule, u, linear, None, None, n_steps)
+    nodes = sweeps.pulse_nodes(schedule, u, starts)
+    table = sweeps.read(schedule, _pair_table(schedule, nodes))
+    xp = namespace(u)
+    pairs = xp.concat([table[m, : m + 1, ...] for m in range(schedule.n_steps)], axis=0)
+    return Response(schedule, u, linear, pairs, nodes, n_steps)
+
+
+def _pair_table(schedule: Schedule, nodes: Any) -> Any:
+    """Response to pairs of unit pulses, ``[l, d]``: l steps after the later one.
+
+    D(l) = D(l − 1) E + Σ_j S_j (ρ_j(l + d) ∘ ρ_j(l)) with ρ the pulse response at the
+    nodes: one matrix product for all distances d at once.
+    """
+    xp = namespace(nodes)
+    panel, n, p = schedule.panel, schedule.n_steps, schedule.n_panels
+    width = nodes.shape[-1]
+    channels = nodes.shape[1]
+    n_neurons = panel.E.shape[0]
+    alpha = schedule.coefficients[2]
+    by_step = xp.reshape(nodes, (n, p, channels, width))
+    table = like(np.zeros((n, n, channels, channels, n_neurons)), nodes)
+    # State and source side by side: one product moves both, and the memory is reused.
+    # Two dimensions, because a stack of single rows would be multiplied row by row.
+    pairs = channels * channels
+    both = like(np.zeros((n * pairs, n_neurons + width)), nodes)
+    move = xp.concat([panel.E, alpha * panel.S], axis=0)
+    for l in range(n):
+        here = both[: (n - l) * pairs, :]
+        for a in range(p):
+            _multiply_into(
+                xp.reshape(here, (n - l, channels, channels, -1))[..., n_neurons:],
+                by_step[l:, a, :, None, :],
+                by_step[l, a, None, :, :][None, ...],
+            )
+            here[:, :n_neurons] = here @ move
+        shape = (n - l, channels, channels, n_neurons)
+        table[l, : n - l, ...] = xp.reshape(here[:, :n_neurons], shape)
+    # A pair of different steps enters the square of the state twice.
+    table[:, 1:, ...] = 2.0 * table[:, 1:, ...]
+    return table
+
+
+def _multiply_into(target: Any, one: Any, other: Any) -> None:
+    """Write a product into a view."""
+    if isinstance(target, np.ndarray):
+        np.multiply(one, other, out=target)
+    else:
+        target[...] = one * other
+
+
+def features(X: Any) -> Any:
+    """Products x_n x_m in the order of `Response.pairs`.
+
+    Parameters
+    ----------
+    X : array (n_cases, n_channels, n_steps)
+
+    Returns
+    -------
+    array (n_cases, n_pairs, n_channels, n_channels)
+    """
+    xp = namespace(X)
+    n_cases, n_channels, n_steps = X.shape
+    n_pairs = n_steps * (n_steps + 1) // 2
+    # Written in place, pairs of the backward stimulus with one later step at a time:
+    # collecting and joining them would move these numbers, by far the most, twice more.
+    backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
+    products = xp.empty(
+        (n_cases, n_pairs, n_channels, n_channels), dtype=X.dtype, device=device(X)
+    )
+    for m in range(n_steps):
+        first = m * (m + 1) // 2
+        earlier = backward[:, n_steps - 1 - m :, :, None]
+        products[:, first : first + m + 1, ...] = earlier * X[:, None, None, :, m]
+    return products
+
+
+def states(response: Response, X: Any) -> list[Any]:
+    """Read-out states of a batch, one entry per order.
+
+    Parameters
+    ----------
+    response : Response
+    X : array (n_cases, n_channels, n_inputs)
+
+    Returns
+    -------
+    list of array (n_cases, n_neurons)
+    """
+    xp = namespace(X)
+    n_neurons = response.linear.shape[2]
+    by_time = xp.reshape(xp.permute_dims(X, (0, 2, 1)), (X.shape[0], -1))
+    found = [by_time @ xp.reshape(response.linear, (-1, n_neurons))]
+    if response.pairs is not None:
+        products = xp.reshape(features(X), (X.shape[0], -1))
+        found.append(products @ xp.reshape(response.pairs, (-1, n_neurons)))
+    return found
+
+
+def states_pullback(response: Response, X: Any, cotangent: Any) -> tuple[Any, Any]:
+    """Cotangents of ``linear`` and ``pairs`` from those of the states of a batch."""
+    xp = namespace(X)
+    by_time = xp.reshape(xp.permute_dims(X, (0, 2, 1)), (X.shape[0], -1))
+    linear_bar = xp.reshape(xp.matrix_transpose(by_time) @ cotangent, response.linear.shape)
+    if response.pairs is None:
+        return linear_bar, None
+    products = xp.reshape(features(X), (X.shape[0], -1))
+    pairs_bar = xp.reshape(xp.matrix_transpose(products) @ cotangent, response.pairs.shape)
+    return linear_bar, pairs_bar
+
+
+def pullback(response: Response, linear_bar: Any, pairs_bar: Any = None) -> Any:
+    """Gradient with respect to u, given the cotangents of R and D.
+
+    Parameters
+    ----------
+    response : Response
+    linear_bar, pairs_bar : array
+        Shaped like ``response.linear`` and ``response.pairs``.
+
+    Returns
+    -------
+    array (n_neurons, n_channels)
+    """
+    schedule = response.schedule
+    ends_bar, drive_bar = sweeps.read_pulse_adjoint(schedule, linear_bar)
+    nodes_bar = None
+    if pairs_bar is not None:
+        n = schedule.n_steps
+        table_bar = like(np.zeros((n, n, *pairs_bar.shape[1:])), response.u)
+        for m in range(n):
+            first = m * (m + 1) // 2
+            table_bar[m, : m + 1, ...] = pairs_bar[first : first + m + 1, ...]
+        nodes_bar = _pair_table_adjoint(
+            schedule, response.nodes, sweeps.read(schedule, table_bar)
+        )
+    return sweeps.pulse_adjoint(schedule, ends_bar, nodes_bar, drive_bar)
+
+
+def _pair_table_adjoint(schedule: Schedule, nodes: Any, table_bar: Any) -> Any:
+    """Cotangent of the pulse responses at the nodes from that of the pair table."""
+    xp = namespace(nodes)
+    panel, n, p = schedule.panel, schedule.n_steps, schedule.n_panels
+    channels, width = nodes.shape[1], nodes.shape[2]
+    alpha = schedule.coefficients[2]
+    transpose = xp.matrix_transpose
+    by_step = xp.reshape(nodes, (n, p, channels, width))
+    bar = like(np.zeros((n, p, channels, width)), nodes)
+    current = like(np.zeros((0, channels, channels, panel.E.shape[0])), nodes)
+    for l in range(n - 1, -1, -1):
+        fresh = table_bar[l, : n - l, ...]
+        fresh = xp.concat([fresh[:1, ...], 2.0 * fresh[1:, ...]], axis=0)
+        if current.shape[0]:
+            fresh = xp.concat(
+                [fresh[: n - l - 1, ...] + current, fresh[n - l - 1 :, ...]], axis=0
+            )
+        current = fresh
+        for a in range(p - 1, -1, -1):
+            flat = xp.reshape(current, (-1, current.shape[-1]))
+            product_bar = alpha * xp.reshape(
+                flat @ transpose(panel.S), (n - l, channels, channels, width)
+            )
+            earlier, later = by_step[l:, a, ...], by_step[l, a, ...]
+            bar[l:, a, ...] = bar[l:, a, ...] + xp.sum(
+                product_bar * later[None, None, ...], axis=2
+            )
+            bar[l, a, ...] = bar[l, a, ...] + xp.sum(
+                product_bar * earlier[:, :, None, :], axis=(0, 1)
+            )
+            current = xp.reshape(flat @ transpose(panel.E), current.shape)
+    return xp.reshape(bar, (n * p, channels, width))

@@ -1,0 +1,444 @@
+"""Recurrence into feed-forward: the network unfolded to a chosen order.
+
+`unfold` computes the propagators once; the `Unfolding` it returns answers with states,
+Green's functions, kernels and gradients. It is a system as `greenfold.systems` describes
+it, and the only reader of its schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._arrays import like, namespace
+from ..reservoir import Reservoir
+from . import all_neurons, routes
+from .greens_sum import GreensSum
+from .kernel import Kernel
+from .linear_order import LinearOrder
+from .one_readout import OneReadout, SquareOfInput
+from .propagators import Propagators, build, plan_quadrature
+from .schedule import Schedule, plan_readout, steps_until
+
+
+def unfold(
+    reservoir: Reservoir,
+    *,
+    n_steps: int,
+    dt: float,
+    order: int = 0,
+    readout: Any = None,
+    tol: float = 1e-10,
+) -> Unfolding:
+    """Unfold a reservoir for stimuli of ``n_steps`` constant steps of length ``dt``.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+    n_steps : int
+        Number of steps K of the stimuli.
+    dt : float
+        Length Δ of a step, in the unit of ``reservoir.tau``.
+    order : int
+        Order of the expansion in the non-linearity: 0 is the linear network, 1 the
+        paper's O(α), any higher order works. A linear gain has no higher orders, so
+        that every order gives the same result.
+    readout : None, float or array_like (n_steps,)
+        When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
+        weighted sum over the ends of the steps (time-integrated readout).
+    tol : float
+        Relative error allowed to the quadrature inside a step (`plan_quadrature`).
+
+    Returns
+    -------
+    Unfolding
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from greenfold import Gain, Reservoir, unfold
+    >>> reservoir = Reservoir.random(50, gain=Gain.quadratic(0.05), rng=0)
+    >>> unfolding = unfold(reservoir, n_steps=20, dt=0.5, order=1)
+    >>> X = np.random.default_rng(1).standard_normal((3, 20))
+    >>> unfolding.states(X, np.ones(50) / np.sqrt(50)).shape
+    (3, 50)
+    """
+    if not isinstance(reservoir, Reservoir):
+        raise TypeError(f"`reservoir` must be a Reservoir; got {type(reservoir).__name__}.")
+    n_steps = check.count(n_steps, "n_steps")
+    dt = check.positive(dt, "dt")
+    order = check.count(order, "order", minimum=0)
+    tol = check.positive(tol, "tol")
+    if not reservoir.gain.expands:
+        order = 0
+    n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
+    needed = 8.0 * reservoir.n_neurons**2 * n_nodes * (3 + (n_nodes if order >= 2 else 0))
+    if needed > 8 * routes.TABLE_BYTES:
+        raise MemoryError(
+            f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
+            f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
+        )
+    panel = build(reservoir, dt / n_panels, n_nodes, order)
+    weights = np.zeros(n_steps)
+    weights[-1] = 1.0
+    base = Unfolding(reservoir, n_steps, dt, order, tol, weights, None, panel, n_panels)
+    return base if readout is None else base.with_readout(readout)
+
+
+@dataclass(frozen=True, eq=False)
+class Unfolding:
+    """A reservoir unfolded into a feed-forward map from stimuli to states.
+
+    Made by `unfold`. Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases,
+    n_channels, n_steps), the input projection ``u`` shape (n_neurons,) or (n_neurons,
+    n_channels). Batch work runs in float64 in the array namespace and on the device of
+    ``X``.
+
+    Attributes
+    ----------
+    reservoir : Reservoir
+    n_steps : int
+    dt : float
+    order : int
+    tol : float
+    readout_weights : ndarray (n_steps,)
+        Weight of the state at the end of each step in the readout.
+    readout_time : float or None
+        Set where the readout is inside a step, which `readout_weights` cannot express.
+    """
+
+    reservoir: Reservoir
+    n_steps: int
+    dt: float
+    order: int
+    tol: float
+    readout_weights: np.ndarray
+    readout_time: float | None
+    _panel: Propagators = field(repr=False)
+    _n_panels: int = field(repr=False)
+
+    @property
+    def duration(self) -> float:
+        """T = KΔ."""
+        return self.n_steps * self.dt
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        return self.reservoir.n_neurons
+
+    @property
+    def n_inputs(self) -> int:
+        """Rows of the input projection: the neurons."""
+        return self.n_neurons
+
+    @property
+    def n_outputs(self) -> int:
+        """Entries of the readout: the neurons."""
+        return self.n_neurons
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether this is the linear order."""
+        return self.order == 0
+
+    @property
+    def degree(self) -> int:
+        """Degree of the states as polynomials of the stimulus."""
+        return self.order * (len(self.reservoir.gain.coefficients) - 2) + 1
+
+    @property
+    def readout(self) -> Any:
+        """The readout, in the form that `with_readout` takes."""
+        return self.readout_weights if self.readout_time is None else self.readout_time
+
+    @property
+    def linear(self) -> Unfolding:
+        """The same unfolding at order 0."""
+        return self if self.order == 0 else self._order_zero
+
+    @cached_property
+    def _order_zero(self) -> Unfolding:
+        return replace(self, order=0)
+
+    @property
+    def maps(self) -> LinearOrder:
+        """The three maps of order 0, as the optimisers use them: without checks."""
+        return self._maps
+
+    @cached_property
+    def _maps(self) -> LinearOrder:
+        return LinearOrder(self.linear._schedule, self.n_steps)
+
+    def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
+        """The same network, stimuli and readout at another order.
+
+        Parameters
+        ----------
+        order : int
+        tol : float, optional
+            Of the quadrature; this unfolding's by default.
+        """
+        made = unfold(
+            self.reservoir,
+            n_steps=self.n_steps,
+            dt=self.dt,
+            order=order,
+            tol=self.tol if tol is None else tol,
+        )
+        return made.with_readout(self.readout)
+
+    def with_readout(self, readout: Any) -> Unfolding:
+        """The same unfolding read at another time, or integrated over time.
+
+        Parameters
+        ----------
+        readout : float or array_like (n_steps,)
+            As in `unfold`. The propagators are shared.
+        """
+        weights, time = plan_readout(readout, self.n_steps, self.dt)
+        return replace(self, readout_weights=weights, readout_time=time)
+
+    @cached_property
+    def _schedule(self) -> Schedule:
+        order, gain = self.order, self.reservoir.gain
+        used, length = steps_until(self.readout_weights, self.readout_time, self.dt)
+        tail, tail_panels = None, 0
+        if length:
+            tail_panels, n_nodes = plan_quadrature(self.reservoir, length, order, self.tol)
+            tail = build(self.reservoir, length / tail_panels, n_nodes, order)
+        return Schedule(
+            self._panel,
+            self._n_panels,
+            used,
+            self.readout_weights[:used],
+            tail,
+            tail_panels,
+            order,
+            gain.coefficients,
+        )
+
+    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
+        X = check.stimuli(X, self.n_steps)
+        return X, check.input_projection(u, self.n_neurons, X.shape[1])
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether states are at most quadratic in the stimulus, so that `kernels` exist."""
+        return routes.has_kernels(self._schedule)
+
+    def has_kernels_of_all(self, n_channels: int = 1) -> bool:
+        """Whether `kernels_of_all` exists for this order and readout, and fits."""
+        schedule = self._schedule
+        if self.order == 0:
+            return True
+        if not self.has_kernels or schedule.tail is not None:
+            return False
+        needed = all_neurons.table_bytes(schedule, self.n_neurons, n_channels)
+        return needed <= routes.TABLE_BYTES
+
+    def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
+        """Whether kernels of all neurons are cheaper than stepping so many cases."""
+        return routes.prefers_kernels(self._schedule, n_cases, self.n_neurons, n_channels)
+
+    def kernels_of_all(self, u: Any, reference: Any = None) -> all_neurons.Response:
+        """Kernels of all neurons for one input projection (orders 0 and 1).
+
+        Parameters
+        ----------
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+        reference : array, optional
+            The result lives in its namespace and on its device; NumPy by default.
+        """
+        routes.require_kernels(self._schedule, self.reservoir.gain.name)
+        schedule = self._schedule
+        if self.order and schedule.tail is not None:
+            raise ValueError(
+                "`readout` lies inside a step, where the kernels of all neurons exist at "
+                "order 0 only; choose the end of a step, or use `states` and `kernels`."
+            )
+        projection = check.input_projection(u, self.n_neurons)
+        if self.order:
+            needed = all_neurons.table_bytes(schedule, *projection.shape)
+            what = "the kernels of all neurons"
+            routes.require_memory(what, needed, self.n_neurons, self.n_steps)
+        if reference is not None:
+            schedule, projection = schedule.on(reference), like(projection, reference)
+        return all_neurons.respond(schedule, projection, self.n_steps)
+
+    def states(
+        self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
+    ) -> Any:
+        """Network states at the readout.
+
+        Parameters
+        ----------
+        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+        trajectories : bool
+            Return the states at the end of every step instead of the readout.
+        orders : bool
+            Return the orders 0 … ``order`` apart instead of their sum.
+
+        Returns
+        -------
+        array (n_cases, n_neurons)
+            With ``trajectories``: (n_cases, n_steps, n_neurons). With ``orders``: one
+            more leading axis of length ``order`` + 1.
+        """
+        X, projection = self._inputs(X, u)
+        schedule = self._schedule
+        if trajectories:
+            schedule = self.with_readout(np.ones(self.n_steps))._schedule
+        return routes.states(
+            schedule, X, projection, trajectories=trajectories, orders=orders
+        )
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        """Gradient with respect to the projections, by the adjoint.
+
+        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
+        ∂L/∂Y and get ∂L/∂u. For a function of the read-out z = Y v, give v and
+        ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). Cases are processed in batches of
+        bounded memory; the cost is about twice that of `states`.
+
+        Parameters
+        ----------
+        X, u
+            As in `states`.
+        cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
+        v : array_like (n_neurons,), optional
+
+        Returns
+        -------
+        u_gradient : array, shaped like ``u``
+        v_gradient : array (n_neurons,)
+            Only with ``v``.
+        """
+        X, projection = self._inputs(X, u)
+        xp = namespace(X)
+        readout = None if v is None else like(check.readout_vector(v, self.n_neurons), X)
+        wanted = (X.shape[0],) if readout is not None else (X.shape[0], self.n_neurons)
+        host = check.host_array(cotangent, "cotangent")
+        if host.shape != wanted:
+            raise ValueError(
+                f"`cotangent` must have shape {wanted}; got shape {host.shape}."
+            )
+        cotangent = (
+            xp.astype(cotangent, xp.float64) if _same(cotangent, X) else like(host, X)
+        )
+        u_bar, v_bar = routes.pullback(self._schedule, X, projection, cotangent, readout)
+        u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
+        return u_bar if readout is None else (u_bar, v_bar)
+
+    def kernels(self, u: Any, v: Any) -> Kernel:
+        """Collapse the reservoir with both projections into plain kernels.
+
+        Parameters
+        ----------
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+        v : array_like (n_neurons,)
+
+        Returns
+        -------
+        Kernel
+            For the readout of this unfolding; see `with_readout` for other times.
+        """
+        projection = check.input_projection(u, self.n_neurons)
+        found = self.one_readout(v).at(projection)
+        quadratic = None if found.C is None else np.ascontiguousarray(found.C)
+        return Kernel(np.ascontiguousarray(found.a), quadratic)
+
+    def one_readout(self, v: Any) -> OneReadout:
+        """The kernels of one readout as a function of u (orders 0 and 1)."""
+        routes.require_kernels(self._schedule, self.reservoir.gain.name)
+        readout = check.readout_vector(v, self.n_neurons)
+        return OneReadout(self._schedule, readout, self.n_steps)
+
+    def square_of_input(self) -> SquareOfInput:
+        """Contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1 (order 1)."""
+        return SquareOfInput(self._schedule, self.n_steps)
+
+    def input_response(self, u: Any) -> np.ndarray:
+        """Linear response Rᵤ to one input projection.
+
+        Parameters
+        ----------
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+
+        Returns
+        -------
+        ndarray (n_channels · n_steps, n_neurons)
+            The state of the linear network is ``x.ravel() @ input_response(u)``.
+        """
+        return self.maps.input_response(check.input_projection(u, self.n_neurons))
+
+    def readout_response(self, v: Any) -> np.ndarray:
+        """Linear response L_v seen from the readout: row n is l_n with a_n = l_n · u.
+
+        Parameters
+        ----------
+        v : array_like (n_neurons,) or (n_neurons, n_vectors)
+
+        Returns
+        -------
+        ndarray (n_steps, n_neurons) or (n_steps, n_neurons, n_vectors)
+            Steps after the readout are zero.
+        """
+        vectors = check.host_array(v, "v", ndim=(1, 2))
+        check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
+        return self.maps.readout_response(vectors)
+
+    def response_sum(self, d: np.ndarray) -> GreensSum:
+        """G(d) = Σ_n d_n G⁽¹⁾_n for weights d (n_channels, n_steps) of the steps."""
+        return self.maps.response_sum(d)
+
+    def greens1(self) -> np.ndarray:
+        """First-order Green's function G⁽¹⁾_ipn, binned (paper, `Greensfunction`).
+
+        Returns
+        -------
+        ndarray (n_steps, n_neurons, n_neurons)
+            Entry [n, i, p]: state of neuron i at the readout after unit input to neuron p
+            in step n.
+        """
+        n = self.n_neurons
+        routes.require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2, n, self.n_steps)
+        response = self.maps.input_response(np.eye(n)).reshape(n, self.n_steps, n)
+        return np.ascontiguousarray(response.transpose(1, 2, 0))
+
+    def greens2(self) -> np.ndarray:
+        """Second-order Green's function G⁽²⁾_ipqnm, binned (paper, `G2-general`).
+
+        For small networks only: it has N³ K² entries. It contains the factor α.
+
+        Returns
+        -------
+        ndarray (n_neurons, n_neurons, n_neurons, n_steps, n_steps)
+            Entry [i, p, q, n, m]: coefficient of x_n x_m u_p u_q in the state of neuron i;
+            symmetric under (p, n) ↔ (q, m).
+        """
+        n, k = self.n_neurons, self.n_steps
+        if self.order == 0:
+            raise ValueError(
+                "`order` of this unfolding is 0, a linear network without G⁽²⁾; unfold a "
+                "reservoir of quadratic gain with order=1."
+            )
+        routes.require_kernels(self._schedule, self.reservoir.gain.name)
+        # The kernels and the result are held at the same time.
+        routes.require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2, n, k)
+        _, pairs = self.kernels_of_all(np.eye(n)).full()
+        # One channel for each neuron: (p, n, q, m, i).
+        return pairs.reshape(n, k, n, k, n).transpose(4, 0, 2, 1, 3)
+
+
+def _same(value: Any, reference: Any) -> bool:
+    """Whether ``value`` is already an array of the namespace of ``reference``."""
+    try:
+        return namespace(value) is namespace(reference) and hasattr(value, "shape")
+    except TypeError:
+        return False

@@ -1,0 +1,245 @@
+"""The report page as text: complete, self-contained, and deaf to hostile names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from greenfold.classifier import ReservoirClassifier
+from greenfold.datasets import synthetic_heartbeats
+from greenfold.report import Split, compare, random_spread, share_bounds, to_record
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from greenfold.report.page import render, write_report
+
+SETTINGS = {"n_neurons": 20, "eta": 2.0, "alpha": 0.02, "certify": True}
+FOUR = [("random", 0), ("optimal", 0), ("random", 1), ("optimal", 1)]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "$\\frac{$ {{ 7 * 7 }} {% raw %}",
+    "心電図 ♥\n\x00\u202e" + "x" * 300,
+]
+VOID = {"meta", "link", "img", "br", "hr", "input", "use", "path"}
+
+
+def make_task(n_classes: int = 2, n_channels: int = 1, unequal: bool = False) -> Split:
+    rng = np.random.default_rng(n_classes + 10 * n_channels)
+    y = np.arange(30 * n_classes) % n_classes
+    X = rng.standard_normal((len(y), n_channels, 12))
+    X += np.sin(np.arange(12) * (1 + y[:, None, None]) / 3)
+    series = [one[:, rng.integers(0, 4) :] for one in X] if unequal else X
+    half = len(y) // 2
+    return Split("a task", series[:half], y[:half], series[half:], y[half:], "A note.")
+
+
+@pytest.fixture(scope="module")
+def task() -> Split:
+    X, y = synthetic_heartbeats(80, n_steps=24, rng=0)
+    names = np.where(y > 0, "normal", "ectopic")
+    return Split("Beats", X[:40], names[:40], X[40:], names[40:], "Synthetic.")
+
+
+@pytest.fixture(scope="module")
+def rows(task):
+    return compare(task, FOUR, parameters=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def page(task, rows) -> str:
+    return render(task, rows, remark="A remark.", command="greenfold demo")
+
+
+class Reader(HTMLParser):
+    """Tags opened and closed, their attributes, and the text outside of style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data
+
+
+def test_everything_is_there(page):
+    read = Reader(page)
+    for part in (
+        "Beats",
+        "A remark.",
+        "soft margin κ",
+        "proven optimal",
+        "no bound known",
+        "Class means and spread",
+        "State clouds along the readout",
+        "Random u, linear",
+        "Optimised u, non-linear",
+        "Soft margin over the optimisation",
+        "Soft margin over the readout time",
+        "Linear kernel, optimised u, linear",
+        "Quadratic kernel, optimised u, non-linear",
+        "Mode loadings",
+        "Confusion matrix",
+        "Validity of the expansion",
+        "trustworthy",
+        "n_neurons",
+        "numpy",
+        "greenfold demo",
+    ):
+        assert part in read.text, part
+    # 1 of the data, 4 clouds, 2 of κ, 4 + 2 kernels, 1 of modes, 2 confusion matrices
+    assert read.tags["figure"] == 16
+
+
+def test_no_address_is_ever_visited(page):
+    assert "default-src 'none'" in page
+    read = Reader(page)
+    assert read.tags["script"] == 0
+    for tag, name, value in read.attributes:
+        if name in ("src", "href", "xlink:href", "data", "action", "poster", "srcset"):
+            assert value.startswith(("#", "data:")), (tag, name, value)
+        assert "://" not in value, (tag, name, value)
+    assert "@import" not in page
+    assert all(found.startswith("#") for found in re.findall(r"url\(([^)]*)\)", page))
+
+
+def test_ids_are_unique_and_references_resolve(page):
+    read = Reader(page)
+    ids = Counter(value for _, name, value in read.attributes if name == "id")
+    assert [one for one, count in ids.items() if count > 1] == []
+    used = {v[1:] for _, name, v in read.attributes if name == "href" and v[0] == "#"}
+    used |= set(re.findall(r"url\(#([^)]*)\)", page))
+    assert used <= set(ids)
+
+
+def test_figures_take_their_colours_from_the_page(page):
+    figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
+    drawn = [one for one in figures if "<path" in one]
+    assert len(drawn) == 14
+    for figure in drawn:
+        assert "var(--ink)" in figure
+        # What is left in colour of its own are images and the colour bar's frame.
+        assert not re.findall(r"#0a0[bc]", figure)
+
+
+def test_hostile_names_are_shown_not_obeyed(task):
+    y = np.array([HOSTILE[i % 4] for i in range(40)], dtype=object).astype(str)
+    evil = Split(HOSTILE[0], task.X, y, task.X_test, y, HOSTILE[1])
+    rows = compare(evil, FOUR[:2], parameters=SETTINGS)
+    page = render(evil, rows, remark=HOSTILE[2], command=HOSTILE[1])
+    read = Reader(page)
+    assert read.tags["script"] == 0
+    assert read.tags["img"] == 0
+    assert not [one for one in read.attributes if one[1].startswith("on")]
+    for name in HOSTILE[:3]:
+        assert name in read.text
+    assert "7 * 7" in page
+    assert "心電図 ♥" in page
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_channels", "unequal", "variants"),
+    [
+        (3, 1, False, FOUR[2:]),
+        (2, 3, True, FOUR[2:]),
+        (7, 2, False, FOUR[:2]),
+    ],
+)
+def test_any_shape_of_data(n_classes, n_channels, unequal, variants):
+    task = make_task(n_classes, n_channels, unequal)
+    rows = compare(task, variants, parameters={**SETTINGS, "n_neurons": 10})
+    read = Reader(render(task, rows))
+    assert read.tags["figure"] >= 8
+    assert "nan" not in read.text
+
+
+@pytest.mark.parametrize("order", [0, 2])
+def test_one_row_without_test_series(task, order):
+    # Beyond order 1 there are no kernels to show.
+    alone = Split("train only", task.X[:, ::3], task.y)
+    settings = {**SETTINGS, "n_neurons": 5}
+    rows = compare(alone, [("random", order)], noise=0.0, parameters=settings)
+    text = Reader(render(alone, rows)).text
+    assert "accuracy (training)" in text
+    assert "under noise" not in text
+
+
+def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
+    target = tmp_path / "page.html"
+    monkeypatch.setattr("greenfold.report.page.render", lambda *_, **__: "κ \udc80")
+    assert write_report(target, task, rows) == target
+    before = target.read_bytes()
+    assert before == "κ ?".encode()
+    monkeypatch.undo()
+    monkeypatch.setattr("greenfold.report.figures.class_means", lambda *_: [])
+    monkeypatch.setattr("greenfold.report.figures.state_clouds", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(target, task, rows)
+    assert target.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_a_missing_extra_is_named(task, rows, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in ("greenfold.report.figures", "greenfold.report.canvas"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delattr("greenfold.report.figures", raising=False)
+    with pytest.raises(ImportError, match=r"greenfold\[report\]"):
+        render(task, rows)
+
+
+def test_bounds_hold_and_are_shared(rows):
+    linear = rows[:2]
+    assert linear[0].bound == linear[1].bound
+    assert all(row.soft_margin <= row.bound * (1 + 1e-12) for row in linear)
+    assert linear[1].proven
+    assert not linear[0].proven
+    assert all(np.isnan(row.bound) for row in rows[2:])
+    assert [row.bound for row in share_bounds(linear)] == [row.bound for row in linear]
+
+
+def test_numbers_match_the_classifier(task, rows):
+    for row in rows:
+        again = ReservoirClassifier(
+            **SETTINGS,
+            input_projection="optimal" if row.is_optimised else "random",
+            order=row.order,
+            random_state=0,
+        ).fit(task.X, task.y)
+        record = to_record(row)
+        assert record["accuracy"] == pytest.approx(again.score(task.X_test, task.y_test))
+        assert record["soft_margin"] == pytest.approx(float(again.soft_margin_))
+
+
+def test_other_draws_stay_below_the_bound(task, rows):
+    spread = random_spread(rows[0], task, n_draws=4)
+    assert len(np.unique(spread.soft_margin)) == 4
+    assert (spread.soft_margin <= rows[0].bound * (1 + 1e-12)).all()
+    assert "4 other random u" in str(spread)
