@@ -7,6 +7,7 @@ STAMP  := $(VENV)/.installed
 HEAVY  := $(VENV)/.heavy
 DOCS   := $(VENV)/.docs
 PEERS  := $(VENV)/.bench
+DIST   := $(VENV)/.dist
 OLD    := .venv-oldest
 OLDEST := $(OLD)/.installed
 # What to install is named in pyproject.toml; these are the versions.
@@ -16,7 +17,7 @@ INSTALL := $(BIN)/python $(PIP) --constraint $(PINS)
 # BLAS threads multiply with the test workers; one thread each is fastest.
 TESTENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-slow test-oldest check format heavy docs peers bench clean
+.PHONY: help demo test test-slow test-oldest check format heavy docs peers bench dist clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +40,10 @@ $(DOCS): $(STAMP)
 
 $(PEERS): $(STAMP)
 	$(INSTALL) --group bench
+	@touch $@
+
+$(DIST): $(STAMP)
+	$(INSTALL) --group dist
 	@touch $@
 
 $(OLDEST): pyproject.toml requirements/oldest.txt
@@ -81,6 +86,12 @@ peers: $(PEERS)  ## add the libraries that benchmarks measure beside
 
 bench: $(PEERS)  ## measure against the peers, as ratios in one run
 	$(BIN)/python -m benchmarks
+
+dist: $(DIST)  ## build wheel and sdist, install each on its own and try it
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python .ci/install.py dist
 
 clean:  ## remove the environments and caches
 	rm -rf $(VENV) $(OLD) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist docs/_build docs/api/generated
