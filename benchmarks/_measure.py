@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 MIB = 2**20
-#: What requirements/bench.txt installs.
+#: The peers that `make peers` installs, by the names they are imported by.
 PEERS = ("reservoirpy", "reservoir_computing")
 
 
@@ -178,10 +178,7 @@ def peers_needed() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in PEERS:
             raise
-        sys.exit(
-            f"{error.name} is not installed; run "
-            f"`{sys.executable} -m pip install -r requirements/bench.txt`."
-        )
+        sys.exit(f"{error.name} is not installed; run `make peers`.")
 
 
 def machine() -> dict[str, Any]:

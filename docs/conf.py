@@ -65,7 +65,7 @@ html_css_files = ["greenfold.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "greenfold"},
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
