@@ -117,7 +117,7 @@ class Gain:
 
     @classmethod
     def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
-        """The gain that `kind` and `parameters` of another describe."""
+        """The gain that ``kind`` and ``parameters`` of another describe."""
         if kind not in KINDS:
             raise ValueError(f"`kind` must be one of {', '.join(KINDS)}; got {kind!r}.")
         return KINDS[kind](**parameters)

@@ -48,7 +48,7 @@ def optimize(
     ----------
     system : System
         What is to be optimised, with its readout: an `Unfolding`, or anything else with
-        the maps of `greenfold.systems`.
+        the maps of :mod:`greenfold.systems`.
     stimuli : GaussianStimuli or SampleStimuli
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
