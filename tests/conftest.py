@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -9,6 +10,17 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, Reservoir
+
+#: Array libraries beside NumPy, to run a test once with each.
+LIBRARIES = [
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(
+            importlib.util.find_spec(name) is None, reason=f"{name} is not installed"
+        ),
+    )
+    for name in ("array_api_strict", "torch")
+]
 
 
 @pytest.fixture

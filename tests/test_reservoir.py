@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -65,6 +63,13 @@ def test_unstable_network_says_what_to_do():
         Reservoir(np.eye(3) * 0.5, gain=Gain.polynomial([0, 3]))
 
 
+def test_unstable_nonlinear_network_is_refused():
+    with pytest.raises(
+        ValueError, match="unstable.*cannot be unfolded around growing modes"
+    ):
+        small(Gain.quadratic(0.05), g=3.0)
+
+
 def test_linearized_abscissa_is_the_papers_matrix(rng):
     reservoir = small(Gain.quadratic(0.3), n=8)
     states = rng.standard_normal((2, 3, 8))
@@ -75,22 +80,6 @@ def test_linearized_abscissa_is_the_papers_matrix(rng):
     assert reservoir.linearized_abscissa(np.zeros(8)) == pytest.approx(
         reservoir.spectral_abscissa
     )
-
-
-@pytest.mark.parametrize(
-    "gain",
-    [Gain.linear(), Gain.quadratic(0.2), Gain.polynomial([0, 0.5, 0.1, -0.3]), Gain.tanh()],
-    ids=lambda gain: gain.name,
-)
-def test_gain_matches_its_taylor_series_and_derivative(gain):
-    y = np.linspace(-0.1, 0.1, 11)
-    series = sum(c * y**k for k, c in enumerate(gain.coefficients))
-    # tanh is cut after y¹¹; the next term is 0.0035 y¹³.
-    assert gain(y) == pytest.approx(series, abs=0.004 * 0.1**13 + 1e-16)
-    step = 1e-6
-    numeric = (gain(y + step) - gain(y - step)) / (2 * step)
-    assert gain.derivative(y) == pytest.approx(numeric, abs=1e-9)
-    assert pickle.loads(pickle.dumps(gain)) == gain
 
 
 @pytest.mark.parametrize(
@@ -108,9 +97,6 @@ def test_gain_matches_its_taylor_series_and_derivative(gain):
         (lambda: Reservoir.random(0), ValueError, "`n_neurons`.*at least 1"),
         (lambda: Reservoir.random(2.5), TypeError, "`n_neurons`.*integer.*2.5"),  # type: ignore[arg-type]
         (lambda: Reservoir.random(5, g=-1), ValueError, "`g`.*positive"),
-        (lambda: Gain.polynomial([1, 1]), ValueError, r"`coefficients`.*φ\(0\) = 0"),
-        (lambda: Gain.quadratic(np.inf), ValueError, "`alpha`.*finite"),
-        (lambda: Gain.tanh(99), ValueError, "`degree`.*at most"),
         (
             lambda: small().linearized_abscissa(np.zeros(3)),
             ValueError,

@@ -15,6 +15,14 @@ import pytest
 Series = list[np.ndarray]  # (n_channels, n_steps_i) each, NaN for missing
 Writer = Callable[[Series, list[str]], bytes]
 
+SUFFIXES = [".tsv", ".csv", ".txt", ".ts", ".arff", ".npz"]
+MULTICHANNEL = [".ts", ".arff", ".npz"]
+
+
+def one_sentence(message: str) -> bool:
+    """True if a full stop comes at the end and nowhere else before a blank."""
+    return message.endswith((".", "?")) and ". " not in message
+
 
 @pytest.fixture(autouse=True)
 def no_data_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -125,3 +133,22 @@ def writers() -> dict[str, Writer]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240607)
+
+
+@pytest.fixture
+def store(writers, rng):
+    """Put a data set into a folder and return its two splits."""
+
+    def put(folder, name, suffix=".tsv", lengths=(4, 4), n_channels=(1, 1)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        splits = []
+        for part, n_steps, channels in zip(
+            ("TRAIN", "TEST"), lengths, n_channels, strict=True
+        ):
+            series = list(rng.normal(size=(3, channels, n_steps)))
+            path = folder / name / f"{name}_{part}{suffix}"
+            path.write_bytes(writers[suffix](series, ["1", "2", "1"]))
+            splits.append(np.stack(series))
+        return splits
+
+    return put

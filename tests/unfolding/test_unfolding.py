@@ -1,8 +1,9 @@
+"""The door: states of every order against solvers, readouts, gradients, bad input."""
+
 import numpy as np
 import pytest
 
 from greenfold import Gain, Reservoir, simulate, unfold
-from greenfold.unfolding import routes as batch
 
 from ..conftest import slope, small, unit
 
@@ -142,25 +143,6 @@ def test_time_integrated_readout_is_the_weighted_trajectory(order, rng):
     assert unfolding.with_readout(weights).states(X, u) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n_channels", [1, 3])
-@pytest.mark.parametrize("readout", [None, "weights"])
-def test_kernels_of_all_neurons_equal_stepping(n_channels, readout, rng):
-    """Two independent routes to the same states and gradients at order 1."""
-    unfolding = unfold(small(Gain.quadratic(0.2)), n_steps=7, dt=1.3, order=1)
-    if readout:
-        unfolding = unfolding.with_readout(rng.standard_normal(7))
-    X, u = rng.standard_normal((9, n_channels, 7)), unit(rng, 12, n_channels)
-    cotangent = rng.standard_normal((9, 12))
-    schedule = unfolding._schedule
-    by_kernels = batch.states(schedule, X, u, kernels=True)
-    by_steps = batch.states(schedule, X, u, kernels=False)
-    assert schedule.n_panels > 1
-    assert by_kernels == pytest.approx(by_steps, rel=1e-12, abs=1e-13)
-    one, _ = batch.pullback(schedule, X, u, cotangent, kernels=True)
-    other, _ = batch.pullback(schedule, X, u, cotangent, kernels=False)
-    assert one == pytest.approx(other, rel=1e-11, abs=1e-12)
-
-
 @pytest.mark.parametrize("n_cases", [3, 400])  # stepping, and kernels of all neurons
 @pytest.mark.parametrize("readout", [None, 1.0, "weights"])
 @pytest.mark.parametrize("n_channels", [1, 2])
@@ -206,19 +188,6 @@ def test_greens_functions_reproduce_the_states(rng):
         made = np.einsum("ipqnm,p,q,cn,cm->ci", G2, u, u, X, X)
         assert made == pytest.approx(first, abs=1e-14)
         assert pytest.approx(G2.transpose(0, 2, 1, 4, 3)) == G2
-
-
-def test_batches_do_not_change_the_result(rng, monkeypatch):
-    from greenfold._arrays import batches
-
-    unfolding = unfold(small(Gain.quadratic(0.2)), n_steps=5, dt=0.4, order=1)
-    X, u = rng.standard_normal((50, 5)), unit(rng, 12)
-    cotangent = rng.standard_normal((50, 12))
-    whole = unfolding.states(X, u), unfolding.pullback(X, u, cotangent)
-    monkeypatch.setattr(batch, "batches", lambda n, _: batches(n, 1, 7))
-    assert unfolding.states(X, u) == pytest.approx(whole[0])
-    assert unfolding.states(X, u, orders=True).sum(0) == pytest.approx(whole[0])
-    assert unfolding.pullback(X, u, cotangent) == pytest.approx(whole[1])
 
 
 def test_integers_do_not_overflow():

@@ -8,17 +8,7 @@ import pytest
 from greenfold import Gain, simulate, unfold
 from greenfold._arrays import to_host
 
-from ..conftest import small, unit
-
-LIBRARIES = [
-    pytest.param(
-        name,
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec(name) is None, reason=f"{name} is not installed"
-        ),
-    )
-    for name in ("array_api_strict", "torch")
-]
+from .conftest import LIBRARIES, small, unit
 
 
 @pytest.fixture(params=LIBRARIES)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from greenfold.datasets import DataError, read_series
 
-SUFFIXES = [".tsv", ".csv", ".txt", ".ts", ".arff", ".npz"]
+from ..conftest import SUFFIXES
+
 fuzz = settings(
     max_examples=80,
     deadline=None,

@@ -10,17 +10,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from greenfold.classifier import ReservoirClassifier
-from greenfold.datasets import synthetic_heartbeats
-from greenfold.report import Split, compare, random_spread, share_bounds, to_record
-
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+from greenfold.report import Split, compare
 from greenfold.report.page import render, write_report
 
-SETTINGS = {"n_neurons": 20, "eta": 2.0, "alpha": 0.02, "certify": True}
-FOUR = [("random", 0), ("optimal", 0), ("random", 1), ("optimal", 1)]
+from .conftest import FOUR, SETTINGS
+
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
@@ -38,18 +35,6 @@ def make_task(n_classes: int = 2, n_channels: int = 1, unequal: bool = False) ->
     series = [one[:, rng.integers(0, 4) :] for one in X] if unequal else X
     half = len(y) // 2
     return Split("a task", series[:half], y[:half], series[half:], y[half:], "A note.")
-
-
-@pytest.fixture(scope="module")
-def task() -> Split:
-    X, y = synthetic_heartbeats(80, n_steps=24, rng=0)
-    names = np.where(y > 0, "normal", "ectopic")
-    return Split("Beats", X[:40], names[:40], X[40:], names[40:], "Synthetic.")
-
-
-@pytest.fixture(scope="module")
-def rows(task):
-    return compare(task, FOUR, parameters=SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -213,33 +198,3 @@ def test_a_missing_extra_is_named(task, rows, monkeypatch, missing):
     monkeypatch.delattr("greenfold.report.figures", raising=False)
     with pytest.raises(ImportError, match=r"greenfold\[report\]"):
         render(task, rows)
-
-
-def test_bounds_hold_and_are_shared(rows):
-    linear = rows[:2]
-    assert linear[0].bound == linear[1].bound
-    assert all(row.soft_margin <= row.bound * (1 + 1e-12) for row in linear)
-    assert linear[1].proven
-    assert not linear[0].proven
-    assert all(np.isnan(row.bound) for row in rows[2:])
-    assert [row.bound for row in share_bounds(linear)] == [row.bound for row in linear]
-
-
-def test_numbers_match_the_classifier(task, rows):
-    for row in rows:
-        again = ReservoirClassifier(
-            **SETTINGS,
-            input_projection="optimal" if row.is_optimised else "random",
-            order=row.order,
-            random_state=0,
-        ).fit(task.X, task.y)
-        record = to_record(row)
-        assert record["accuracy"] == pytest.approx(again.score(task.X_test, task.y_test))
-        assert record["soft_margin"] == pytest.approx(float(again.soft_margin_))
-
-
-def test_other_draws_stay_below_the_bound(task, rows):
-    spread = random_spread(rows[0], task, n_draws=4)
-    assert len(np.unique(spread.soft_margin)) == 4
-    assert (spread.soft_margin <= rows[0].bound * (1 + 1e-12)).all()
-    assert "4 other random u" in str(spread)

@@ -1,0 +1,72 @@
+"""Read-out values are those of the network's states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from greenfold import Gain, Reservoir
+
+from .conftest import make
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"input_projection": "random"},
+        {"input_projection": np.arange(1.0, 21.0)},
+        {"order": 1, "eta": 10.0},
+        {"readout": "integrated"},
+        {"readout": 6.1},
+        {"readout": np.linspace(-1, 1, 40)},
+        {"order": 1, "eta": 10.0, "readout": 6.1, "n_neurons": 5},
+        {"reservoir": Reservoir.random(15, tau=0.5, rng=1)},
+        {"reservoir": sparse.eye_array(12) * 0.5, "tau": 1.0},
+        {"tau": "auto"},
+        {"certify": True, "eta": 10.0},
+        {"input_scaling": None, "eta": 0.1},
+        {"threshold": "origin"},
+    ],
+    ids=lambda p: ",".join(p) or "defaults",
+)
+def test_decision_is_the_readout_of_the_network_states(beats, parameters):
+    X, y, X_test, y_test = beats
+    fitted = make(**parameters).fit(X, y)
+    states = fitted.transform(X_test)
+    z = states @ fitted.v_ - fitted.threshold_
+    np.testing.assert_allclose(fitted.decision_function(X_test), z, rtol=1e-8, atol=1e-10)
+    assert np.linalg.norm(fitted.u_) == pytest.approx(1)
+    assert np.linalg.norm(fitted.v_) == pytest.approx(1)
+    assert not fitted.soft_margin_ > fitted.soft_margin_bound_
+    assert (fitted.threshold_ == 0) == (fitted.threshold == "origin")
+    if fitted.order == 0:
+        moved = (X_test[:, None] - fitted.centre_) * fitted.scale_
+        z = fitted.kernel_.decision_values(moved) - fitted.threshold_
+        np.testing.assert_allclose(fitted.decision_function(X_test), z, atol=1e-10)
+        assert fitted.validity_ is None
+    else:
+        assert fitted.validity_.order == fitted.order
+    assert fitted.score(X_test, y_test) > 0.45
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"order": 2},
+        {
+            "order": 1,
+            "reservoir": Reservoir.random(6, gain=Gain.tanh(), rng=1),
+        },
+    ],
+    ids=["order 2", "tanh"],
+)
+def test_orders_beyond_plain_kernels_are_read_from_the_unfolded_states(beats, parameters):
+    X, y = beats[0][:24, ::8], beats[1][:24]
+    # How u was found does not matter here, and drawing it is quick.
+    settled = {"eta": 10.0, "n_neurons": 6, "input_scaling": 0.2, **parameters}
+    fitted = make(input_projection="random", **settled).fit(X, y)
+    assert fitted.kernel_ is None
+    z = fitted.transform(X) @ fitted.v_ - fitted.threshold_
+    np.testing.assert_allclose(fitted.decision_function(X), z, rtol=1e-8, atol=1e-10)

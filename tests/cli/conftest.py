@@ -1,0 +1,74 @@
+"""Commands run in an empty folder, in this process or in one of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import synthetic_heartbeats, write_npz
+
+SMALL = ["--neurons", "15"]
+ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands see an empty folder, no data and no cache of this machine."""
+    monkeypatch.delenv("GREENFOLD_DATA", raising=False)
+    monkeypatch.setenv("GREENFOLD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def beats(tmp_path: Path) -> Path:
+    """A small file of synthetic beats, two classes."""
+    X, y = synthetic_heartbeats(60, n_steps=24, rng=3)
+    write_npz(tmp_path / "beats.npz", X, np.where(y > 0, "normal", "ectopic"))
+    return tmp_path / "beats.npz"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A data directory with one small set."""
+    folder = tmp_path / "data" / "ucr" / "Tiny"
+    folder.mkdir(parents=True)
+    X, y = synthetic_heartbeats(60, n_steps=16, rng=4)
+    for name, part in (("TRAIN", slice(40)), ("TEST", slice(40, 60))):
+        lines = [
+            "\t".join([str(label), *map(repr, map(float, one))])
+            for one, label in zip(X[part], y[part], strict=True)
+        ]
+        (folder / f"Tiny_{name}.tsv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "data"
+
+
+def invoke(*arguments: object, code: int = 0):
+    """Run a command in this process; it must end with that code."""
+    # Here, so that the tests of other files are skipped, not broken, without the extra.
+    from typer.testing import CliRunner
+
+    from greenfold.cli.app import app
+
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert result.exit_code == code, (result.stdout, result.stderr)
+    assert "Traceback" not in result.stderr
+    return result
+
+
+def spawn(*arguments: object, **options) -> subprocess.Popen:
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-m", "greenfold", *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=ENVIRONMENT, **(pipes | options))
+
+
+def one_sentence(text: str) -> None:
+    """What a command says when it refuses."""
+    assert text.startswith("greenfold: ")
+    assert text.count("\n") == 1
+    assert text.endswith((".\n", "?\n", "!\n"))

@@ -1,0 +1,130 @@
+"""Every command explains itself, and every error is one sentence with a code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+
+from typer.testing import CliRunner
+
+from greenfold.cli.app import app
+
+from .conftest import ENVIRONMENT, invoke, one_sentence, spawn
+
+COMMANDS = [
+    ["demo"],
+    ["fit"],
+    ["predict"],
+    ["evaluate"],
+    ["reproduce"],
+    ["data", "list"],
+    ["data", "path"],
+    ["data", "fetch"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(command):
+    text = invoke(*command, "--help").stdout
+    assert "Example: greenfold" in text
+    for option in ("--json", "--debug"):
+        assert option in text
+    assert ("--data-dir" in text) != (command == ["demo"])  # which brings its own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["fitt"], "fitt"),
+        (["fit"], "DATA"),
+        (["fit", "x.ts", "--order", "many"], "--order"),
+        (["fit", "x.ts", "--eta", "-1"], "--eta"),
+        (["fit", "x.ts", "--tau", "slow"], "--tau"),
+        (["fit", "x.ts", "--model", "no/such/folder/m"], "--model"),
+        (["fit", "x.ts", "--report", "."], "--report"),
+        (["predict", "m"], "DATA"),
+        (["data", "fetch"], "NAME"),
+        (["fit", "x.ts", "--colour"], "--colour"),
+    ],
+)
+def test_wrong_usage_is_two_and_one_sentence(arguments, part):
+    result = invoke(*arguments, code=2)
+    one_sentence(result.stderr)
+    assert part in result.stderr
+    assert result.stdout == ""
+
+
+GARBLED = {
+    "noise.ts": os.urandom(500),
+    "empty.tsv": b"",
+    "words.csv": b"a,b,c\nd,e,f\n",
+    "cut.npz": b"PK\x03\x04" + b"\0" * 40,
+    "script.arff": b"@data\n<script>alert(1)</script>,1\n",
+    "hole.tsv": b"1\t0.5\tNaN\t0.5\n2\t0.1\t0.2\t0.3\n",
+    "alone.tsv": b"1\t0.5\t0.6\n1\t0.1\t0.2\n",
+    "ends.tsv": b"1\t1e400\t0.5\n2\t0.1\t0.2\n",
+    "what.xyz": b"?",
+    "strange\nname.ts": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("name", GARBLED, ids=repr)
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_garbled_data_give_one_sentence(tmp_path, name, command):
+    (tmp_path / name).write_bytes(GARBLED[name])
+    result = invoke(command, tmp_path / name, "--json", code=1)
+    one_sentence(result.stderr)
+    assert result.stdout == ""
+
+
+def test_a_traceback_only_with_debug():
+    result = CliRunner().invoke(app, ["fit", "absent.ts", "--debug"])
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+def test_an_unexpected_error_is_still_one_sentence(monkeypatch, beats):
+    import greenfold.report.comparison as comparison
+
+    monkeypatch.setattr(comparison, "compare", lambda *a, **k: {}["nothing"])
+    result = invoke("fit", beats, code=1)
+    one_sentence(result.stderr)
+    assert "--debug" in result.stderr
+
+
+def test_completion():
+    words = {"_GREENFOLD_COMPLETE": "complete_bash", "COMP_WORDS": "greenfold ev"}
+    done = subprocess.run(
+        [sys.executable, "-m", "greenfold"],
+        env=ENVIRONMENT | words | {"COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "evaluate" in done.stdout
+
+
+def test_advice_is_given_in_options(tmp_path):
+    """Of a file with gaps: what can be done here, not what Python could."""
+    rows: list[list[object]] = [[i % 2, *range(i, i + 6)] for i in range(8)]
+    gap, padded = tmp_path / "gap.tsv", tmp_path / "padded.tsv"
+    rows[3][3] = "NaN"
+    gap.write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
+    rows[3][3:] = ["NaN"] * 4
+    padded.write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
+    assert "fill them, or leave the series out" in spoken("fit", gap)
+    assert "give --trim if the series have unequal lengths" in spoken("fit", padded)
+
+
+def spoken(*arguments: object) -> str:
+    """What a command says on stderr when it refuses the data."""
+    process = spawn(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    return said if isinstance(said, str) else said.decode()

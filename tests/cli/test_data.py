@@ -1,0 +1,29 @@
+"""`greenfold data`, and data sets by their name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("typer")
+
+from .conftest import SMALL, invoke, one_sentence
+
+
+def test_named_data_sets(archive):
+    where = ["--data-dir", archive]
+    listed = json.loads(invoke("data", "list", *where, "--json").stdout)
+    assert [one["name"] for one in listed["datasets"]] == ["Tiny"]
+    assert invoke("data", "path", "Tiny", *where).stdout.strip().endswith("Tiny")
+    table = invoke("evaluate", "Tiny", *where, *SMALL, "--order", 0).stdout
+    assert "optimised" in table
+    assert "40 training and 20 test series" in table
+    invoke("fit", "Tiny", "--model", "m.gfm", *where, *SMALL)
+    for part, count in (("test", 20), ("train", 40), ("all", 60)):
+        made = invoke("predict", "m.gfm", "Tiny", "--part", part, *where)
+        assert len(made.stdout.splitlines()) == count
+    wrong = invoke("fit", "Tinny", *where, code=1)
+    one_sentence(wrong.stderr)
+    assert "Tiny" in wrong.stderr
+    one_sentence(invoke("fit", "Tiny", "--test", "x.ts", *where, code=2).stderr)

@@ -1,0 +1,69 @@
+"""`greenfold evaluate`: four networks, a page, clean pipes and a progress bar."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer")
+
+from .conftest import SMALL, invoke, spawn
+
+
+@pytest.mark.parametrize("eta", ["10", "cv"])
+def test_evaluate_compares_four(beats, eta):
+    found = json.loads(
+        invoke("evaluate", beats, *SMALL, "--eta", eta, "--alpha", 0.02, "--json").stdout
+    )
+    rows = found["rows"]
+    assert [(row["projection"], row["order"]) for row in rows] == [
+        ("random", 0),
+        ("optimised", 0),
+        ("random", 1),
+        ("optimised", 1),
+    ]
+    assert rows[0]["soft_margin_bound"] is not None
+    assert rows[3]["soft_margin_bound"] is None
+    if eta == "10":
+        assert rows[1]["proven_optimal"]
+        assert rows[0]["soft_margin"] < rows[1]["soft_margin"]
+        assert rows[0]["soft_margin_bound"] == rows[1]["soft_margin_bound"]
+        assert rows[0]["accuracy_under_noise"] < rows[1]["accuracy_under_noise"]
+    assert len(found["random_draws"]["accuracy"]) == 10
+
+
+def test_a_report_is_written_where_it_was_asked_for(beats):
+    made = invoke("evaluate", beats, *SMALL, "--order", 0, "--report", "page.html")
+    assert str(Path("page.html").absolute()) in made.stdout
+    assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_pipes_stay_clean(beats):
+    with spawn("evaluate", beats, *SMALL, "--order", 0, "--json") as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert err == ""
+    assert json.loads(out)["rows"]
+    assert "\x1b" not in out
+
+
+def test_progress_on_a_terminal(beats):
+    ours, theirs = pty.openpty()
+    with spawn("evaluate", beats, *SMALL, "--order", 0, "--json", stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the other side is gone
+            pass
+        assert process.stdout
+        out = process.stdout.read()
+    os.close(ours)
+    assert b"ETA" in shown
+    assert b"fitting" in shown
+    assert json.loads(out)["rows"]

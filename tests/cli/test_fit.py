@@ -1,0 +1,98 @@
+"""`greenfold fit`: the model it writes, and what is left when it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+
+from greenfold.classifier.model_file import load
+
+from .conftest import ENVIRONMENT, SMALL, invoke
+
+
+def test_fit_prints_the_certificate_and_repeats_itself(beats):
+    first = invoke("fit", beats, "--model", "a.gfm", "--seed", 5, *SMALL).stdout
+    assert "upper bound" in first
+    assert "training accuracy" in first
+    invoke("fit", beats, "--model", "b.gfm", "--seed", 5, *SMALL)
+    invoke("fit", beats, "--model", "c.gfm", "--seed", 6, *SMALL)
+    a, b, c = (load(f"{name}.gfm").u_ for name in "abc")
+    np.testing.assert_array_equal(a, b)
+    assert not np.allclose(a, c)
+
+
+#: Runs the command line with one function replaced; the new one tells when it is called.
+WATCHED = """
+import sys, time
+import greenfold._files as files
+import greenfold.optimizers.run as run
+from greenfold.cli import main
+
+def watch(module, name, pause, call=1):
+    real, calls = getattr(module, name), []
+    def told(*arguments, **options):
+        calls.append(name)
+        if len(calls) == call:
+            print("begun", flush=True)
+            time.sleep(pause)
+        return real(*arguments, **options)
+    setattr(module, name, told)
+
+{watch}
+main(sys.argv[1:])
+"""
+
+
+def watched(watch: str, *arguments: object) -> subprocess.Popen:
+    command = [sys.executable, "-c", WATCHED.format(watch=watch), *map(str, arguments)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+def test_interrupt_ends_with_130_and_writes_nothing(beats):
+    # From its second start on, `optimize` answers Ctrl-C with the best result so far and
+    # goes on; the command must end all the same.
+    with watched(
+        "watch(run, 'ascend', 5.0, call=2)",
+        *("fit", beats, "--order", 1, "--model", "m.gfm", *SMALL),
+    ) as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err == "greenfold: interrupted.\n"
+    assert not Path("m.gfm").exists()
+
+
+def test_kill_while_the_model_is_written(beats):
+    invoke("fit", beats, "--model", "m.gfm", "--seed", 1, *SMALL)
+    before = Path("m.gfm").read_bytes()
+    command = ("fit", beats, "--model", "m.gfm", "--seed", 2, *SMALL)
+    with watched("watch(files.os, 'replace', 60)", *command) as process:
+        process.kill()
+    assert Path("m.gfm").read_bytes() == before
+    assert load("m.gfm").random_state == 1
+
+
+def test_kill_at_any_time(beats):
+    invoke("fit", beats, "--model", "m.gfm", "--seed", 1, *SMALL)
+    command = ("fit", beats, "--model", "m.gfm", "--seed", 2, *SMALL)
+    for pause in (0.0, 0.01, 0.05):
+        with watched("watch(run.convex, 'solve', 0)", *command, "--certify") as process:
+            try:
+                process.wait(pause)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        assert load("m.gfm").random_state in (1, 2)

@@ -1,0 +1,61 @@
+"""`greenfold predict`: the classifier's own answers, or one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+
+
+from greenfold.classifier.model_file import load
+from greenfold.datasets import synthetic_heartbeats, write_npz
+
+from .conftest import SMALL, invoke, one_sentence, spawn
+
+
+def test_fit_predict_round_trip(beats):
+    fitted = json.loads(
+        invoke("fit", beats, "--model", "m.gfm", "--holdout", 0.5, *SMALL, "--json").stdout
+    )
+    assert fitted["n_train"] + fitted["n_test"] == 60
+    assert fitted["judged_on"] == "test"
+    assert fitted["classes"] == ["ectopic", "normal"]
+    assert fitted["soft_margin"] <= fitted["soft_margin_bound"]
+    told = json.loads(invoke("predict", "m.gfm", beats, "--proba", "--json").stdout)
+    assert len(told["predictions"]) == 60
+    np.testing.assert_allclose(np.sum(told["probabilities"], axis=1), 1)
+    assert told["accuracy"] > 0.7
+    lines = invoke("predict", "m.gfm", beats).stdout.splitlines()
+    assert lines == told["predictions"]
+    classifier = load("m.gfm")
+    assert lines == classifier.predict(np.load(beats)["X"].reshape(60, 24)).tolist()
+
+
+def test_garbled_models_give_one_sentence(tmp_path, beats):
+    (tmp_path / "noise").write_bytes(os.urandom(300))
+    (tmp_path / "empty").write_bytes(b"")
+    invoke("fit", beats, "--model", "good", *SMALL)
+    (tmp_path / "cut").write_bytes((tmp_path / "good").read_bytes()[:-100])
+    for name in ("noise", "empty", "cut", "absent", "."):
+        result = invoke("predict", name, beats, "--json", code=1)
+        one_sentence(result.stderr)
+        assert result.stdout == ""
+    X, y = synthetic_heartbeats(6, n_steps=7, rng=0)
+    write_npz("short.npz", X, y)
+    one_sentence(invoke("predict", "good", "short.npz", code=1).stderr)
+
+
+def test_a_reader_that_leaves_early(beats):
+    invoke("fit", beats, "--model", "m.gfm", *SMALL)
+    with spawn("predict", "m.gfm", beats) as process:
+        assert process.stdout
+        process.stdout.close()  # before anything was written
+        assert process.stderr
+        said = process.stderr.read()
+        process.wait(60)
+    assert said == ""
+    assert process.returncode in (0, 1)

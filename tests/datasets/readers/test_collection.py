@@ -1,0 +1,63 @@
+"""Series of a collection: unequal lengths and missing values, in every format."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import MissingValueError, read_series, read_table
+
+from ..conftest import MULTICHANNEL, SUFFIXES, one_sentence
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_unequal_lengths(suffix, writers, tmp_path, rng):
+    n_channels = 2 if suffix in MULTICHANNEL else 1
+    series = [rng.normal(size=(n_channels, n)) for n in (3, 5, 4)]
+    path = tmp_path / f"small{suffix}"
+    path.write_bytes(writers[suffix](series, ["1", "2", "1"]))
+    # A table and ARFF cannot tell the end of a series from a missing value.
+    padded = suffix not in (".ts", ".npz")
+    if padded:
+        with pytest.raises(MissingValueError, match="missing='trim'"):
+            read_series(path)
+    X, y = read_series(path, missing="trim" if padded else "error")
+    assert isinstance(X, list)
+    for got, expected in zip(X, series, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert y.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_missing_values_are_located(suffix, writers, tmp_path, rng):
+    n_channels = 2 if suffix in MULTICHANNEL else 1
+    series = [rng.normal(size=(n_channels, 4)) for _ in range(3)]
+    series[1][n_channels - 1, 2] = np.nan
+    series[2][0, 0] = np.nan
+    path = tmp_path / f"small{suffix}"
+    path.write_bytes(writers[suffix](series, ["1", "2", "1"]))
+    with pytest.raises(MissingValueError) as caught:
+        read_series(path)
+    message = str(caught.value)
+    assert f"series 1, channel {n_channels - 1}, position 2" in message
+    assert "missing='keep'" in message
+    assert str(path) in message
+    assert one_sentence(message)
+    expected = [[1, n_channels - 1, 2], [2, 0, 0]]
+    np.testing.assert_array_equal(caught.value.positions, expected)
+    X, _ = read_series(path, missing="keep")
+    np.testing.assert_array_equal(X, np.squeeze(np.stack(series)))
+    with pytest.raises(MissingValueError):  # these are not at the end
+        read_series(path, missing="trim")
+
+
+def test_missing_value_error_survives_pickling(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("1\t2\tNaN\n")
+    with pytest.raises(MissingValueError) as caught:
+        read_table(path)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    np.testing.assert_array_equal(copy.positions, [[0, 0, 1]])

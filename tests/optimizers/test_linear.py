@@ -1,0 +1,81 @@
+"""The linear problem: its gradient, its half-steps, and the largest singular pair."""
+
+import numpy as np
+import pytest
+
+from greenfold import optimize
+from greenfold.optimizers import linear as _linear
+from greenfold.optimizers.linear import LinearProblem
+from greenfold.unfolding import greens_sum
+
+from ..conftest import slope, unit
+from .linear_cases import ETA, EVERY, certify, kappa, setting
+
+
+@EVERY
+@pytest.mark.parametrize("n", [3, 9])  # more steps than neurons, and fewer
+def test_gradient_by_its_taylor_remainder(readout, n_channels, n, rng):
+    problem = LinearProblem(*setting(readout, n_channels, n=n), 3.0)
+    u, direction = unit(rng, n, n_channels), unit(rng, n, n_channels)
+    _, margin, gradient = problem.evaluate(u)
+    steps = np.array([4e-3, 2e-3, 1e-3])
+    change = [problem.evaluate(u + s * direction)[1].value - margin.value for s in steps]
+    remainder = np.abs(np.array(change) - steps * (gradient * direction).sum())
+    assert slope(steps, remainder) >= 1.9
+
+
+@EVERY
+@pytest.mark.parametrize("n", [3, 9])
+def test_half_steps_are_optimal(readout, n_channels, n, rng):
+    """No random unit vector beats the readout for u, or the input projection for v."""
+    unfolding, stimuli = setting(readout, n_channels, n=n)
+    problem = LinearProblem(unfolding, stimuli, ETA)
+    u = unit(rng, n, n_channels)
+    v, margin = problem.best_readout(u)
+    assert margin.value == pytest.approx(kappa(unfolding, stimuli, u, v), abs=1e-14)
+    new_u, new = problem.best_input(v)
+    assert new.value == pytest.approx(kappa(unfolding, stimuli, new_u, v), abs=1e-14)
+    assert new.value >= margin.value - 1e-14
+    assert np.linalg.norm(v) == pytest.approx(1, rel=1e-14)
+    assert np.linalg.norm(new_u) == pytest.approx(1, rel=1e-14)
+    for _ in range(200):
+        near_v = v + 0.1 * rng.standard_normal(n)
+        near_u = new_u + 0.1 * rng.standard_normal(new_u.shape)
+        near_v, near_u = near_v / np.linalg.norm(near_v), near_u / np.linalg.norm(near_u)
+        assert kappa(unfolding, stimuli, u, near_v) <= margin.value + 1e-14
+        assert kappa(unfolding, stimuli, near_u, v) <= new.value + 1e-14
+
+
+@EVERY
+@pytest.mark.parametrize("dense_bytes", [0, 2**30], ids=["recursion", "matrix"])
+def test_iterative_search_equals_the_full_decomposition(
+    readout, n_channels, dense_bytes, monkeypatch
+):
+    unfolding, stimuli = setting(readout, n_channels, n=12)
+    plain = optimize(unfolding, stimuli, ETA)
+    problem = LinearProblem(unfolding, stimuli, ETA)
+    sigma, u, v = problem.best_atom(stimuli.mu)
+    monkeypatch.setattr(greens_sum, "DENSE_BYTES", dense_bytes)
+    monkeypatch.setattr(_linear, "_DENSE_SIZE", 0)
+    other_sigma, other_u, other_v = problem.best_atom(stimuli.mu)
+    # Lanczos runs to a relative 1e-8, and its residual is added to stay an upper bound.
+    assert other_sigma == pytest.approx(sigma, rel=1e-7)
+    assert other_sigma >= sigma * (1 - 1e-12)
+    assert abs((u * other_u).sum()) == pytest.approx(1, abs=1e-6)
+    assert abs(v @ other_v) == pytest.approx(1, abs=1e-6)
+    found = certify(unfolding, stimuli, ETA)
+    assert found.soft_margin == pytest.approx(plain.soft_margin, rel=1e-8)
+    assert found.upper_bound == pytest.approx(plain.upper_bound, rel=1e-4)  # `tol`
+    assert found.status == "certified"
+
+
+@EVERY
+def test_operator_is_the_sum_of_greens_functions(readout, n_channels, rng):
+    unfolding, stimuli = setting(readout, n_channels, n=6)
+    problem = LinearProblem(unfolding, stimuli, ETA)
+    d = rng.standard_normal(len(stimuli.mu))
+    blocks = np.einsum("cn,nip->cip", d.reshape(n_channels, 5), unfolding.greens1())
+    expected = np.concatenate(list(blocks), axis=1)
+    operator = problem._operator(unfolding.response_sum(problem.by_channel(d)))
+    assert operator @ np.eye(6 * n_channels) == pytest.approx(expected, abs=1e-13)
+    assert operator.rmatmat(np.eye(6)) == pytest.approx(expected.T, abs=1e-13)

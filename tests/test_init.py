@@ -1,0 +1,14 @@
+"""What importing greenfold brings along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_importing_greenfold_imports_no_optional_package():
+    code = (
+        "import sys, greenfold.classifier.estimator, greenfold.classifier.export\n"
+        "assert not {'aeon', 'onnx', 'onnxruntime', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
