@@ -18,6 +18,12 @@ def beats():
 
 
 @pytest.fixture(scope="session")
+def many_beats():
+    """A thousand more of them to be judged by, half of each class."""
+    return synthetic_heartbeats(1000, n_steps=40, rng=1)
+
+
+@pytest.fixture(scope="session")
 def three():
     """Three classes of noisy bumps at different times, labelled by text."""
     rng = np.random.default_rng(1)
@@ -28,4 +34,5 @@ def three():
 
 
 def make(**parameters) -> Any:
+    """A classifier of twenty neurons, always the same ones."""
     return ReservoirClassifier(**{"n_neurons": 20, "random_state": 0, **parameters})

@@ -12,43 +12,48 @@ from .conftest import make
 
 
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameters", "least"),
     [
-        {},
-        {"input_projection": "random"},
-        {"input_projection": np.arange(1.0, 21.0)},
-        {"order": 1, "eta": 10.0},
-        {"readout": "integrated"},
-        {"readout": 6.1},
-        {"readout": np.linspace(-1, 1, 40)},
-        {"order": 1, "eta": 10.0, "readout": 6.1, "n_neurons": 5},
-        {"reservoir": Reservoir.random(15, tau=0.5, rng=1)},
-        {"reservoir": sparse.eye_array(12) * 0.5, "tau": 1.0},
-        {"tau": "auto"},
-        {"certify": True, "eta": 10.0},
-        {"input_scaling": None, "eta": 0.1},
-        {"threshold": "origin"},
+        ({}, 0.7),
+        ({"input_projection": "random"}, 0.7),
+        ({"input_projection": np.arange(1.0, 21.0)}, 0.7),
+        ({"order": 1, "eta": 10.0}, 0.7),
+        ({"readout": "integrated"}, 0.7),
+        ({"readout": 6.1}, 0.7),
+        ({"readout": np.linspace(-1, 1, 40)}, 0.7),
+        ({"order": 1, "eta": 10.0, "readout": 6.1, "n_neurons": 5}, 0.7),
+        ({"reservoir": Reservoir.random(15, tau=0.5, rng=1)}, 0.7),
+        # Neurons that are all alike are one filter, and a small η ignores the spread.
+        ({"reservoir": sparse.eye_array(12) * 0.5, "tau": 1.0}, 0.55),
+        ({"tau": "auto"}, 0.7),
+        ({"certify": True, "eta": 10.0}, 0.7),
+        ({"input_scaling": None, "eta": 0.1}, 0.55),
+        ({"threshold": "origin"}, 0.7),
     ],
-    ids=lambda p: ",".join(p) or "defaults",
+    ids=lambda p: (",".join(p) or "defaults") if isinstance(p, dict) else None,
 )
-def test_decision_is_the_readout_of_the_network_states(beats, parameters):
-    X, y, X_test, y_test = beats
+def test_decision_is_the_readout_of_the_network_states(
+    beats, many_beats, parameters, least
+):
+    X, y, X_test, _ = beats
     fitted = make(**parameters).fit(X, y)
     states = fitted.transform(X_test)
     z = states @ fitted.v_ - fitted.threshold_
     np.testing.assert_allclose(fitted.decision_function(X_test), z, rtol=1e-8, atol=1e-10)
     assert np.linalg.norm(fitted.u_) == pytest.approx(1)
     assert np.linalg.norm(fitted.v_) == pytest.approx(1)
-    assert not fitted.soft_margin_ > fitted.soft_margin_bound_
     assert (fitted.threshold_ == 0) == (fitted.threshold == "origin")
     if fitted.order == 0:
         moved = (X_test[:, None] - fitted.centre_) * fitted.scale_
         z = fitted.kernel_.decision_values(moved) - fitted.threshold_
         np.testing.assert_allclose(fitted.decision_function(X_test), z, atol=1e-10)
         assert fitted.validity_ is None
+        assert np.isfinite(fitted.soft_margin_bound_)
     else:
         assert fitted.validity_.order == fitted.order
-    assert fitted.score(X_test, y_test) > 0.45
+        assert np.isnan(fitted.soft_margin_bound_)
+    # Guessing scores 0.5 with a standard error of 0.016: three of them, and twelve.
+    assert fitted.score(*many_beats) > least
 
 
 @pytest.mark.parametrize(

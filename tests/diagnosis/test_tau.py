@@ -45,13 +45,27 @@ def test_choose_tau_is_sensible_and_deterministic(tau_setting):
     assert np.array_equal(found.saturation, shares)
     ready = found.saturation <= 0.2
     chosen = found.taus.tolist().index(found.best)
-    if ready.any():
-        assert ready[chosen]
-        assert found.soft_margin[chosen, -1] == found.soft_margin[ready, -1].max()
+    assert ready.any()
+    assert not ready.all()
+    assert ready[chosen]
+    assert found.soft_margin[chosen, -1] == found.soft_margin[ready, -1].max()
+    # A τ that has long saturated would do better at the end, and is not taken.
+    assert found.soft_margin[chosen, -1] < found.soft_margin[:, -1].max()
     # Neither a network that forgets at once nor one that hardly moves classifies best.
     assert found.taus[0] < found.best
     again = choose_tau(reservoir, stimuli, 0.5, rng=1, **options)
     assert np.array_equal(again.soft_margin, found.soft_margin)
+
+
+def test_where_every_tau_has_saturated_the_least_is_chosen(tau_setting):
+    reservoir, stimuli = tau_setting
+    options = {"n_projections": 3, "n_times": 20, "rng": 1}
+    found = choose_tau(reservoir, stimuli, 0.5, [0.9, 1.5], **options)
+    assert found.saturation.min() > 0.2
+    assert found.saturation[0] < found.saturation[1]
+    assert found.best == 0.9
+    # Beside one that is ready, both are left out.
+    assert choose_tau(reservoir, stimuli, 0.5, [0.2, 0.9, 1.5], **options).best == 0.2
 
 
 def test_one_time_is_the_last(tau_setting):

@@ -47,6 +47,43 @@ def brute_force(unfolding, stimuli, rng, n_starts=25, eta=ETA):
     return -min(ends)
 
 
+def relaxed_optimum(unfolding, stimuli, n_iter=4000, eta=ETA):
+    """max κ over the nuclear-norm ball, by accelerated projected gradients.
+
+    What it returns is attained there, so that no valid bound lies below it. It shares
+    nothing with the search it judges: no atoms, no duality, the tensor of Green's
+    functions instead of sweeps.
+    """
+    tensor, channels = unfolding.greens1(), np.eye(stimuli.n_channels)
+    kernels = np.einsum("nip,cd->cnidp", tensor, channels)
+    kernels = kernels.reshape(len(stimuli.mu), -1)
+    shape = (unfolding.n_neurons, unfolding.n_neurons * stimuli.n_channels)
+    curvature = eta * np.linalg.norm(kernels.T @ stimuli.psi @ kernels, 2)
+    X = ahead = np.zeros(shape)
+    momentum = 1.0
+    for _ in range(n_iter):
+        d = stimuli.mu - eta * stimuli.psi @ (kernels @ ahead.ravel())
+        new = project(ahead + (d @ kernels).reshape(shape) / curvature)
+        if np.vdot(ahead - new, new - X) > 0:  # the momentum points down: start it anew
+            momentum = 1.0
+        faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead, change = new + (momentum - 1) / faster * (new - X), np.abs(new - X).max()
+        X, momentum = new, faster
+        if change < 1e-12:
+            break
+    a = kernels @ X.ravel()
+    return a @ stimuli.mu - eta / 2 * a @ stimuli.psi @ a
+
+
+def project(X):
+    """The nearest matrix whose singular values add to at most one."""
+    left, values, right = np.linalg.svd(X, full_matrices=False)
+    if values.sum() > 1:
+        excess = (np.cumsum(values) - 1) / np.arange(1, len(values) + 1)
+        values = np.maximum(values - excess[values > excess][-1], 0)
+    return (left * values) @ right
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("strength", [0.1, 1.0])
 @pytest.mark.parametrize(("n", "n_steps"), [(3, 2), (4, 3), (3, 5)])
@@ -57,10 +94,12 @@ def test_convex_against_brute_force(n, n_steps, strength, seed, rng):
     # The judge stops within rounding of its best stationary point; κ is of order 1e-3 to
     # 1e-1, so that 1e-8 of it is far above rounding and far below the gaps that matter.
     assert found.soft_margin >= truth * (1 - 1e-8)
-    assert truth <= found.upper_bound * (1 + 1e-9)
-    assert (
-        found.soft_margin >= found.upper_bound - found.gap * abs(found.upper_bound) - 1e-15
-    )
+    # The bound is the optimum of the relaxation, to `tol` from above. The judge ends
+    # within 1e-8 of it here; 1e-12 is rounding.
+    relaxed = relaxed_optimum(unfolding, stimuli)
+    assert relaxed * (1 - 1e-12) <= found.upper_bound <= relaxed * (1 + 1e-4)
+    # "certified" says what brute force finds: that some pair reaches the bound to `tol`.
+    assert (found.status == "certified") == (truth >= (1 - 1e-4) * relaxed)
 
 
 @EVERY
@@ -69,7 +108,8 @@ def test_convex_against_brute_force_in_every_setting(readout, n_channels, rng):
     found = certify(unfolding, stimuli, ETA)
     truth = brute_force(unfolding, stimuli, rng)
     assert found.soft_margin >= truth * (1 - 1e-8)
-    assert truth <= found.upper_bound * (1 + 1e-9)
+    relaxed = relaxed_optimum(unfolding, stimuli)
+    assert relaxed * (1 - 1e-12) <= found.upper_bound <= relaxed * (1 + 1e-4)
     assert np.shape(found.u) == ((3,) if n_channels == 1 else (3, 2))
 
 
@@ -98,21 +138,35 @@ def test_nothing_rises_above_the_bound(strength, seed, rng):
     )
     drawn = optimize(unfolding, stimuli, ETA, "random", n_starts=50, rng=seed)
     highest = max(alternated.starts.max(), drawn.starts.max())
-    assert highest <= found.upper_bound * (1 + 1e-12)
     assert highest <= found.soft_margin * (1 + 1e-9)
-    # The bound itself may be loose where the relaxation is not tight; it is held to 1 %
-    # at the strengths of the paper's artificial stimuli.
-    assert found.gap <= 1e-2 or strength not in (0.19, 1.0)
+    # Nor does any mixture of pairs, which goes above all pairs where the relaxation is
+    # not tight. The bound may be loose there; it is held to 1 % at the strengths of the
+    # paper's artificial stimuli.
+    mixed = relaxed_optimum(unfolding, stimuli, n_iter=1000)
+    assert mixed <= found.upper_bound * (1 + 1e-12)
+    assert found.gap <= 1e-2 or strength == 0.05
 
 
-def test_bound_holds_when_the_search_is_cut_short(rng):
-    """Any iterate proves something: even after one decomposition nothing is above."""
-    unfolding, stimuli = setting(n=6, n_steps=8, strength=0.19)
-    best = certify(unfolding, stimuli, ETA)
-    for max_iter in (1, 2, 3):
-        early = certify(unfolding, stimuli, ETA, max_iter=max_iter, tol=1e-15)
+def test_bound_holds_when_the_search_is_cut_short(monkeypatch):
+    """Any iterate proves something: even after one decomposition nothing is above.
+
+    Of a relaxation that is not tight: mixtures reach more than any pair, 0.5 % here, so
+    that what the search has attained itself is no bound.
+    """
+    unfolding, stimuli = setting(n=6, n_steps=8, seed=2)
+    relaxed = relaxed_optimum(unfolding, stimuli)
+    early = certify(unfolding, stimuli, ETA, max_iter=1)
+    assert relaxed <= early.upper_bound <= relaxed * (1 + 1e-4)  # by descent in the dual
+    monkeypatch.setattr(convex, "tighten", lambda *_: np.inf)
+    bounds = []
+    for max_iter in (1, 2, 3, 300):
+        early = certify(unfolding, stimuli, ETA, max_iter=max_iter)
         assert early.n_iter <= max_iter
-        assert early.upper_bound >= best.soft_margin * (1 - 1e-12)
+        assert early.soft_margin < 0.996 * relaxed
+        assert early.upper_bound >= relaxed
+        bounds.append(early.upper_bound)
+    assert (np.diff(bounds) < 0).all()
+    assert bounds[-1] <= relaxed * (1 + 1e-4)  # `tol`
 
 
 @pytest.mark.parametrize("seed", range(4))

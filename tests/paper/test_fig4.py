@@ -12,11 +12,11 @@ from greenfold.paper import fig4
 from .conftest import compute, full
 
 
-def test_fig4(tmp_path, heartbeats):
-    p = replace(fig4.QUICK, n_random=3, n_test=120)
-    numbers = compute(fig4, p, tmp_path, heartbeats)
+def _check_fig4(numbers):
     best, optimised = numbers["optimum"], numbers["optimised"]
+    # One network of the paper's 0.384 ± 0.026, which random projections miss by half.
     assert best["kappa"] == pytest.approx(0.384, abs=3 * 0.026)
+    assert max(numbers["random_kappa"]) < best["kappa"] - 3 * 0.026
     assert optimised["state_error"] < 2e-3
     assert optimised["accuracy"] >= max(numbers["random_accuracy"]) - 1e-9
     history = np.array(best["history"])
@@ -24,11 +24,23 @@ def test_fig4(tmp_path, heartbeats):
     assert len(kappa) == 11
     assert (np.diff(kappa) >= -1e-12).all()
     assert 0.9 * best["bound"] < kappa[-1] <= best["bound"] * (1 + 1e-9)
-    # Distinguishable only shortly before the readout.
+    # Distinguishable only shortly before the readout: in the last tenth of the time.
     over_time = np.array(best["separation"]) - np.array(best["variance"])
     assert over_time[-1] == over_time.max() == pytest.approx(best["kappa"], rel=1e-6)
+    assert over_time[: 9 * len(over_time) // 10].max() < best["kappa"] / 2
+
+
+def test_fig4(tmp_path, heartbeats):
+    p = replace(fig4.QUICK, n_random=3, n_test=120)
+    _check_fig4(compute(fig4, p, tmp_path, heartbeats))
 
 
 @pytest.mark.slow
 def test_fig4_in_full(tmp_path, data_dir):
-    assert full(fig4, tmp_path, data_dir)
+    numbers = full(fig4, tmp_path, data_dir)
+    assert len(numbers["random_kappa"]) == 50
+    _check_fig4(numbers)
+    # Accuracies on all test series, beside the paper's 91.7 and 97.3 % of Table 1, which
+    # put the plane elsewhere: three of their spreads.
+    assert 100 * np.mean(numbers["random_accuracy"]) == pytest.approx(95.4, abs=3 * 0.6)
+    assert 100 * numbers["optimised"]["accuracy"] == pytest.approx(98.0, abs=3 * 0.15)

@@ -1,7 +1,10 @@
-"""Table 1: soft margins and accuracies on ECG5000, with a certificate."""
+"""Table 1: soft margins and accuracies on ECG5000, with a certificate.
+
+Networks are the first stable draws, as everywhere in the reproduction: the paper considers
+none that is unstable at rest.
+"""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,71 +12,35 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from greenfold import Reservoir, SampleStimuli, optimize, unfold
-from greenfold.datasets import ecg5000_paper
-from greenfold.paper import table1
+from greenfold import SampleStimuli, optimize, unfold
+from greenfold.paper import _setting, table1
 
 from .conftest import compute, full
 
 
-def test_table1(tmp_path, heartbeats):
-    p = replace(table1.QUICK, n_networks=2, n_random=3)
-    numbers = compute(table1, p, tmp_path, heartbeats)
+@pytest.fixture(scope="session")
+def stimuli(heartbeats):
+    return SampleStimuli(heartbeats.X_train, heartbeats.y_train)
+
+
+def _check_table1(numbers):
+    """What holds for any number of networks, with three standard errors of a mean.
+
+    The paper's spread of random projections is over networks and projections together, so
+    that dividing it by the number of networks alone is the widest reading.
+    """
+    n_networks = len(numbers["networks"])
     for cell, entry in numbers["cells"].items():
         mean, spread = table1.PAPER[cell]["kappa"]
         found = entry["kappa"]["mean"]
-        assert found == pytest.approx(mean, abs=3 * spread / np.sqrt(p.n_networks)), cell
+        assert found == pytest.approx(mean, abs=3 * spread / np.sqrt(n_networks)), cell
         # Where the plane is put moves the accuracies by more than their spread.
         assert entry["accuracy, half-way"]["mean"] > entry["accuracy, test mean"]["mean"]
-    accuracy = {
-        cell: entry["accuracy, half-way"]["mean"]
-        for cell, entry in numbers["cells"].items()
-    }
-    assert accuracy["random, linear"] == pytest.approx(95.4, abs=3 * 0.6)
-    assert accuracy["optimised, linear"] == pytest.approx(98.0, abs=3 * 0.15)
-    assert numbers["largest_gap"] <= 1e-3
-    assert numbers["optimised_above_every_random"]
+    for one in numbers["networks"]:
+        assert one["optimised, linear"]["status"] == "certified"
+        assert one["optimised, linear"]["gap"] <= 1e-3
+        assert one["optimised, linear"]["kappa"] > max(one["random, linear"]["kappa"])
     assert 0 < numbers["gain_of_nonlinearity"]["mean"] < 0.002
-    assert numbers["separability"] == pytest.approx(2.64, abs=0.01)
-
-
-@pytest.mark.slow
-def test_table1_in_full(tmp_path, data_dir):
-    numbers = full(table1, tmp_path, data_dir)
-    for cell, entry in numbers["cells"].items():
-        wanted = table1.PAPER[cell]["kappa"][0]
-        assert entry["kappa"]["mean"] == pytest.approx(wanted, abs=0.01), cell
-    assert numbers["largest_gap"] <= 1e-3
-    assert numbers["optimised_above_every_random"]
-
-
-N_NEURONS, TAU, G, ETA, T = 100, 0.25, 0.9, 10.0, 10.0
-RANDOM, RANDOM_SPREAD = 0.182, 0.015
-OPTIMISED, OPTIMISED_SPREAD = 0.383, 0.026
-
-
-@pytest.fixture(scope="module")
-def stimuli(data_dir):
-    task = ecg5000_paper(data_dir)
-    return SampleStimuli(task.X_train, task.y_train)
-
-
-@cache
-def network(seed):
-    """One draw of N(0, g²/N), taken as it comes: some are slightly unstable over T."""
-    reservoir = Reservoir.random(N_NEURONS, g=G, tau=TAU, rng=seed, allow_unstable=True)
-    return unfold(reservoir, n_steps=140, dt=T / 140)
-
-
-def certified(seed, stimuli) -> Any:
-    """The optimum of one network; this method always gives a bound."""
-    return optimize(network(seed), stimuli, ETA)
-
-
-def at_random(seed, stimuli):
-    """κ of 50 random u, from a stream of their own: not the one that drew the weights."""
-    rng = np.random.default_rng([seed, 1])
-    return optimize(network(seed), stimuli, ETA, "random", n_starts=50, rng=rng).starts
 
 
 def test_separability(stimuli):
@@ -81,44 +48,44 @@ def test_separability(stimuli):
     assert np.linalg.norm(stimuli.mu) == pytest.approx(1, rel=1e-12)
 
 
-def test_four_networks(stimuli):
-    found = [certified(seed, stimuli) for seed in range(4)]
-    assert [one.status for one in found] == ["certified"] * 4
-    assert max(one.gap for one in found) <= 1e-3
-    # Three standard errors of the mean over four networks. The paper's spread of random
-    # projections is over networks and projections together, so this is the widest reading.
-    optimised = np.mean([one.soft_margin for one in found])
-    assert optimised == pytest.approx(OPTIMISED, abs=3 * OPTIMISED_SPREAD / np.sqrt(4))
-    drawn = [at_random(seed, stimuli) for seed in range(4)]
-    assert np.mean(drawn) == pytest.approx(RANDOM, abs=3 * RANDOM_SPREAD / np.sqrt(4))
-    assert all(
-        values.max() < one.soft_margin for values, one in zip(drawn, found, strict=True)
-    )
+def test_table1(tmp_path, heartbeats):
+    p = replace(table1.QUICK, n_networks=2, n_random=3)
+    numbers = compute(table1, p, tmp_path, heartbeats)
+    _check_table1(numbers)
+    accuracy = {
+        cell: entry["accuracy, half-way"]["mean"]
+        for cell, entry in numbers["cells"].items()
+    }
+    assert accuracy["random, linear"] == pytest.approx(95.4, abs=3 * 0.6)
+    assert accuracy["optimised, linear"] == pytest.approx(98.0, abs=3 * 0.15)
 
 
 @pytest.mark.slow
-def test_table_1_linear(stimuli):
-    found = [certified(seed, stimuli) for seed in range(20)]
-    drawn = np.array([at_random(seed, stimuli) for seed in range(20)])
-    optimised = np.array([one.soft_margin for one in found])
-    # The issue asks for ± 0.01 of the means; their standard errors are 0.006 (optimised,
-    # 0.026/√20) and 0.003 (random).
-    assert drawn.mean() == pytest.approx(RANDOM, abs=0.01)
-    assert optimised.mean() == pytest.approx(OPTIMISED, abs=0.01)
-    # The spreads too, within a third: 1/√(2·19) = 16 % is the standard error of one.
-    assert optimised.std(ddof=1) == pytest.approx(OPTIMISED_SPREAD, rel=1 / 3)
-    assert drawn.std(ddof=1) == pytest.approx(RANDOM_SPREAD, rel=1 / 3)
-    assert max(one.gap for one in found) <= 1e-3
+def test_table1_in_full(tmp_path, data_dir):
+    numbers = full(table1, tmp_path, data_dir)
+    assert len(numbers["networks"]) == 20
+    _check_table1(numbers)
+    for cell, entry in numbers["cells"].items():
+        mean, spread = table1.PAPER[cell]["kappa"]
+        found = entry["kappa"]
+        # Standard errors of the means are 0.006 (optimised, 0.026/√20) and 0.003 (random).
+        assert found["mean"] == pytest.approx(mean, abs=0.01), cell
+        # The spreads too, within a third: 1/√(2·19) = 16 % is the standard error of one.
+        assert found["s.d."] == pytest.approx(spread, rel=1 / 3), cell
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_alternation_never_rises_above_the_bound(stimuli, seed):
-    best = certified(seed, stimuli)
+    p = table1.FULL
+    network = unfold(
+        _setting.network(seed, p.n_neurons, p.g, p.tau), n_steps=140, dt=p.duration / 140
+    )
+    best: Any = optimize(network, stimuli, p.eta)
     rounds = optimize(
-        network(seed),
+        network,
         stimuli,
-        ETA,
+        p.eta,
         "alternating",
         n_starts=10,
         rng=np.random.default_rng([seed, 2]),
