@@ -85,7 +85,9 @@ def test_more_than_two_classes_have_projections_each(three):
     assert fitted.u_.shape == fitted.v_.shape == (3, 20)
     assert len(fitted.kernel_) == len(fitted.validity_) == 3
     assert fitted.soft_margin_.shape == fitted.n_iter_.shape == (3,)
-    assert (fitted.soft_margin_ <= fitted.soft_margin_bound_).all()
+    # The quick bounds hold for what a full search finds.
+    quick, best = (make(eta=30.0, certify=c).fit(X[:60], y[:60]) for c in (False, True))
+    assert (best.soft_margin_ <= quick.soft_margin_bound_ * (1 + 1e-9)).all()
     assert fitted.transform(X).shape == (90, 60)
     z = np.einsum("ncj,cj->nc", fitted.transform(X).reshape(90, 3, 20), fitted.v_)
     wanted = z @ fitted.coupling_.T - fitted.threshold_

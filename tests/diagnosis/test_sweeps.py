@@ -12,7 +12,7 @@ from greenfold import (
     simulate,
     unfold,
 )
-from greenfold.diagnosis import margin_over_angle, margin_over_time
+from greenfold.diagnosis import margin_over_angle, margin_over_time, sweeps
 from greenfold.margins import gaussian_soft_margin, state_moments
 
 from ..conftest import interrupt, small, unit
@@ -78,20 +78,28 @@ def test_margin_falls_as_u_turns_away_from_the_optimum(n_channels):
     assert (np.diff(found[:, :4]) < 0).all()
 
 
-def test_angle_is_the_angle(setting, rng):
-    """The turned u, made here from the same draw, has the soft margin that was found."""
+def test_angle_is_the_angle(setting, rng, monkeypatch):
+    """Every u that is solved for a readout has the asked angle to where it was."""
     unfolding, stimuli = setting
-    u = unit(rng, 8)
-    found = margin_over_angle(unfolding, stimuli, u, [0.3], n_planes=1, rng=7)
-    other = np.random.default_rng(7).standard_normal(8)
-    other -= (other @ u) * u
-    other /= np.linalg.norm(other)
-    turned = np.cos(0.3) * u + np.sin(0.3) * other
-    assert turned @ u == pytest.approx(np.cos(0.3), rel=1e-12)
-    expected = optimize(unfolding, stimuli, u=turned).soft_margin
-    assert found[0, 0] == pytest.approx(expected, rel=1e-12)
-    again = margin_over_angle(unfolding, stimuli, u, [0.3], n_planes=1, rng=7)
-    assert np.array_equal(found, again)
+    u, angles, turned = unit(rng, 8), [0.3, np.pi / 2, 2.0], []
+
+    def watched(*arguments, u, **options):
+        turned.append(u[:, 0])
+        return optimize(*arguments, u=u, **options)
+
+    monkeypatch.setattr(sweeps, "optimize", watched)
+    found = margin_over_angle(unfolding, stimuli, 5 * u, angles, n_planes=4, rng=7)
+    monkeypatch.undo()
+    rows = np.array(turned)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(np.ones(12), rel=1e-12)
+    assert rows @ u == pytest.approx(np.tile(np.cos(angles), 4), abs=1e-14)
+    # The planes differ: what is orthogonal to u is another direction in each.
+    across = rows[1::3]
+    assert np.abs(across @ across.T - np.eye(4)).max() < 0.99
+    expected = [optimize(unfolding, stimuli, u=one).soft_margin for one in rows]
+    assert found.ravel() == pytest.approx(expected, rel=1e-12)
+    again = margin_over_angle(unfolding, stimuli, u, angles, n_planes=4, rng=7)
+    assert again == pytest.approx(found, rel=1e-12)
 
 
 def weak():

@@ -7,6 +7,7 @@ from greenfold import Gain, GaussianStimuli, Reservoir, SampleStimuli, optimize,
 from greenfold.optimizers import convex
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
+from greenfold.validity import check_by_simulation
 
 from ..conftest import small
 from .nonlinear_cases import ETA, judged, kappa_of, setting
@@ -138,6 +139,16 @@ def test_tanh_gain_at_order_1(kind):
     assert found.soft_margin != pytest.approx(linear.soft_margin, rel=1e-6)
     assert found.soft_margin == pytest.approx(linear.soft_margin, rel=0.2)
     assert judged(found).trustworthy
+    if kind == "samples":
+        # At these projections the network run for real is closer to order 1 than to the
+        # linear one, by more than a factor of two.
+        true = check_by_simulation(
+            unfolding, weak.series, weak.signs, found.u, found.v, eta=ETA
+        ).simulated
+        apart = [
+            abs(kappa_of(one, weak, found) - true) for one in (unfolding, unfolding.linear)
+        ]
+        assert 2 * apart[0] < apart[1]
 
 
 def test_equal_means_up_to_rounding_are_told_apart_by_their_spread(rng):

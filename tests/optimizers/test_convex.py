@@ -261,7 +261,7 @@ def test_class_means_that_coincide_up_to_rounding(size, n):
     # An eigenvector u and a v orthogonal to it have no kernel, hence κ = 0, for any n.
     assert found.soft_margin == pytest.approx(0, abs=1e-14)
     assert exact.soft_margin == pytest.approx(0, abs=1e-14)
-    assert found.upper_bound >= found.soft_margin
+    assert found.upper_bound == pytest.approx(0, abs=1e-14)
 
 
 def test_samples_with_centred_classes(rng):
