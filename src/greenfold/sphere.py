@@ -84,7 +84,9 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     return solve_in_eigenbasis(b, *np.linalg.eigh(Q))
 
 
-def solve_in_eigenbasis(b: np.ndarray, q: np.ndarray, w: np.ndarray) -> SphereMaximum:
+def solve_in_eigenbasis(
+    b: np.ndarray, q: np.ndarray, w: np.ndarray, *, resolution: Any = None
+) -> SphereMaximum:
     """Solve the problem from an eigendecomposition, for example for many η at once.
 
     Parameters
@@ -94,11 +96,18 @@ def solve_in_eigenbasis(b: np.ndarray, q: np.ndarray, w: np.ndarray) -> SphereMa
         Eigenvalues, ascending. Scaling Q by η scales them and leaves ``w``.
     w : ndarray (..., n, n)
         Eigenvectors in columns.
+    resolution : float or ndarray (..., 1), optional
+        Difference of eigenvalues below which they are one; by default what a symmetric
+        eigensolver resolves, 1e-13 of the largest. Squares of singular values are known
+        much better than that.
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
     excess = q - q[..., :1]
-    lowest = excess <= _CLUSTER * np.abs(q).max(-1, keepdims=True)
+    if resolution is None:
+        lowest = excess <= _CLUSTER * np.abs(q).max(-1, keepdims=True)
+    else:
+        lowest = excess <= resolution
     excess = np.where(lowest, 0.0, excess)
     size = _norm(c)
     # Below rounding, a component along the lowest cluster is noise, not signal.

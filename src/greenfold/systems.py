@@ -201,6 +201,11 @@ class Expansion(System, Protocol):
         """The network that was expanded."""
         ...
 
+    @property
+    def dt(self) -> float:
+        """Length of a step."""
+        ...
+
     def at_order(self, order: int, *, tol: float | None = None) -> Any:
         """The same system at another order."""
         ...

@@ -18,8 +18,17 @@ from .stimuli.design import Design
 from .systems import Expansion
 from .unfolding import Unfolding
 
-#: An expansion is trusted while its next order is below this share of the last one.
+#: An expansion is trusted while its next order is below this share of the last one, …
 _SMALL = 0.5
+#: … changes the soft margin by less than this share of it, …
+_MARGIN_CHANGE = 0.1
+#: … and while the simulated network keeps the soft margin and the accuracy to these. They
+#: are stricter than what is promised, 10 % and one point: only some series are simulated.
+_SIMULATED_LOSS, _SIMULATED_POINTS = 0.05, 0.005
+#: Multiples of these losses from which a smaller non-linearity is no advice any more.
+_HOPELESS = 20.0
+#: Relative tolerance of the simulation; the diagnosis is read to a per cent.
+_RTOL = 1e-5
 #: Step in which a non-linearity that can be trusted is searched for.
 _DESCENT = 0.8
 #: Series on which the change of κ is measured, where it is not exact: at most so many, and
@@ -58,10 +67,20 @@ class Validity:
         beyond add to it: where ``next_order`` is near a third, the simulated network
         changed κ by two to six times as much.
     trustworthy : bool
-        Re λ̃ < 1 and the orders fall (next_order < 0.5).
+        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less than
+        10 %, and the simulated network keeps κ and the accuracy.
     scale : float
-        Factor on the non-linearity (on α, for a quadratic gain) at which both criteria
-        would hold; 1 where they do.
+        Factor on the non-linearity (on α, for a quadratic gain) at which the criteria
+        would hold; 1 where they do, and where κ rests on such small differences that no
+        factor helps.
+    simulated_loss : float or None
+        Share of κ that is lost, at the same u and v, on the simulated network (negative
+        where it gains; infinite where the simulation diverges). None where the network is
+        too large for a quick look.
+    simulated_points : float or None
+        Accuracy that is lost on it, with the plane half-way between the classes.
+    n_simulated : int
+        Series that were simulated.
     """
 
     order: int
@@ -71,6 +90,9 @@ class Validity:
     soft_margin_error: float
     trustworthy: bool
     scale: float
+    simulated_loss: float | None = None
+    simulated_points: float | None = None
+    n_simulated: int = 0
 
     def __str__(self) -> str:
         verdict = "trustworthy" if self.trustworthy else "NOT trustworthy"
@@ -78,7 +100,17 @@ class Validity:
             f"order {self.order} is {verdict}: largest Re λ̃ {self.largest_eigenvalue:.3f}, "
             f"next order {self.next_order:.1%} of the last one, "
             f"{self.state_error:.1%} of the state and {self.soft_margin_error:.1%} of the "
-            "soft margin"
+            f"soft margin; {self._simulated()}"
+        )
+
+    def _simulated(self) -> str:
+        if self.simulated_loss is None or self.simulated_points is None:
+            return "not simulated, the network is large"
+        if not np.isfinite(self.simulated_loss):
+            return f"simulated on {self.n_simulated} series, the network diverges"
+        return (
+            f"simulated on {self.n_simulated} series, it loses {self.simulated_loss:.1%} "
+            f"of the soft margin and {self.simulated_points:.1%} of accuracy"
         )
 
 
@@ -139,16 +171,75 @@ def assess(
     paths = here.states(points.X[some], u, trajectories=True, orders=True)
     paths = paths.reshape(k + 1, -1, n_outputs)
     eigenvalue = _largest_eigenvalue(expansion.reservoir, paths, 1.0)
-    trustworthy = eigenvalue < 1 and next_order < _SMALL
+    change = _margin_change(points, orders, v, eta, soft_margin)
+    falls = eigenvalue < 1 and next_order < _SMALL
+    looked = _look(expansion, stimuli, u, v, eta, soft_margin, n_series)
+    losses = [change / _MARGIN_CHANGE]
+    if looked is not None:
+        # Of few series one that changes sides says little.
+        points_lost = max(0.0, looked[1] - looked[2])
+        losses += [looked[0] / _SIMULATED_LOSS, points_lost / _SIMULATED_POINTS]
+    scale = 1.0 if falls else _safe_scale(expansion.reservoir, paths, next_order)
+    # What is lost falls with the non-linearity at least in proportion.
+    if 1 <= max(losses) < _HOPELESS:
+        scale *= 0.9 / max(losses)
     return Validity(
         order=k,
         largest_eigenvalue=eigenvalue,
         next_order=next_order,
         state_error=state_error,
-        soft_margin_error=_margin_change(points, orders, v, eta, soft_margin),
-        trustworthy=trustworthy,
-        scale=1.0 if trustworthy else _safe_scale(expansion.reservoir, paths, next_order),
+        soft_margin_error=change,
+        trustworthy=bool(falls and max(losses) < 1),
+        scale=scale,
+        simulated_loss=None if looked is None else looked[0],
+        simulated_points=None if looked is None else looked[1],
+        n_simulated=0 if looked is None else looked[3],
     )
+
+
+def _look(
+    expansion: Expansion,
+    stimuli: Stimuli,
+    u: Any,
+    v: Any,
+    eta: float,
+    soft_margin: float,
+    n_series: int,
+) -> tuple[float, float, float, int] | None:
+    """Loss of κ (as a share), loss of accuracy and its error, on the simulated network.
+
+    The same series are read from the unfolded and from the simulated network, so that the
+    scatter of both cancels in the difference. None where too few could be simulated in the
+    time of the rest of the diagnosis, or where the readout is inside a step.
+    """
+    weights = getattr(expansion, "readout_weights", None)
+    if n_series <= _MIN_SERIES or weights is None or not np.any(weights):
+        return None
+    points = stimuli.points(None, n_series)
+    v = check.readout_vector(v, expansion.n_outputs)
+    unfolded = expansion.states(points.X, u)
+    signs = np.sign(points.first)
+    try:
+        paths = simulate(
+            expansion.reservoir, points.X, u, expansion.dt, trajectories=True, rtol=_RTOL
+        )
+    except FloatingPointError:
+        return np.inf, np.inf, 0.0, len(signs)
+    simulated = np.tensordot(weights, paths, axes=(0, 1))
+    margins, right = [], []
+    for states in (unfolded, simulated):
+        margins.append(gaussian_soft_margin(*points.moments(states), v, eta).value)
+        z = states @ v
+        middle = (z[signs > 0].mean() + z[signs < 0].mean()) / 2
+        right.append(signs * (z - middle) > 0)
+    weight = points.second / points.second.sum()
+    gone = right[0].astype(float) - right[1]
+    lost = margins[0] - margins[1]
+    size = abs(soft_margin)
+    loss = lost / size if size else (np.inf if lost > 0 else 0.0)
+    # Each series that changes sides counts with its weight, as often as not by chance.
+    error = float(np.sqrt((weight**2) @ gone**2))
+    return float(loss), float(weight @ gone), error, len(signs)
 
 
 def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from ..optimizers import Projections, optimize
+from ..optimizers import Projections, convex, optimize
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
 from ..stimuli import Frame, Series
@@ -147,6 +147,8 @@ def _solve_quickly(
         found = _Quick(kept, v, margin.value, 1)
     else:
         best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
+        if problem.growth > convex.AMPLIFIED:
+            best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
         if best.status == "interrupted":
             raise KeyboardInterrupt
         found = _Quick(best.u, best.v, best.margin.value, len(best.history))

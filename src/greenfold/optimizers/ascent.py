@@ -33,19 +33,29 @@ class _Exhausted(Exception):
     """The evaluations are used up; the minimiser itself would finish its line search."""
 
 
-def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
+def ascend(
+    objective: Objective,
+    u: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    scale: np.ndarray | None = None,
+) -> Candidate:
     """Maximise F from one start by L-BFGS.
 
     Parameters
     ----------
     objective : Objective
-    u : ndarray (n_neurons, n_channels)
+    u : ndarray (n_inputs, n_channels)
         Where to start.
     max_iter : int
         Largest number of evaluations after the first.
     tol : float
         Relative change of κ per step that ends the ascent.
+    scale : ndarray (n_inputs, 1), optional
+        Units of the rows of u in which to step; one by default.
     """
+    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel()
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
     # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
@@ -56,6 +66,7 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
         nonlocal best, unit
         if len(history) > max_iter:
             raise _Exhausted
+        flat = units * flat
         norm = np.linalg.norm(flat)
         point = (flat / norm).reshape(u.shape)
         try:
@@ -68,13 +79,13 @@ def ascend(objective: Objective, u: np.ndarray, *, max_iter: int, tol: float) ->
         if not unit:
             unit = abs(margin.separation) + abs(margin.variance) or 1.0
         tangent = gradient - (gradient * point).sum() * point
-        return -margin.value / unit, -tangent.ravel() / (norm * unit)
+        return -margin.value / unit, -units * tangent.ravel() / (norm * unit)
 
     status = "converged"
     try:
         minimize(
             negative,
-            u.ravel(),
+            u.ravel() / units,
             jac=True,
             method="L-BFGS-B",
             options={

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
+from .alternating import alternate
 from .ascent import ascend
 from .linear import LinearProblem
 from .low_rank import improve
@@ -45,6 +46,13 @@ _MIXTURES = 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _ASCENT_EVALUATIONS = 500
 _ASCENT_TOL = 1e-14
+#: Amplification (`LinearProblem.growth`) from which many starts are tried: single inputs,
+#: random ones, how many of the best are ascended from, rounds of alternation at the end.
+AMPLIFIED = 1e3
+#: Amplification of which no digit is left of what is not amplified.
+_BEYOND = 1e15
+_MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
+_METRIC_PROBES = 64
 
 
 class _Atoms:
@@ -146,18 +154,24 @@ def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
     m = len(b) + 1
     b = np.append(b, 0.0)
     H = np.pad(H, (0, 1))
-    scale = np.abs(H).max() + np.abs(b).max()
-    if scale == 0:
+    if np.abs(H).max() + np.abs(b).max() == 0:
         return start
+    # Atoms of a network that amplifies much differ by many orders. In units in which each
+    # has the effect of the smallest one, their weights are comparable.
+    size = np.sqrt(np.diag(H)) + np.abs(b)
+    real = size > 1e-12 * size.max()
+    unit = np.where(real, size[real].min() / np.where(real, size, 1.0), 1.0)
+    b, H = unit * b, unit[:, None] * H * unit
+    scale = np.abs(H).max() + np.abs(b).max()
     w = np.append(start, max(0.0, 1 - start.sum()))
-    w /= w.sum()
+    w = w / w.sum() / unit
     support = w > 0
     for _ in range(10 * m + 10):
         while True:
             inside = np.flatnonzero(support)
             system = np.zeros((len(inside) + 1, len(inside) + 1))
             system[:-1, :-1] = H[np.ix_(inside, inside)]
-            system[:-1, -1] = system[-1, :-1] = scale
+            system[:-1, -1] = system[-1, :-1] = scale * unit[inside]
             target = np.append(b[inside], scale)
             # Least squares: two equal atoms make the system singular, not unsolvable.
             found = np.linalg.lstsq(system, target, rcond=1e-15)[0]
@@ -177,13 +191,14 @@ def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
             support[inside[first]] = False
         w[:] = 0.0
         w[inside] = wanted
-        excess = b - H @ w - multiplier
+        excess = b - H @ w - multiplier * unit
         excess[support] = -np.inf
         best = int(np.argmax(excess))
         if excess[best] <= 1e-14 * scale:
             break
         support[best] = True
-    return w[:-1] / max(1.0, w[:-1].sum())
+    w = w[:-1] * unit[:-1]
+    return w / max(1.0, w.sum())
 
 
 def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candidate, int]:
@@ -217,10 +232,15 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
             pair = (u, v)
             n_svd += 1
             value = problem.margin_of_kernel(kernel).value
-            bound = min(bound, value + sigma - float(d @ kernel))
+            slack_of_bound = problem.rounding(d)
+            bound = min(bound, value + sigma - float(d @ kernel) + slack_of_bound)
             if best is None:
                 rounding = _rounding(problem, u, v)
                 best = _ascend(problem, u)
+                if problem.growth > AMPLIFIED and best.status != "interrupted":
+                    best = _better(best, rescue(problem))
+                    own = problem.kernel(best.u, best.v)
+                    bound = min(bound, tighten(problem, own))
                 atoms.add(best.u, best.v)
                 if best.status == "interrupted":
                     status = "interrupted"
@@ -260,6 +280,10 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 bound = best.margin.value
             if relative_gap(bound, best.margin.value) <= tol:
                 status = "certified"
+            elif problem.growth > AMPLIFIED and problem.rounding(
+                problem.stimuli.mu
+            ) > tol * abs(best.margin.value):
+                status = "unresolved"
     except KeyboardInterrupt:
         status = "interrupted"
         if best is None:
@@ -289,11 +313,9 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
     float
         The lowest bound met.
     """
-    values, vectors = np.linalg.eigh(problem.eta * problem.stimuli.psi)
-    if values[-1] <= 0:
+    metric = _metric(problem)
+    if metric is None:
         return np.inf
-    # In these coordinates the quadratic part is the identity.
-    metric = vectors * np.sqrt(np.clip(values, 1e-12 * values[-1], None))
     # The bound at the start sets the scale; it is zero only where nothing is left to do.
     sigma, _, _ = problem.best_atom(problem.gradient_at(kernel))
     scale = sigma + 0.5 * problem.eta * float(kernel @ problem.stimuli.psi @ kernel)
@@ -307,7 +329,7 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
         sigma, u, v = problem.best_atom(problem.gradient_at(a))
         curved = problem.eta * (problem.stimuli.psi @ a)
         value = sigma + 0.5 * float(a @ curved)
-        lowest = min(lowest, value)
+        lowest = min(lowest, value + problem.rounding(problem.gradient_at(a)))
         atom = problem.eta * (problem.stimuli.psi @ problem.kernel(u, v))
         return value / scale, np.linalg.solve(metric, curved - atom) / scale
 
@@ -316,8 +338,71 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
     return lowest
 
 
-def _ascend(problem: LinearProblem, start: np.ndarray) -> Candidate:
-    return ascend(problem, start, max_iter=_ASCENT_EVALUATIONS, tol=_ASCENT_TOL)
+def _metric(problem: LinearProblem) -> np.ndarray | None:
+    """Root of a metric for kernels in which the bound is about equally curved.
+
+    Its quadratic part is (η/2) aᵀψa; where the network amplifies much, σ_max(G(μ − ηψa))
+    is far steeper along some directions, and its Frobenius norm tells which.
+    """
+    curved = problem.eta * problem.stimuli.psi
+    values = np.linalg.eigvalsh(curved)
+    if values[-1] <= 0:
+        return None
+    if problem.growth > AMPLIFIED:
+        n = problem.system.n_inputs
+        u = np.random.default_rng(1).standard_normal((n, min(n, _METRIC_PROBES)))
+        R = problem.system.input_response(u / np.sqrt(u.shape[1]))
+        R = R.reshape(u.shape[1], problem.stimuli.n_steps, -1)
+        steep = np.einsum("pno,pmo->nm", R, R)
+        steep = np.kron(np.eye(problem.stimuli.n_channels), steep)
+        curved = curved + curved @ steep @ curved
+    values, vectors = np.linalg.eigh((curved + curved.T) / 2)
+    return vectors * np.sqrt(np.clip(values, 1e-12 * values[-1], None))
+
+
+def _ascend(
+    problem: LinearProblem, start: np.ndarray, scale: np.ndarray | None = None
+) -> Candidate:
+    return ascend(
+        problem, start, max_iter=_ASCENT_EVALUATIONS, tol=_ASCENT_TOL, scale=scale
+    )
+
+
+def rescue(problem: LinearProblem) -> Candidate:
+    """The best answer from many starts, for a network that amplifies some inputs much.
+
+    There the leading pair of G(μ) drives what is amplified most and is the worst place to
+    begin. All single inputs and some random projections are tried, and the best of them
+    ascended from, in coordinates in which the inputs are alike.
+    """
+    if problem.growth > _BEYOND:
+        raise OverflowError(
+            f"this network amplifies its input {problem.growth:.1e} times before it is "
+            "read, more than floating point resolves; read it earlier, or scale the "
+            "weights down."
+        )
+    n, n_channels = problem.system.n_inputs, problem.stimuli.n_channels
+    rng = np.random.default_rng(0)
+    singles = np.eye(n * n_channels)
+    singles = singles[:: -(-len(singles) // _MAX_SINGLE)]
+    drawn = rng.standard_normal((_RANDOM_STARTS, n * n_channels))
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    starts = [flat.reshape(n_channels, n).T for flat in np.concatenate([singles, drawn])]
+    probes = rng.standard_normal((problem.system.n_outputs, 8))
+    rows = problem.system.readout_response(probes)
+    sensitivity = np.maximum(np.sqrt((rows**2).sum((0, 2))), np.finfo(float).tiny)
+    scale = np.clip(sensitivity.max() / sensitivity, 1, 1e8)
+    values = [problem.best_readout(u)[1].value for u in starts]
+    best: Candidate | None = None
+    for place in np.argsort(values)[::-1][:_ASCENDED]:
+        for own in (None, scale[:, None]):
+            found = _ascend(problem, starts[place], own)
+            if found.status == "interrupted":
+                return found if best is None else _better(best, found)
+            best = found if best is None else _better(best, found)
+    assert best is not None
+    polished = alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9)
+    return _better(best, polished)
 
 
 def _rounding(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,13 @@ from ..systems import LinearSystem, ResponseSum
 
 #: Up to this size a full singular value decomposition is as fast as an iterative one.
 _DENSE_SIZE = 400
+#: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
+#: above this share of the largest one; rounding then changes κ in its tenth digit at most.
+_RESOLVED = 1e-10
+#: Random projections that `growth` is estimated from, and the error of a weighted sum of
+#: Green's functions in units of their size: a few roundings each.
+_PROBES = 4
+_ROUNDING = 16 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +76,66 @@ class LinearProblem:
         problem is solved there, with one more direction standing for all of the
         orthogonal complement, along which κ does not change.
         """
-        mu, psi, eta = self.stimuli.mu, self.stimuli.psi, self.eta
+        mu, psi, eta = self.stimuli.mu, self.stimuli.psi, np.array([self.eta])
         m, n = L.shape
         if m >= n:
-            return _on_sphere(L.T @ mu, eta * _gram(L, psi))
+            return self._on_sphere(L, L.T @ mu, _gram(L, psi), eta)[0]
         basis, _ = np.linalg.qr(L.T, mode="complete" if n - m < m else "reduced")
-        reduced = L @ basis[:, :m]
-        b = np.append(reduced.T @ mu, 0.0)
-        Q = np.zeros((m + 1, m + 1))
-        Q[:m, :m] = eta * _gram(reduced, psi)
-        found = _on_sphere(b, Q)
+        reduced = np.zeros((m, m + 1))
+        reduced[:, :m] = L @ basis[:, :m]
+        found = self._on_sphere(reduced, reduced.T @ mu, _gram(reduced, psi), eta)[0]
         w = basis[:, :m] @ found[:m]
         if found[m]:
             w = w + found[m] * _orthogonal_direction(basis[:, :m])
         return w
+
+    def _on_sphere(
+        self, L: np.ndarray, b: np.ndarray, gram: np.ndarray, etas: np.ndarray
+    ) -> np.ndarray:
+        """Unit w that maximise b·w − (η/2) wᵀ gram w, one row for each η.
+
+        The eigenvalues of Lᵀψ L are known to rounding of the largest one. Where a network
+        amplifies much, what decides lies below that, and the singular values of ψ^½ L,
+        whose squares they are, tell it.
+        """
+        values, vectors = np.linalg.eigh(gram)
+        found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
+        shift = etas * values[0] - found.multiplier
+        if (shift > _RESOLVED * etas * values[-1]).all():
+            return found.v
+        root, white, rest = self._root_of_psi
+        left, sizes, right = np.linalg.svd(root.T @ L, full_matrices=False)
+        # Ascending, as eigenvalues are; and one direction more where none is left out.
+        sizes, w = sizes[::-1], right[::-1].T
+        c = sizes * (left[:, ::-1].T @ white) + w.T @ (L.T @ rest)
+        if w.shape[1] < len(w):
+            flat = L.T @ rest
+            flat = flat - w @ (w.T @ flat)
+            size = float(np.linalg.norm(flat))
+            if size <= 1e-13 * np.linalg.norm(L) * np.linalg.norm(rest):
+                size, flat = 0.0, _orthogonal_direction(w)
+            w = np.column_stack([flat / np.linalg.norm(flat), w])
+            sizes, c = np.append(0.0, sizes), np.append(size, c)
+        # Singular values are known to rounding of the largest one.
+        resolution = etas[:, None] * (1e-14 * sizes[-1]) ** 2
+        inner = solve_in_eigenbasis(
+            c, etas[:, None] * sizes**2, np.eye(len(c)), resolution=resolution
+        )
+        made = inner.v @ w.T
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+    @cached_property
+    def _root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """ψ = S Sᵀ as S (D, rank), and μ = S m + rest."""
+        values, vectors = np.linalg.eigh(self.stimuli.psi)
+        keep = values > 1e-14 * max(float(values[-1]), 0.0)
+        scale, basis = np.sqrt(values[keep]), vectors[:, keep]
+        along = basis.T @ self.stimuli.mu
+        rest = self.stimuli.mu - basis @ along
+        # Of coinciding means or full rank nothing is left but rounding.
+        if np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(self.stimuli.mu):
+            rest = np.zeros_like(rest)
+        return basis * scale, along / scale, rest
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v."""
@@ -108,9 +162,28 @@ class LinearProblem:
         return R @ self._readouts(R, etas).T
 
     def _readouts(self, R: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        values, vectors = np.linalg.eigh(_gram(R, self.stimuli.psi))
-        b = R.T @ self.stimuli.mu
-        return solve_in_eigenbasis(b, etas[:, None] * values, vectors).v
+        b, gram = R.T @ self.stimuli.mu, _gram(R, self.stimuli.psi)
+        return self._on_sphere(R, b, gram, etas)
+
+    @cached_property
+    def growth(self) -> float:
+        """How much the system amplifies: the largest ‖G_n‖, over the steps n.
+
+        Estimated from random input projections u, for which ‖G_n u‖² is ‖G_n‖²_F / N on
+        average.
+        """
+        rng = np.random.default_rng(0)
+        u = rng.standard_normal((self.system.n_inputs, _PROBES))
+        u /= np.linalg.norm(u, axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by `best_atom`
+            response = self.system.input_response(u)
+            response = response.reshape(_PROBES, -1, self.system.n_outputs)
+            square = (response**2).sum(2).mean(0) * self.system.n_inputs
+        return float(np.sqrt(square.max()))
+
+    def rounding(self, d: np.ndarray) -> float:
+        """Error that rounding may leave in the singular values of G(d)."""
+        return float(_ROUNDING * np.abs(d).sum() * self.growth)
 
     def best_atom(
         self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
@@ -136,7 +209,13 @@ class LinearProblem:
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
             return 0.0, u, np.eye(1, n_outputs)[0]
         response = self.system.response_sum(self.by_channel(d))
-        matrix = response.matrix()
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            matrix = response.matrix()
+        if matrix is not None and not np.isfinite(matrix).all():
+            raise OverflowError(
+                "the response of this network to a pulse exceeds floating point before the "
+                "readout; read it earlier, or scale the weights down."
+            )
         if matrix is None:
             return self._largest(self._operator(response), guess)
         if min(matrix.shape) > _DENSE_SIZE:
@@ -172,11 +251,6 @@ class LinearProblem:
         sigma, v, u = float(values[0]), left[:, 0], right[0]
         residual = float(np.linalg.norm(operator.rmatvec(v) - sigma * u))
         return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v
-
-
-def _on_sphere(b: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """`maximize_on_sphere` of arguments that need no check."""
-    return solve_in_eigenbasis(b, *np.linalg.eigh(Q)).v
 
 
 def _gram(L: np.ndarray, psi: np.ndarray) -> np.ndarray:

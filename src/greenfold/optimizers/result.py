@@ -16,6 +16,10 @@ MESSAGES = {
         "the upper bound is solved to the end, but no unit projections were found that "
         "reach it: the relaxation is not tight here"
     ),
+    "unresolved": (
+        "the network amplifies its input so much that rounding leaves the upper bound "
+        "wide; this is the best pair that was found"
+    ),
     "converged": "no step improves the soft margin any further",
     "solved": "the readout is optimal for the given input projection",
     "max_iterations": "the limit of iterations was reached before convergence",
@@ -59,6 +63,10 @@ class Projections:
     validity : Validity or None
         How far the perturbation expansion can be trusted at these projections; None for
         a linear network, and after an interruption.
+    growth : float or None
+        How much the linear network amplifies its input, where the method looked at it:
+        about 1 for the paper's networks, many orders more for strongly non-normal or
+        unstable ones.
     """
 
     u: np.ndarray
@@ -75,10 +83,13 @@ class Projections:
     starts: np.ndarray = field(repr=False)
     wall_time: float = field(repr=False)
     validity: Validity | None = None
+    growth: float | None = None
 
     @property
     def message(self) -> str:
         """The status in words."""
+        if self.status == "unresolved" and self.growth is not None:
+            return f"{MESSAGES[self.status]} (it amplifies {self.growth:.1e} times)"
         return MESSAGES[self.status]
 
     @property

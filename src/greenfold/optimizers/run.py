@@ -218,7 +218,8 @@ class _Run:
         found, n_svd = convex.solve(
             self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
         )
-        return self.finish([found], "convex", n_svd)
+        made = self.finish([found], "convex", n_svd)
+        return replace(made, growth=self.linear.growth)
 
     def ascent(self) -> Projections:
         n_starts = self.n_starts
@@ -272,7 +273,11 @@ class _Run:
             soft_margin=found.soft_margin,
         )
         if not validity.trustworthy:
-            advice = expansion.reservoir.gain.advice(validity.scale)
+            advice = (
+                expansion.reservoir.gain.advice(validity.scale)
+                if validity.scale < 1
+                else "lower eta, raise the order, or solve for v on simulated states"
+            )
             warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=5)
         return replace(
             found, validity=validity, wall_time=time.perf_counter() - self.started
