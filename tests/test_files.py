@@ -54,7 +54,7 @@ def test_a_link_to_nothing_yet(tmp_path):
 def test_a_loop_of_links_is_refused(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(OSError, match="symbolic links") as caught:
         put(tmp_path / "a")
     assert caught.value.errno == errno.ELOOP
     assert caught.value.filename == str(tmp_path / "a")
@@ -82,9 +82,8 @@ def test_a_fifo_is_sent_the_content(tmp_path):
 def test_a_fifo_gets_nothing_of_a_failed_body(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(ZeroDivisionError), replacing(fifo) as stream:  # nobody reads
-        stream.write(b"half")
-        raise ZeroDivisionError
+    with pytest.raises(TypeError), replacing(fifo) as stream:  # nobody reads
+        stream.writelines([b"half", None])  # pyright: ignore[reportArgumentType]
     assert stat.S_ISFIFO(os.stat(fifo).st_mode)
 
 
@@ -169,7 +168,7 @@ def test_a_new_file_has_the_usual_permissions(tmp_path):
 
 def test_errors_name_the_target(tmp_path):
     for path in (tmp_path / "absent" / "model", tmp_path / ("long" * 100)):
-        with pytest.raises(OSError) as caught:
+        with pytest.raises(OSError, match="No such file|too long") as caught:
             put(path)
         assert str(caught.value.filename) == str(path)
         assert ".partial-" not in str(caught.value)
@@ -187,7 +186,7 @@ def test_a_dangling_folder_is_named_as_it_was_given(tmp_path):
 def test_a_full_disk_names_the_target(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(b"old")
-    with pytest.raises(OSError) as caught, replacing(path):
+    with pytest.raises(OSError, match="No space") as caught, replacing(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
@@ -196,6 +195,9 @@ def test_a_full_disk_names_the_target(tmp_path):
 
 def test_other_errors_pass_as_they_are(tmp_path):
     for error in (OSError("of another kind"), FileNotFoundError(2, "no", "elsewhere")):
-        with pytest.raises(OSError) as caught, replacing(tmp_path / "model"):
+        with (
+            pytest.raises(OSError, match="kind|no") as caught,
+            replacing(tmp_path / "model"),
+        ):
             raise error
         assert caught.value is error

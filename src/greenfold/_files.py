@@ -66,10 +66,10 @@ def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            # Without a name: the disk is full, or the like.
-            if error.filename in (None, str(temporary), temporary):
-                raise OSError(error.errno, error.strerror, str(path)) from None
+        # Without a name: the disk is full, or the like.
+        ours = (None, str(temporary), temporary)
+        if isinstance(error, OSError) and error.errno and error.filename in ours:
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 
