@@ -66,7 +66,7 @@ def test_a_fifo_is_sent_the_content(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     got = []
-    reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()))
+    reader = threading.Thread(target=lambda: got.append(fifo.read_bytes()), daemon=True)
     reader.start()
     X, y = np.eye(3), np.array([1, 2, 3])
     (tmp_path / "fifo.npz").symlink_to("fifo")

@@ -261,6 +261,7 @@ def test_built_in_data():
         ("csv", b"normal" + b",0.5" * 23 + b"\n", "23 features"),
         ("ts", ts(np.zeros((2, 3, N_STEPS))), "3 channels"),
     ],
+    ids=range(9),
 )
 def test_standard_input_that_is_wrong(model, form, stdin, part):
     said = CliRunner().invoke(app, ["predict", str(model), "-", "--format", form], stdin)
@@ -360,7 +361,9 @@ def test_a_model_through_links_and_pipes(beats):
     expected = load("real.gfm").predict(beats[0]).tolist()
     os.mkfifo("pipe.gfm")
     got = []
-    reader = threading.Thread(target=lambda: got.append(Path("pipe.gfm").read_bytes()))
+    reader = threading.Thread(
+        target=lambda: got.append(Path("pipe.gfm").read_bytes()), daemon=True
+    )
     reader.start()
     invoke(*command, "pipe.gfm")
     reader.join(10)

@@ -226,7 +226,7 @@ def test_formats_that_are_not_known(tmp_path):
 def test_pipes_and_devices(tmp_path):
     fifo = tmp_path / "x.csv"
     os.mkfifo(fifo)
-    writer = threading.Thread(target=lambda: fifo.write_text("1,.5\n2,.6\n"))
+    writer = threading.Thread(target=lambda: fifo.write_text("1,.5\n2,.6\n"), daemon=True)
     writer.start()
     assert read_series(fifo)[1].tolist() == [1, 2]
     writer.join(10)
