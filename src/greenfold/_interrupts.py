@@ -45,7 +45,12 @@ def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
         raise_if_interrupted()
 
 
+def was_interrupted() -> bool:
+    """Whether Ctrl-C was pressed since the outermost notice began."""
+    return bool(_state["interrupted"])
+
+
 def raise_if_interrupted() -> None:
     """Raise KeyboardInterrupt if Ctrl-C was pressed since the outermost notice began."""
-    if _state["interrupted"]:
+    if was_interrupted():
         raise KeyboardInterrupt

@@ -14,11 +14,16 @@ from scipy import sparse
 from ._arrays import is_array, namespace, to_host
 
 
+def shown(value: Any) -> str:
+    """A value as it is typed: NumPy's scalars without their type."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def positive(value: Any, name: str) -> float:
     """Return ``value`` as a positive finite float."""
     number = _real_scalar(value, name, "a positive number")
     if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"`{name}` must be a positive finite number; got {value!r}.")
+        raise ValueError(f"`{name}` must be a positive finite number; got {shown(value)}.")
     return number
 
 
@@ -26,7 +31,8 @@ def count(value: Any, name: str, *, minimum: int = 1) -> int:
     """Return ``value`` as an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"`{name}` must be an integer; got {value!r} of type {type(value).__name__}."
+            f"`{name}` must be an integer; got {shown(value)} of type "
+            f"{type(value).__name__}."
         )
     if value < minimum:
         raise ValueError(f"`{name}` must be at least {minimum}; got {value}.")
@@ -40,7 +46,7 @@ def _real_scalar(value: Any, name: str, wanted: str) -> float:
             raise TypeError  # noqa: TRY301 - one message for every way of being wrong
         return float(array)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"`{name}` must be {wanted}; got {value!r}.") from None
+        raise TypeError(f"`{name}` must be {wanted}; got {shown(value)}.") from None
 
 
 def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) -> np.ndarray:

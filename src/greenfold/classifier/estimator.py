@@ -206,7 +206,7 @@ class ReservoirClassifier(
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} can not tell classes apart in data with one class: "
-                f"y holds {self.classes_[0]!r} only."
+                f"y holds {self.classes_.tolist()[0]!r} only."
             )
         self._exponent = self._unit_exponent(series.values)
         series = self._in_unit(series)

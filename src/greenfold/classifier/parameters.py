@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import shown
 from ..gains import Gain
 from ..reservoir import Reservoir
 from ..systems import Network
@@ -105,7 +106,7 @@ def refuse(estimator: Any, name: str, wanted: str, value: Any) -> None:
     """Raise the error of a wrong parameter."""
     raise ValueError(
         f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. "
-        f"Got {value!r} instead."
+        f"Got {shown(value)} instead."
     )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .._interrupts import noticing_interrupts
+from .._interrupts import noticing_interrupts, was_interrupted
 from .options import remember
 
 #: Variables by which users set the number of BLAS threads.
@@ -41,7 +41,10 @@ def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
             warnings.showwarning = _say_warning
             code = work(args=arguments, **extra)
             sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError as error:
+        if error.filename:  # not the standard output, but a pipe that was to be written
+            _say(_sentence(error))
+            return 1
         # Nobody reads any more; keep Python from saying so when it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -51,6 +54,9 @@ def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
     except typer.TyperException as error:
         return _refuse_usage(error)
     except Exception as error:
+        if was_interrupted():  # Ctrl-C inside an extension module may come out as anything
+            _say("interrupted.")
+            return 130
         if debug:
             traceback.print_exc()
         else:
@@ -90,6 +96,10 @@ _OPTIONS = {
     "pass missing='trim' if": "give --trim if",
     "or missing='keep' to keep NaN": "or fill them first",
     "pass missing='keep' to keep them as NaN": "fill them, or leave the series out",
+    "pass labels='required' if it is, or labels='none' if not": "give --labels if it is, "
+    "or --no-labels if not",
+    "write both into one file with numpy.savez(path, X=X, y=y)": "give them with --y",
+    "call the reader you mean, such as read_table": "name the format with --format",
 }
 #: Errors that the library raises on purpose, with a sentence.
 _EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)

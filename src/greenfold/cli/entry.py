@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -15,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Those of the process by default.
     """
     try:
-        from .app import run
+        with _leaving_at_once():
+            from .app import run
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in ("typer", "rich"):
@@ -24,4 +30,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"greenfold: the command line needs {missing}: install it with "
             "`pip install greenfold[cli]`."
         )
-    sys.exit(run(arguments))
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:  # before the commands have begun to notice it themselves
+        print("greenfold: interrupted.", file=sys.stderr)
+        code = 130
+    sys.exit(code)
+
+
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """End the process at Ctrl-C.
+
+    Not by an exception: modules that are being imported, extensions above all, turn it into
+    errors of their own. Nothing has begun that would have to be cleaned up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: Any) -> None:
+        os.write(2, b"greenfold: interrupted.\n")
+        os._exit(130)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

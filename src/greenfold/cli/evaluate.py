@@ -15,8 +15,10 @@ from .options import (
     Debug,
     Duration,
     Eta,
+    Format,
     Jobs,
     Json,
+    LabelFile,
     Neurons,
     Noise,
     Report,
@@ -25,6 +27,7 @@ from .options import (
     Tau,
     Test,
     Trim,
+    Weights,
     progress,
     weight_of,
     write_page,
@@ -32,6 +35,7 @@ from .options import (
 
 
 def evaluate(
+    ctx: typer.Context,
     data: Data,
     report: Report = None,
     test: Test = None,
@@ -58,6 +62,7 @@ def evaluate(
     alpha: Alpha = 0.05,
     neurons: Neurons = 100,
     g: Spread = 0.9,
+    weights: Weights = None,
     tau: Tau = "0.25",
     duration: Duration = 10.0,
     eta: Eta = "10",
@@ -65,6 +70,8 @@ def evaluate(
     seed: Seed = 0,
     data_dir: DataDir = None,
     trim: Trim = False,
+    format: Format = None,
+    y: LabelFile = None,
     jobs: Jobs = None,
     json: Json = False,
     debug: Debug = False,
@@ -77,6 +84,7 @@ def evaluate(
     projection.
     """
     del debug
+    from . import network
     from .inputs import load_task
 
     options.check_target(report, "--report")
@@ -91,8 +99,16 @@ def evaluate(
         "certify": eta != "cv",
         "n_jobs": jobs,
     }
+    parameters |= network.parameters(ctx, weights)
     task = load_task(
-        data, test=test, holdout=holdout, data_dir=data_dir, trim=trim, seed=seed
+        data,
+        test=test,
+        holdout=holdout,
+        data_dir=data_dir,
+        trim=trim,
+        seed=seed,
+        form=format,
+        labels=y,
     )
     compare_and_show(
         task,

@@ -17,8 +17,10 @@ from .options import (
     Debug,
     Duration,
     Eta,
+    Format,
     Jobs,
     Json,
+    LabelFile,
     Neurons,
     Noise,
     Report,
@@ -27,6 +29,7 @@ from .options import (
     Tau,
     Test,
     Trim,
+    Weights,
     progress,
     weight_of,
     write_page,
@@ -41,6 +44,7 @@ class Projection(StrEnum):
 
 
 def fit(
+    ctx: typer.Context,
     data: Data,
     model: Annotated[
         Path | None,
@@ -75,6 +79,7 @@ def fit(
     alpha: Alpha = 0.05,
     neurons: Neurons = 100,
     g: Spread = 0.9,
+    weights: Weights = None,
     tau: Tau = "0.25",
     duration: Duration = 10.0,
     eta: Eta = "cv",
@@ -90,6 +95,8 @@ def fit(
     seed: Seed = 0,
     data_dir: DataDir = None,
     trim: Trim = False,
+    format: Format = None,
+    y: LabelFile = None,
     jobs: Jobs = None,
     json: Json = False,
     debug: Debug = False,
@@ -101,6 +108,7 @@ def fit(
     """
     del debug
     from ..report import comparison
+    from . import network
     from .inputs import load_task
 
     options.check_target(model, "--model")
@@ -116,13 +124,21 @@ def fit(
         "certify": certify,
         "n_jobs": jobs,
     }
-    weights = [weight_of(order), 0.2, 2 * weight_of(order) if report else 0]
-    with progress(1 + sum(weights)) as bar:
+    parameters |= network.parameters(ctx, weights)
+    shares = [weight_of(order), 0.2, 2 * weight_of(order) if report else 0]
+    with progress(1 + sum(shares)) as bar:
         bar.step("reading the data")
         task = load_task(
-            data, test=test, holdout=holdout, data_dir=data_dir, trim=trim, seed=seed
+            data,
+            test=test,
+            holdout=holdout,
+            data_dir=data_dir,
+            trim=trim,
+            seed=seed,
+            form=format,
+            labels=y,
         )
-        bar.step("solving for the projections", weights[0])
+        bar.step("solving for the projections", shares[0])
         (row,) = comparison.compare(
             task,
             [(projection.value, order)],
@@ -131,11 +147,11 @@ def fit(
             parameters=parameters,
             refit=False,
         )
-        bar.step("writing the model", weights[1])
+        bar.step("writing the model", shares[1])
         if model:
             row.classifier.save(model)
         if report:
-            bar.step("comparing for the report", weights[2])
+            bar.step("comparing for the report", shares[2])
             # The pair that the page shows side by side, at the η of the fit.
             other = "random" if projection is Projection.optimal else "optimal"
             twin = comparison.compare(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,17 +11,104 @@ import numpy as np
 import typer
 
 from ..datasets import DataError, load_dataset, read_series
-from ..datasets.readers import SUFFIXES
+from ..datasets.readers import FORMATS, TABLES, Labels, read_bytes, read_lines, suffix_of
+from ..datasets.readers.labels import canonical_labels
 from ..report.comparison import Split
 
 #: Built in, no files needed; clearly synthetic.
 SYNTHETIC = "synthetic-heartbeats"
+_STDIN = "-"
 
 
-def is_file(data: str) -> bool:
+def is_file(data: str, form: str | None = None) -> bool:
     """Whether DATA means a file rather than the name of a data set."""
     path = Path(data)
-    return path.suffix.lower() in SUFFIXES or path.exists() or len(path.parts) > 1
+    known = suffix_of(path)[1:] in FORMATS
+    return bool(data == _STDIN or form or known or path.exists() or len(path.parts) > 1)
+
+
+def read_file(
+    data: str | Path,
+    *,
+    trim: bool,
+    form: str | None = None,
+    labels: Labels = "required",
+    n_steps: int | None = None,
+    classes: Any = (),
+) -> tuple[Any, Any]:
+    """Series and labels of a file, or of the standard input.
+
+    Parameters
+    ----------
+    data : str or Path
+        ``-`` for the standard input.
+    trim : bool
+        Take missing values at the end for padding.
+    form : str or None
+        The format, in place of the suffix.
+    labels, n_steps, classes
+        See `greenfold.datasets.read_series`.
+    """
+    if form is not None and form.lower().lstrip(".") not in FORMATS:
+        raise typer.BadParameter(
+            f"--format must be one of {', '.join(FORMATS)}, not {form!r}"
+        )
+    source: Any = data
+    if str(data) == _STDIN:
+        if form is None:
+            raise typer.BadParameter(
+                "the standard input (-) has no suffix; name its format with --format: "
+                f"{', '.join(FORMATS)}"
+            )
+        source = sys.stdin.buffer
+    missing: Literal["error", "trim"] = "trim" if trim else "error"
+    return read_series(
+        source,
+        missing=missing,
+        labels=labels,
+        format=form,
+        n_steps=n_steps,
+        classes=classes,
+    )
+
+
+def is_table(data: str, form: str | None) -> bool:
+    """Whether the format does not say if there are labels."""
+    return (f".{form.lower().lstrip('.')}" if form else suffix_of(data)) in TABLES
+
+
+def read_labels(path: Path, n_cases: int) -> np.ndarray:
+    """Labels of their own file, one a series.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npy``, or text with one label a line.
+    n_cases : int
+    """
+    if suffix_of(path) == ".npy":
+        name, content = read_bytes(path)
+        try:
+            found = np.load(io.BytesIO(content), allow_pickle=False)
+            written = [str(label) for label in np.asarray(found).ravel().tolist()]
+        except Exception as error:  # damaged bytes surface as almost anything
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            raise DataError(
+                f"`{name}` cannot be read as labels ({reason}): write it again with "
+                "numpy.save."
+            ) from error
+    else:
+        name, lines = read_lines(path)
+        written = [line for line in lines if line.strip()]
+        if len(written) == n_cases + 1:  # the name of the column
+            written = written[1:]
+    if len(written) != n_cases:
+        raise DataError(
+            f"`{name}` holds {len(written)} labels for {n_cases} series: give one a series."
+        )
+    labels = canonical_labels(written, path=name)
+    assert labels is not None  # required by default
+    return labels
 
 
 def load_task(
@@ -30,6 +119,8 @@ def load_task(
     data_dir: Path | None,
     trim: bool,
     seed: int,
+    form: str | None = None,
+    labels: Path | None = None,
 ) -> Split:
     """Training and test series.
 
@@ -46,13 +137,19 @@ def load_task(
         Take missing values at the end for padding.
     seed : int
         Of the held-out split.
+    form : str or None
+        Format of a file, in place of its suffix.
+    labels : Path or None
+        File with the labels of the training series.
     """
+    if labels is not None and not is_file(data, form):
+        raise typer.BadParameter("--y goes with a file; a data set brings its own labels")
     missing: Literal["error", "trim"] = "trim" if trim else "error"
     if data == SYNTHETIC:
         from ..demo import demo_task
 
         return demo_task(seed)
-    if not is_file(data):
+    if not is_file(data, form):
         if test is not None:
             raise typer.BadParameter(
                 "--test goes with a file; a data set brings its own test series"
@@ -60,10 +157,17 @@ def load_task(
         X, y = load_dataset(data, "train", data_dir=data_dir, missing=missing)
         X_test, y_test = load_dataset(data, "test", data_dir=data_dir, missing=missing)
         return Split(data, X, y, X_test, y_test, "Training and test series of the archive.")
-    X, y = read_series(data, missing=missing)
-    name = Path(data).name
+    if str(test) == data == _STDIN:
+        raise typer.BadParameter("only one of DATA and --test can be -")
+    X, y = read_file(
+        data, trim=trim, form=form, labels="required" if labels is None else "none"
+    )
+    if labels is not None:
+        y = read_labels(labels, len(X))
+    name = "standard input" if data == _STDIN else Path(data).name
     if test is not None:
-        X_test, y_test = read_series(test, missing=missing)
+        known = suffix_of(test)[1:] in FORMATS
+        X_test, y_test = read_file(test, trim=trim, form=None if known else form)
         return Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     if holdout == 0:
         return Split(name, X, y, note="All series of the file were used for training.")
@@ -96,11 +200,34 @@ def load_series(
     part: str,
     data_dir: Path | None,
     trim: bool,
-) -> tuple[Any, np.ndarray]:
-    """Series and labels of a file, or of one part of a data set."""
+    seed: int,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Series and labels of a file, or of one part of a data set.
+
+    Parameters
+    ----------
+    data : str
+    part : {"train", "test", "all"}
+        Of a data set.
+    data_dir : Path or None
+    trim : bool
+    seed : int
+        Of the built-in series.
+    **options
+        How a file is read, see `read_file`.
+    """
+    if data == SYNTHETIC:
+        from ..demo import demo_task
+
+        drawn = demo_task(seed)
+        parts = {"train": (drawn.X, drawn.y), "test": (drawn.X_test, drawn.y_test)}
+        if part in parts:
+            return parts[part]
+        return np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
+    if is_file(data, options.get("form")):
+        return read_file(data, trim=trim, **options)
     missing: Literal["error", "trim"] = "trim" if trim else "error"
-    if is_file(data):
-        return read_series(data, missing=missing)
     wanted: Any = None if part == "all" else part
     return load_dataset(data, wanted, data_dir=data_dir, missing=missing)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._files import plain
+from .._files import is_standard_output, plain
 from .._interrupts import raise_if_interrupted
 from .._progress import Bar, display
 
@@ -37,7 +39,8 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: "
-        ".ts, .tsv, .txt, .csv, .arff or .npz.",
+        ".ts, .tsv, .txt, .csv, .arff, .npz or .npy, also with .gz. [bold]-[/bold] is the "
+        "standard input, with --format.",
         autocompletion=complete_dataset,
     ),
 ]
@@ -79,6 +82,32 @@ Trim = Annotated[
         "--trim",
         help="Take missing values at the end of a series for padding.",
         rich_help_panel=_DATA,
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.",
+        rich_help_panel=_DATA,
+    ),
+]
+LabelFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--y",
+        help="Labels, one a series, where DATA has none: .npy, or text with one a line.",
+        rich_help_panel=_DATA,
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights",
+        help="Own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds "
+        "the connections to neuron i. In place of a random network.",
+        rich_help_panel=_NETWORK,
     ),
 ]
 Report = Annotated[
@@ -159,11 +188,29 @@ def check_target(path: Path | None, option: str) -> None:
     """Refuse a file that cannot be written before the work begins."""
     if path is None:
         return
-    folder = path.expanduser().absolute().parent
-    if path.is_dir():
-        raise typer.BadParameter(f"{option} names a directory, {str(path)!r}; name a file")
-    if not folder.is_dir():
-        raise typer.BadParameter(f"the directory of {option} {str(path)!r} does not exist")
+    name = repr(str(path))
+    try:
+        kind = os.stat(path.expanduser()).st_mode
+    except FileNotFoundError:
+        kind = None  # or a link to a file that is yet to be written
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{option} {name} cannot be used: {error.strerror}"
+        ) from None
+    if kind is not None and stat.S_ISDIR(kind):
+        raise typer.BadParameter(f"{option} names a directory, {name}; name a file")
+    if kind is not None and (stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)):
+        raise typer.BadParameter(
+            f"{option} {name} is neither a file nor a pipe; name a file"
+        )
+    if is_standard_output(path):
+        raise typer.BadParameter(
+            f"{option} {name} is the standard output, where the results are printed; name "
+            "a file or another pipe"
+        )
+    folder = Path(os.path.realpath(path.expanduser())).parent
+    if (kind is None or stat.S_ISREG(kind)) and not folder.is_dir():
+        raise typer.BadParameter(f"the directory of {option} {name} does not exist")
 
 
 _invocation: list[str] = []

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from . import options
-from .options import Data, DataDir, Debug, Json, Seed, Trim
+from .options import Data, DataDir, Debug, Format, Json, Trim
 
 
 class Part(StrEnum):
@@ -35,26 +35,58 @@ def predict(
             "--proba", help="Add the probability of each class.", rich_help_panel="Output"
         ),
     ] = False,
+    labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--labels/--no-labels",
+            help="Whether the series have labels. By default the file says so, or the "
+            "length of the series that the model knows.",
+            show_default=False,
+            rich_help_panel="Data",
+        ),
+    ] = None,
+    format: Format = None,
     data_dir: DataDir = None,
     trim: Trim = False,
-    seed: Seed = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=2**32 - 1,
+            help="Seed of the built-in synthetic series.",
+            rich_help_panel="Data",
+        ),
+    ] = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Print the class of each series, one a line.
 
+    The series may come with labels, which only serve to print the accuracy, or without.
     With --proba the probabilities of the classes follow, separated by tabs.
     """
-    del debug, seed
+    del debug
     from ..classifier.model_file import load
-    from .inputs import load_series
+    from .inputs import is_file, is_table, load_series
 
     classifier = load(model)
-    X, y = load_series(data, part=part.value, data_dir=data_dir, trim=trim)
+    X, y = load_series(
+        data,
+        part=part.value,
+        data_dir=data_dir,
+        trim=trim,
+        seed=seed,
+        form=format,
+        labels={None: "optional", True: "required", False: "none"}[labels],
+        n_steps=None if classifier._any_length else int(classifier.n_features_in_),
+        classes=classifier.classes_.tolist(),
+    )
+    if labels is None and is_file(data, format) and is_table(data, format) and not json:
+        _say_assumption(data, X, y)
     found = classifier.predict(X)
     chances = classifier.predict_proba(X) if proba else None
-    known = bool(np.isin(y, classifier.classes_).any())
-    accuracy = float(np.mean(found == y)) if known else None
+    accuracy = None if y is None else _accuracy(found, y, classifier.classes_)
     if json:
         options.print_json(
             {
@@ -63,6 +95,7 @@ def predict(
                 "classes": classifier.classes_,
                 "predictions": found,
                 "probabilities": chances,
+                "labelled": y is not None,
                 "accuracy": accuracy,
             }
         )
@@ -72,6 +105,31 @@ def predict(
         print("\t".join([str(label), *numbers]))
     if accuracy is not None and sys.stderr.isatty():
         print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+
+
+def _say_assumption(data: str, X: Any, y: Any) -> None:
+    """Tell how a table was read that does not say it itself."""
+    lengths = {np.shape(one)[-1] for one in X}
+    longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
+    kind, cure = ("without", "--labels") if y is None else ("with", "--no-labels")
+    print(
+        f"greenfold: read {data} as series {kind} labels, of {longest} steps; if that is "
+        f"wrong, give {cure}.",
+        file=sys.stderr,
+    )
+
+
+def _accuracy(found: np.ndarray, y: np.ndarray, classes: np.ndarray) -> float | None:
+    """Share of the labelled series that were found; None if the labels are others."""
+    pairs = [
+        (one, label)
+        for one, label in zip(found.tolist(), y.tolist(), strict=True)
+        if label is not None
+    ]
+    known = set(classes.tolist())
+    if not any(label in known for _, label in pairs):
+        return None
+    return float(np.mean([one == label for one, label in pairs]))
 
 
 def register(app: typer.Typer) -> None:

@@ -7,6 +7,7 @@ from greenfold.datasets.errors import DataError, MissingValueError
 from greenfold.datasets.locate import dataset_path, list_datasets
 from greenfold.datasets.readers import (
     read_arff,
+    read_npy,
     read_npz,
     read_series,
     read_table,
@@ -25,6 +26,7 @@ __all__ = [
     "list_datasets",
     "load_dataset",
     "read_arff",
+    "read_npy",
     "read_npz",
     "read_series",
     "read_table",

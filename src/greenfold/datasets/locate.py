@@ -73,9 +73,10 @@ def cache_directory() -> Path | None:
 def find_split(folder: Path, name: str, split: str) -> Path | None:
     """File of one split in a data set's folder, in the format preferred; None if none."""
     for suffix in SUFFIXES:
-        path = folder / f"{name}_{split.upper()}{suffix}"
-        if path.is_file():
-            return path
+        for packed in ("", ".gz"):
+            path = folder / f"{name}_{split.upper()}{suffix}{packed}"
+            if path.is_file():
+                return path
     return None
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,13 @@ from greenfold.datasets.readers.collection import (
     assemble,
     check_missing_policy,
     parse_values,
-    read_lines,
 )
-from greenfold.datasets.readers.labels import canonical_labels
+from greenfold.datasets.readers.content import Source, read_lines
+from greenfold.datasets.readers.labels import (
+    Labels,
+    canonical_labels,
+    check_label_policy,
+)
 
 __all__ = ["read_arff"]
 
@@ -43,25 +46,28 @@ class _Header:
 
     n_steps: int = 0
     relational: bool = False
+    has_class: bool = False
     classes: list[str] = field(default_factory=list)
 
 
 def read_arff(
-    path: str | Path, *, missing: Missing = "error"
-) -> tuple[Collection, NDArray[Any]]:
+    path: Source, *, missing: Missing = "error", labels: Labels = "required"
+) -> tuple[Collection, Any]:
     """Read an ARFF file of the UCR or UEA archive, univariate or relational.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or binary stream
     missing : {"error", "keep", "trim"}, default "error"
         See :func:`greenfold.datasets.read_series`. The archive pads series of unequal
         length with ``?``; ``"trim"`` cuts them.
+    labels : {"required", "optional", "none"}, default "required"
+        Whether the class may be missing, from the header or from series (``?``).
 
     Returns
     -------
     X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-    y : ndarray of shape (n_cases,)
+    y : ndarray of shape (n_cases,) or None
         Integers if all labels are whole numbers, else strings.
 
     Raises
@@ -73,42 +79,45 @@ def read_arff(
         If there is no such file.
     """
     check_missing_policy(missing)
-    path, lines = read_lines(path)
-    header, start = _read_header(path, lines)
+    check_label_policy(labels)
+    name, lines = read_lines(path)
+    header, start = _read_header(name, lines, labels)
     split = _split_relational if header.relational else _split_flat
     series: list[NDArray[np.float64]] = []
-    labels: list[str] = []
+    written: list[str] = []
     for line in lines[start:]:
         line = line.strip()
         if not line or line.startswith("%"):
             continue
         case = len(series)
-        channels, label = split(line, path, case)
+        channels, label = split(line, header.has_class, name, case)
         for tokens in channels:
             if len(tokens) != header.n_steps:
                 raise DataError(
-                    f"`{path}` has the wrong number of values in series {case} (counting "
+                    f"`{name}` has the wrong number of values in series {case} (counting "
                     f"from 0), {len(tokens)} instead of the {header.n_steps} that the "
                     "header declares: complete or correct that row."
                 )
-        series.append(np.stack([parse_values(t, path=path, case=case) for t in channels]))
-        labels.append(label)
-    y = canonical_labels(labels, path=path, declared=header.classes)
-    return assemble(series, y, path=path, missing=missing)
+        series.append(np.stack([parse_values(t, path=name, case=case) for t in channels]))
+        written.append(label)
+    y: NDArray[Any] | None = None
+    if header.has_class:
+        y = canonical_labels(written, path=name, declared=header.classes, labels=labels)
+    return assemble(series, y, path=name, missing=missing)
 
 
-def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
+def _read_header(path: str, lines: list[str], labels: Labels) -> tuple[_Header, int]:
     """Declared shape and classes, and the index of the first line of data."""
     header = _Header()
     inside = False  # between `@attribute ... relational` and `@end`
-    has_class = False
     for number, line in enumerate(lines):
         line = line.strip()
         tag = line.split(maxsplit=1)[0].lower() if line else ""
         if not line or tag.startswith("%") or tag == "@relation":
             continue
         if tag == "@data":
-            if not has_class or not header.n_steps:
+            wanting = labels == "required" and not header.has_class
+            if wanting or not header.n_steps:
                 raise DataError(
                     f"`{path}` declares no {'class' if header.n_steps else 'values'} "
                     "before @data: an archive ARFF file has numeric attributes, then the "
@@ -120,7 +129,7 @@ def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
             continue
         attribute = _ATTRIBUTE.fullmatch(line)
         # Whatever follows the class would be read as the class.
-        if attribute is None or has_class:
+        if attribute is None or header.has_class:
             raise DataError(
                 f"`{path}` has {line[:40]!r} in line {number + 1}, which does not belong "
                 "in the header of an archive ARFF file: numeric attributes, then the class."
@@ -132,7 +141,7 @@ def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
             header.n_steps += 1
         elif (kind.startswith("{") and kind.endswith("}")) and not inside:
             header.classes = [value.strip() for value in _NOMINAL_VALUE.findall(kind[1:-1])]
-            has_class = True
+            header.has_class = True
         else:
             raise DataError(
                 f"`{path}` has an attribute of type {kind[:40]!r} in line {number + 1}: an "
@@ -141,20 +150,29 @@ def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
     raise DataError(f"`{path}` has no @data tag: is it a complete ARFF file?")
 
 
-def _split_flat(line: str, path: Path, case: int) -> tuple[list[list[str]], str]:
-    """Fields of ``value,value,...,label``."""
+def _split_flat(
+    line: str, has_class: bool, path: str, case: int
+) -> tuple[list[list[str]], str]:
+    """Fields of ``value,value,...,label``, or without the label."""
+    del path, case
+    if not has_class:
+        return [line.split(",")], ""
     body, _, label = line.rpartition(",")
     return [body.split(",")], label
 
 
-def _split_relational(line: str, path: Path, case: int) -> tuple[list[list[str]], str]:
+def _split_relational(
+    line: str, has_class: bool, path: str, case: int
+) -> tuple[list[list[str]], str]:
     r"""Fields of ``'value,value\nvalue,value',label``, one list a channel."""
     quote = line[0]
     body, closing, rest = line[1:].partition(quote)
     rest = rest.lstrip()
-    if quote not in "'\"" or not closing or not rest.startswith(","):
+    follows = rest.startswith(",") if has_class else not rest
+    if quote not in "'\"" or not closing or not follows:
+        form = r"'channel\nchannel'" + (",label" if has_class else "")
         raise DataError(
-            f"`{path}` does not have series {case} (counting from 0) in the form "
-            r"'channel\nchannel',label: complete or correct that row."
+            f"`{path}` does not have series {case} (counting from 0) in the form {form}: "
+            "complete or correct that row."
         )
     return [channel.split(",") for channel in body.split("\\n")], rest[1:]

@@ -1,9 +1,8 @@
-"""What all readers share: lines in, numbers checked, one pair ``(X, y)`` out."""
+"""What all readers share: numbers checked, one pair ``(X, y)`` out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,13 +11,12 @@ from numpy.typing import NDArray
 from greenfold.datasets.errors import DataError, MissingValueError
 
 __all__ = [
+    "MISSING_TOKENS",
     "Collection",
     "Missing",
     "assemble",
     "check_missing_policy",
-    "existing_file",
     "parse_values",
-    "read_lines",
 ]
 
 Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
@@ -26,7 +24,7 @@ Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
 
 Missing: TypeAlias = Literal["error", "keep", "trim"]
 
-_MISSING_TOKENS = {"", "?", "nan", "na"}
+MISSING_TOKENS = {"", "?", "nan", "na"}
 
 
 def check_missing_policy(missing: str) -> None:
@@ -37,38 +35,14 @@ def check_missing_policy(missing: str) -> None:
         )
 
 
-def existing_file(path: str | Path) -> Path:
-    """Return `path` as a Path, provided that there is such a file."""
-    path = Path(path)
-    if not path.is_file():
-        kind = "is a directory, not a file" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"`{path}` {kind}: give the path of a data file.")
-    return path
-
-
-def read_lines(path: str | Path) -> tuple[Path, list[str]]:
-    """Lines of a text file in UTF-8, without their ends."""
-    path = existing_file(path)
-    try:
-        # utf-8-sig: spreadsheet programs put a byte order mark in front.
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"`{path}` is not text in UTF-8 (byte {error.start} cannot be read): "
-            "convert it or fetch it again."
-        ) from error
-    # Not splitlines(), which also breaks at form feeds and other rare characters.
-    return path, text.split("\n")
-
-
-def parse_values(tokens: list[str], *, path: Path, case: int) -> NDArray[np.float64]:
+def parse_values(tokens: list[str], *, path: str, case: int) -> NDArray[np.float64]:
     """Numbers of one channel, NaN where the file has a missing value.
 
     Parameters
     ----------
     tokens : list of str, length n_steps
         One field each; ``?``, ``NaN``, ``NA`` and an empty field are missing values.
-    path, case : Path, int
+    path, case : str, int
         File and series (counted from 0), for the error messages.
 
     Returns
@@ -89,9 +63,9 @@ def parse_values(tokens: list[str], *, path: Path, case: int) -> NDArray[np.floa
     return values
 
 
-def _parse_value(token: str, path: Path, case: int, step: int) -> float:
+def _parse_value(token: str, path: str, case: int, step: int) -> float:
     token = token.strip()
-    if token.lower() in _MISSING_TOKENS:
+    if token.lower() in MISSING_TOKENS:
         return np.nan
     try:
         return float(token)
@@ -99,7 +73,7 @@ def _parse_value(token: str, path: Path, case: int, step: int) -> float:
         raise _not_a_number(token, path, case, step) from None
 
 
-def _not_a_number(token: str, path: Path, case: int, step: int) -> DataError:
+def _not_a_number(token: str, path: str, case: int, step: int) -> DataError:
     return DataError(
         f"`{path}` has {token[:40]!r} instead of a number in series {case}, position "
         f"{step} (counting from 0): correct the value, or write `?` if it is missing."
@@ -108,20 +82,20 @@ def _not_a_number(token: str, path: Path, case: int, step: int) -> DataError:
 
 def assemble(
     series: Sequence[NDArray[np.float64]],
-    y: NDArray[Any],
+    y: NDArray[Any] | None,
     *,
-    path: Path,
+    path: str,
     missing: Missing,
     unequal: bool = False,
-) -> tuple[Collection, NDArray[Any]]:
+) -> tuple[Collection, Any]:
     """Check the series of one file and bring them into their final shape.
 
     Parameters
     ----------
     series : sequence of n_cases ndarrays of shape (n_channels, n_steps_i)
         NaN marks a missing value.
-    y : ndarray of shape (n_cases,)
-    path : Path
+    y : ndarray of shape (n_cases,), or None
+    path : str
         The file, for the error messages.
     missing : {"error", "keep", "trim"}
         See :func:`greenfold.datasets.read_series`.
@@ -132,7 +106,7 @@ def assemble(
     Returns
     -------
     X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-    y : ndarray of shape (n_cases,)
+    y : as given
     """
     if not series:
         raise DataError(f"`{path}` holds no series: is it the right file, and complete?")
@@ -172,7 +146,7 @@ def _observed_length(one: NDArray[np.float64]) -> int:
     return int(observed[-1]) + 1 if observed.size else 0
 
 
-def _refuse_missing(series: Sequence[NDArray[np.float64]], path: Path) -> None:
+def _refuse_missing(series: Sequence[NDArray[np.float64]], path: str) -> None:
     """Raise if any value is missing, saying where and what can be done."""
     found = [
         np.column_stack([np.full(len(where), case), where])

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from greenfold.datasets.errors import DataError
 
-__all__ = ["canonical_labels"]
+__all__ = ["Labels", "bare", "canonical_labels", "check_label_policy"]
+
+Labels: TypeAlias = Literal["required", "optional", "none"]
+"""What is asked of the labels; see :func:`greenfold.datasets.read_series`."""
 
 # float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -31,35 +33,61 @@ _MISSING = {"", "?", "nan"}
 _EXACT = 2.0**53
 
 
+def check_label_policy(labels: str) -> None:
+    """Reject a `labels` argument that is none of the three policies."""
+    if labels not in ("required", "optional", "none"):
+        raise ValueError(
+            f"`labels` must be 'required', 'optional' or 'none'; got {labels!r} instead."
+        )
+
+
 def canonical_labels(
-    written: Sequence[str], *, path: Path, declared: Sequence[str] = ()
-) -> NDArray[Any]:
+    written: Sequence[str],
+    *,
+    path: str,
+    declared: Sequence[str] = (),
+    labels: Labels = "required",
+) -> NDArray[Any] | None:
     """Class labels as one array, spelled alike for every file format.
 
     Parameters
     ----------
     written : sequence of str, length n_cases
         The labels as the file has them.
-    path : Path
+    path : str
         The file, for the error messages.
     declared : sequence of str, optional
         The classes that the file's header announces. A label outside them is an error;
         they also take part in the choice between integers and strings, so that both
         splits of a data set come out in the same type.
+    labels : {"required", "optional", "none"}, default "required"
+        Whether a label may be missing (``?``, ``NaN`` or nothing).
 
     Returns
     -------
-    ndarray of shape (n_cases,)
-        ``int64`` if all labels are whole numbers, else strings.
+    ndarray of shape (n_cases,) or None
+        ``int64`` if all labels are whole numbers, else strings. If only some are missing,
+        an array of objects with None in their place; None alone if all are, or if
+        `labels` is ``"none"``.
     """
-    names = [_bare(label) for label in written]
+    if labels == "none":
+        return None
+    names = [bare(label) for label in written]
+    known = [case for case, name in enumerate(names) if name.lower() not in _MISSING]
+    if len(known) < len(names) and labels == "optional":
+        if not known:
+            return None
+        y = np.full(len(names), None, dtype=object)
+        given = canonical_labels([names[i] for i in known], path=path, declared=declared)
+        y[known] = [] if given is None else given.tolist()
+        return y
     for case, name in enumerate(names):
         if name.lower() in _MISSING:
             raise DataError(
                 f"`{path}` has no class label for series {case} (counting from 0): "
                 "add the label or remove the series."
             )
-    classes = [_bare(label) for label in declared]
+    classes = [bare(label) for label in declared]
     if classes:
         allowed = {_key(name) for name in classes}
         for case, name in enumerate(names):
@@ -77,7 +105,7 @@ def canonical_labels(
     return np.array([repr(number) for number in numbers[: len(names)]], dtype=np.str_)
 
 
-def _bare(label: str) -> str:
+def bare(label: str) -> str:
     """Label without surrounding blanks and without one pair of quotes."""
     label = label.strip()
     if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":

@@ -1,4 +1,4 @@
-"""NumPy's ``.npz``: arrays ``X`` and ``y``, and ``lengths`` where they differ."""
+"""NumPy's ``.npz``: ``X``, ``y`` and ``lengths``; and ``.npy``, which is ``X`` alone."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ from greenfold.datasets.readers.collection import (
     Missing,
     assemble,
     check_missing_policy,
-    existing_file,
 )
-from greenfold.datasets.readers.labels import canonical_labels
+from greenfold.datasets.readers.content import Source, read_bytes
+from greenfold.datasets.readers.labels import (
+    Labels,
+    canonical_labels,
+    check_label_policy,
+)
 
-__all__ = ["read_npz", "write_npz"]
+__all__ = ["read_npy", "read_npz", "write_npz"]
 
 
 def read_npz(
-    path: str | Path, *, missing: Missing = "error"
-) -> tuple[Collection, NDArray[Any]]:
+    path: Source, *, missing: Missing = "error", labels: Labels = "required"
+) -> tuple[Collection, Any]:
     """Read series and labels from an ``.npz`` file.
 
     The file holds ``X`` of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps),
@@ -38,15 +42,17 @@ def read_npz(
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or binary stream
     missing : {"error", "keep", "trim"}, default "error"
         See :func:`greenfold.datasets.read_series`.
+    labels : {"required", "optional", "none"}, default "required"
+        Whether ``y`` may be missing, or labels in it.
 
     Returns
     -------
     X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         A list of (n_channels, n_steps_i) arrays if the file has ``lengths``.
-    y : ndarray of shape (n_cases,)
+    y : ndarray of shape (n_cases,) or None
         Integers if all labels are whole numbers, else strings.
 
     Raises
@@ -58,68 +64,128 @@ def read_npz(
         If there is no such file.
     """
     check_missing_policy(missing)
-    path = existing_file(path)
-    arrays = _load(path)
-    if "X" not in arrays or "y" not in arrays:
+    check_label_policy(labels)
+    name, content = read_bytes(path)
+    arrays = _load(name, content)
+    if "X" not in arrays or ("y" not in arrays and labels == "required"):
+        needed = "`X` and `y`" if labels == "required" else "`X`"
         raise DataError(
-            f"`{path}` holds the arrays {sorted(arrays)} but needs `X` and `y`: write it "
+            f"`{name}` holds the arrays {sorted(arrays)} but needs {needed}: write it "
             "with greenfold.datasets.write_npz or numpy.savez(path, X=X, y=y)."
         )
-    X, y, lengths = arrays["X"], arrays["y"], arrays.get("lengths")
-    if X.ndim not in (2, 3) or X.dtype.kind not in "fiu":
+    X, y, lengths = arrays["X"], arrays.get("y"), arrays.get("lengths")
+    X = _checked(X, f"`{name}` has an `X`")
+    if y is not None and (y.shape != (len(X),) or y.dtype.kind not in "iufUSb"):
         raise DataError(
-            f"`{path}` has an `X` of shape {X.shape} and type {X.dtype}: it must be "
-            "numbers of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)."
-        )
-    if y.shape != (len(X),) or y.dtype.kind not in "iufUSb":
-        raise DataError(
-            f"`{path}` has a `y` of shape {y.shape} and type {y.dtype} for {len(X)} "
+            f"`{name}` has a `y` of shape {y.shape} and type {y.dtype} for {len(X)} "
             "series: it must be one number or string a series."
         )
-    X = X.astype(np.float64).reshape(len(X), -1 if X.ndim == 3 else 1, X.shape[-1])
-    series = list(X) if lengths is None else _cut(X, lengths, path)
+    series = list(X) if lengths is None else _cut(X, lengths, name)
     return assemble(
-        series, _labels(y, path), path=path, missing=missing, unequal=lengths is not None
+        series,
+        None if y is None else _labels(y, name, labels),
+        path=name,
+        missing=missing,
+        unequal=lengths is not None,
     )
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
+def read_npy(
+    path: Source, *, missing: Missing = "error", labels: Labels = "optional"
+) -> tuple[Collection, None]:
+    """Read series from an ``.npy`` file, which holds no labels.
+
+    Parameters
+    ----------
+    path : str, Path or binary stream
+        An array of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps).
+    missing : {"error", "keep", "trim"}, default "error"
+        See :func:`greenfold.datasets.read_series`.
+    labels : {"required", "optional", "none"}, default "optional"
+        ``"required"`` is always an error.
+
+    Returns
+    -------
+    X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
+    y : None
+
+    Raises
+    ------
+    DataError
+        If the file is not such a file, or has missing values that `missing` does not
+        allow.
+    FileNotFoundError
+        If there is no such file.
+    """
+    check_missing_policy(missing)
+    check_label_policy(labels)
+    name, content = read_bytes(path)
+    try:
+        _check_array(io.BytesIO(content), len(content), "the array")
+        X = np.load(io.BytesIO(content), allow_pickle=False)
+    except Exception as error:  # as for .npz
+        raise _unreadable(name, ".npy", error, "numpy.save") from error
+    X = _checked(X, f"`{name}` holds an array")
+    if labels == "required":
+        raise DataError(
+            f"`{name}` holds series without labels, as .npy does: write both into one file "
+            "with numpy.savez(path, X=X, y=y)."
+        )
+    return assemble(list(X), None, path=name, missing=missing)[0], None
+
+
+def _checked(X: NDArray[Any], what: str) -> NDArray[np.float64]:
+    """Series as (n_cases, n_channels, n_steps)."""
+    if X.ndim not in (2, 3) or X.dtype.kind not in "fiu":
+        raise DataError(
+            f"{what} of shape {X.shape} and type {X.dtype}: it must be "
+            "numbers of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)."
+        )
+    n_channels = X.shape[1] if X.ndim == 3 else 1
+    return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
+
+
+def _load(name: str, content: bytes) -> dict[str, NDArray[Any]]:
     """All arrays of the file, or a DataError whatever is wrong with it."""
-    content = path.read_bytes()  # what fails from here on is the content, not the disk
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for member in archive.infolist():
-                _check_extent(archive, member)
+                with archive.open(member) as stream:
+                    _check_array(stream, member.file_size, member.filename)
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     # Damaged bytes surface as almost any exception of zipfile, zlib, ast and NumPy.
     except Exception as error:
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise DataError(
-            f"`{path}` cannot be read as .npz without pickled objects ({reason}): write it "
-            "again with greenfold.datasets.write_npz."
-        ) from error
+        how = "greenfold.datasets.write_npz"
+        raise _unreadable(name, ".npz", error, how) from error
 
 
-def _check_extent(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+def _unreadable(name: str, suffix: str, error: Exception, how: str) -> DataError:
+    reason = " ".join(str(error).split())[:120] or type(error).__name__
+    return DataError(
+        f"`{name}` cannot be read as {suffix} without pickled objects ({reason}): write it "
+        f"again with {how}."
+    )
+
+
+def _check_array(stream: Any, size: int, what: str) -> None:
     """Compare the size that an array's header claims with that of its file.
 
     A damaged header can claim any shape, and NumPy would allocate it before it finds the
     data missing.
     """
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     claimed = math.prod(shape) * dtype.itemsize
-    if not 0 <= claimed <= member.file_size:
-        raise ValueError(f"{member.filename} is incomplete")
+    if not 0 <= claimed <= size:
+        raise ValueError(f"{what} is incomplete")
 
 
 def _cut(
-    X: NDArray[np.float64], lengths: NDArray[Any], path: Path
+    X: NDArray[np.float64], lengths: NDArray[Any], path: str
 ) -> list[NDArray[np.float64]]:
     valid = lengths.shape == (len(X),) and lengths.dtype.kind in "iu"
     if not valid or np.any(lengths < 1) or np.any(lengths > X.shape[-1]):
@@ -130,16 +196,20 @@ def _cut(
     return [one[:, :length] for one, length in zip(X, lengths, strict=True)]
 
 
-def _labels(y: NDArray[Any], path: Path) -> NDArray[Any]:
+def _labels(y: NDArray[Any], path: str, labels: Labels) -> NDArray[Any] | None:
+    if labels == "none":
+        return None
     if y.dtype.kind in "iub":  # no detour through text and float64, which rounds
         return y.astype(np.int64)
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8", "replace")
-    return canonical_labels([str(label) for label in y], path=path)
+    return canonical_labels([str(label) for label in y], path=path, labels=labels)
 
 
 def write_npz(
-    path: str | Path, X: ArrayLike | Sequence[NDArray[np.float64]], y: ArrayLike
+    path: str | Path,
+    X: ArrayLike | Sequence[NDArray[np.float64]],
+    y: ArrayLike | None = None,
 ) -> None:
     """Write series and labels so that :func:`read_npz` reads them back.
 
@@ -149,13 +219,13 @@ def write_npz(
         Must end in ``.npz``. An existing file is replaced, in one step.
     X : array of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         A list of (n_channels, n_steps_i) arrays for series of unequal length.
-    y : array of shape (n_cases,)
+    y : array of shape (n_cases,), optional
+        Without it the file holds no labels.
     """
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"`path` must end in .npz; got {str(path)!r} instead.")
-    labels = np.asarray(y)
-    arrays: dict[str, NDArray[Any]] = {"y": labels}
+    arrays: dict[str, NDArray[Any]] = {} if y is None else {"y": np.asarray(y)}
     if isinstance(X, list):
         series = [np.atleast_2d(np.asarray(one, dtype=np.float64)) for one in X]
         if len({one.shape[0] for one in series}) != 1:
@@ -167,7 +237,10 @@ def write_npz(
         arrays |= {"X": padded, "lengths": lengths}
     else:
         arrays["X"] = np.asarray(X, dtype=np.float64)
-    if labels.shape != (len(arrays["X"]),) or labels.dtype.kind not in "iufUSb":
+    labels = arrays.get("y")
+    if labels is not None and (
+        labels.shape != (len(arrays["X"]),) or labels.dtype.kind not in "iufUSb"
+    ):
         raise ValueError(
             f"`y` must hold one number or string for each of the {len(arrays['X'])} "
             f"series; got shape {labels.shape} and type {labels.dtype} instead."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,13 @@ from greenfold.datasets.readers.collection import (
     assemble,
     check_missing_policy,
     parse_values,
-    read_lines,
 )
-from greenfold.datasets.readers.labels import canonical_labels
+from greenfold.datasets.readers.content import Source, read_lines
+from greenfold.datasets.readers.labels import (
+    Labels,
+    canonical_labels,
+    check_label_policy,
+)
 
 __all__ = ["read_ts"]
 
@@ -44,21 +47,23 @@ class _Header:
 
 
 def read_ts(
-    path: str | Path, *, missing: Missing = "error"
-) -> tuple[Collection, NDArray[Any]]:
+    path: Source, *, missing: Missing = "error", labels: Labels = "required"
+) -> tuple[Collection, Any]:
     """Read a ``.ts`` file.
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or binary stream
     missing : {"error", "keep", "trim"}, default "error"
         See :func:`greenfold.datasets.read_series`.
+    labels : {"required", "optional", "none"}, default "required"
+        Whether ``@classLabel false`` and labels that are missing are allowed.
 
     Returns
     -------
     X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         A list of (n_channels, n_steps_i) arrays if the header declares unequal lengths.
-    y : ndarray of shape (n_cases,)
+    y : ndarray of shape (n_cases,) or None
         Integers if all labels are whole numbers, else strings in the case the file has
         (aeon turns them to lower case); floats if the header declares a regression
         target.
@@ -76,34 +81,37 @@ def read_ts(
     Time stamps are dropped: the series are taken as evenly sampled.
     """
     check_missing_policy(missing)
-    path, lines = read_lines(path)
-    header, start = _read_header(path, lines)
+    check_label_policy(labels)
+    name, lines = read_lines(path)
+    header, start = _read_header(name, lines, labels)
     series: list[NDArray[np.float64]] = []
-    labels: list[str] = []
+    labelled = header.classlabel or header.targetlabel
+    written: list[str] = []
     for line in lines[start:]:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        body, colon, label = line.rpartition(":")
+        body, colon, label = line.rpartition(":") if labelled else (line, ":", "")
         if not colon:
             raise DataError(
-                f"`{path}` has no label after a colon in series {len(series)} (counting "
+                f"`{name}` has no label after a colon in series {len(series)} (counting "
                 "from 0): is the file complete?"
             )
         split = _stamped_channels if header.timestamps else _plain_channels
-        series.append(_series(split(body), header, path, len(series)))
-        labels.append(label)
-    _check_lengths(series, header, path)
-    if header.targetlabel:
-        y: NDArray[Any] = np.array(
-            [parse_values([label], path=path, case=i)[0] for i, label in enumerate(labels)]
+        series.append(_series(split(body), header, name, len(series)))
+        written.append(label)
+    _check_lengths(series, header, name)
+    y: NDArray[Any] | None = None
+    if header.targetlabel and labels != "none":
+        y = np.array(
+            [parse_values([one], path=name, case=i)[0] for i, one in enumerate(written)]
         )
-    else:
-        y = canonical_labels(labels, path=path, declared=header.classes)
-    return assemble(series, y, path=path, missing=missing, unequal=not header.equallength)
+    elif labelled:
+        y = canonical_labels(written, path=name, declared=header.classes, labels=labels)
+    return assemble(series, y, path=name, missing=missing, unequal=not header.equallength)
 
 
-def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
+def _read_header(path: str, lines: list[str], labels: Labels) -> tuple[_Header, int]:
     """Header tags, and the index of the first line of data."""
     header = _Header()
     for number, line in enumerate(lines):
@@ -113,10 +121,10 @@ def _read_header(path: Path, lines: list[str]) -> tuple[_Header, int]:
         name, *values = line.split()
         tag = name[1:].lower()
         if tag == "data":
-            if not (header.classlabel or header.targetlabel):
+            if labels == "required" and not (header.classlabel or header.targetlabel):
                 raise DataError(
-                    f"`{path}` declares no class labels: greenfold reads labelled series "
-                    "only, so add a `@classLabel true ...` tag and the labels."
+                    f"`{path}` declares no class labels, which are needed here: add a "
+                    "`@classLabel true ...` tag and the labels."
                 )
             return header, number + 1
         if tag in ("timestamps", "univariate", "equallength", "classlabel", "targetlabel"):
@@ -146,7 +154,7 @@ def _stamped_channels(body: str) -> list[list[str]] | None:
 
 
 def _series(
-    channels: list[list[str]] | None, header: _Header, path: Path, case: int
+    channels: list[list[str]] | None, header: _Header, path: str, case: int
 ) -> NDArray[np.float64]:
     """One series of shape (n_channels, n_steps) from its fields."""
     if channels is None:
@@ -168,7 +176,7 @@ def _series(
     return np.stack([parse_values(channel, path=path, case=case) for channel in channels])
 
 
-def _check_lengths(series: list[NDArray[np.float64]], header: _Header, path: Path) -> None:
+def _check_lengths(series: list[NDArray[np.float64]], header: _Header, path: str) -> None:
     if not header.equallength:
         return
     for case, one in enumerate(series):

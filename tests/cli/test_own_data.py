@@ -1,0 +1,425 @@
+"""`greenfold predict` on data as users have them, and own weights for `fit`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import synthetic_heartbeats, write_npz
+
+pytest.importorskip("typer")
+
+from typer.testing import CliRunner
+
+from greenfold import ReservoirClassifier
+from greenfold.classifier.model_file import load, save
+from greenfold.cli.app import app
+from greenfold.demo import demo_task
+
+N_CASES, N_STEPS = 12, 24
+ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands see an empty folder, no data and no cache of this machine."""
+    monkeypatch.delenv("GREENFOLD_DATA", raising=False)
+    monkeypatch.setenv("GREENFOLD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def fitted(path: Path, X, y) -> Path:
+    settings = {"n_neurons": 10, "eta": 10.0, "random_state": 0}
+    save(ReservoirClassifier(**settings).fit(X, y), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    """Fitted on beats of one channel, with the classes 1 and 2."""
+    X, y = synthetic_heartbeats(60, n_steps=N_STEPS, rng=3)
+    return fitted(tmp_path_factory.mktemp("model") / "m.gfm", X, np.where(y > 0, 1, 2))
+
+
+@pytest.fixture(scope="module")
+def pairs_model(tmp_path_factory) -> Path:
+    """Fitted on beats of two channels."""
+    X, y = synthetic_heartbeats(60, n_steps=N_STEPS, rng=3)
+    cube = np.stack([X, X**2], axis=1)
+    return fitted(tmp_path_factory.mktemp("model") / "m.gfm", cube, np.where(y > 0, 1, 2))
+
+
+@pytest.fixture(scope="module")
+def beats():
+    X, y = synthetic_heartbeats(N_CASES, n_steps=N_STEPS, rng=8)
+    return X, np.where(y > 0, 1, 2)
+
+
+def invoke(*arguments: object, code: int = 0, stdin: bytes | None = None):
+    result = CliRunner().invoke(app, [str(one) for one in arguments], input=stdin)
+    assert result.exit_code == code, (result.stdout, result.stderr)
+    assert "Traceback" not in result.stderr
+    return result
+
+
+def refused(*arguments: object, code: int = 1, stdin: bytes | None = None) -> str:
+    result = invoke(*arguments, code=code, stdin=stdin)
+    assert result.stdout == ""
+    assert result.stderr.startswith("greenfold: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def lines(rows, separator: str = ",") -> bytes:
+    return "".join(separator.join(map(repr, row)) + "\n" for row in rows).encode()
+
+
+def ts(X, y=None, mark: str | None = None) -> bytes:
+    univariate = "true" if X.ndim == 2 else "false"
+    head = f"@univariate {univariate}\n@classLabel " + (
+        "false\n@data\n" if y is None else "true 1 2\n@data\n"
+    )
+    body = []
+    for i, one in enumerate(X):
+        channels = [",".join(map(repr, channel.tolist())) for channel in np.atleast_2d(one)]
+        label = [] if y is None else [mark or str(y[i])]
+        body.append(":".join([*channels, *label]) + "\n")
+    return (head + "".join(body)).encode()
+
+
+def arff(X, y=None, mark: str | None = None) -> bytes:
+    many = X.ndim == 3
+    head = ["@relation r", *(["@attribute c relational"] if many else [])]
+    head += [f"@attribute a{i} numeric" for i in range(X.shape[-1])]
+    head += (["@end c"] if many else []) + ([] if y is None else ["@attribute t {1,2}"])
+    body = []
+    for i, one in enumerate(X):
+        channels = [",".join(map(repr, channel.tolist())) for channel in np.atleast_2d(one)]
+        text = "'" + "\\n".join(channels) + "'" if many else channels[0]
+        body.append(text + ("" if y is None else f",{mark or y[i]}"))
+    return ("\n".join([*head, "@data", *body]) + "\n").encode()
+
+
+def packed(**arrays) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def twins(X, y) -> dict[str, tuple[bytes, list[bytes]]]:
+    """For each suffix a labelled file, and the same series without labels."""
+    npy = io.BytesIO()
+    np.save(npy, X)
+    npz = packed(X=X, y=y)
+    found = {
+        ".ts": (ts(X, y), [ts(X), ts(X, y, "?")]),
+        ".arff": (arff(X, y), [arff(X), arff(X, y, "?")]),
+        ".npz": (npz, [packed(X=X), packed(X=X, y=np.full(len(X), "?"))]),
+        ".npy": (npz, [npy.getvalue()]),
+    }
+    if X.ndim == 2:
+        full = np.column_stack([y, X])
+        for suffix, separator in ((".csv", ","), (".tsv", "\t"), (".txt", "  ")):
+            bare = lines(X.tolist(), separator)
+            marked = b"".join(
+                b"?" + separator.encode() + row for row in bare.splitlines(True)
+            )
+            count = separator.join(map(str, range(N_STEPS))).encode() + b"\n"
+            names = separator.join(f"t{i}" for i in range(N_STEPS)).encode() + b"\n"
+            found[suffix] = (
+                lines(full.tolist(), separator),
+                [bare, marked, count + bare, names + bare],
+            )
+    return found
+
+
+SUFFIXES = [".ts", ".arff", ".npz", ".npy", ".csv", ".tsv", ".txt"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_without_labels_as_with_them(model, beats, suffix):
+    full, bares = twins(*beats)[suffix]
+    named = Path("full.npz" if suffix == ".npy" else f"full{suffix}")
+    named.write_bytes(full)
+    told = json.loads(invoke("predict", model, named, "--proba", "--json").stdout)
+    assert told["labelled"]
+    assert told["accuracy"] is not None
+    expected = load(model).predict_proba(beats[0])
+    np.testing.assert_array_equal(told["probabilities"], expected)
+    for bare in bares:
+        Path(f"bare{suffix}").write_bytes(bare)
+        Path(f"bare{suffix}.gz").write_bytes(gzip.compress(bare))
+        form = ("--format", suffix[1:])
+        for data, stdin, options in (
+            (f"bare{suffix}", None, ()),
+            (f"bare{suffix}.gz", None, ()),
+            ("-", bare, form),
+        ):
+            made = invoke(
+                "predict", model, data, *options, "--proba", "--json", stdin=stdin
+            )
+            found = json.loads(made.stdout)
+            assert found["predictions"] == told["predictions"]
+            assert found["probabilities"] == told["probabilities"]
+            assert found["accuracy"] is None
+            assert not found["labelled"]
+
+
+@pytest.mark.parametrize("suffix", [".ts", ".arff", ".npz", ".npy"])
+def test_several_channels_without_labels(pairs_model, beats, suffix):
+    X = np.stack([beats[0], beats[0] ** 2], axis=1)
+    for bare in twins(X, beats[1])[suffix][1]:
+        Path(f"bare{suffix}").write_bytes(bare)
+        found = json.loads(invoke("predict", pairs_model, f"bare{suffix}", "--json").stdout)
+        assert found["predictions"] == load(pairs_model).predict(X).tolist()
+
+
+def test_what_was_assumed_is_said(model, beats):
+    X, y = beats
+    Path("bare.csv").write_bytes(lines(X.tolist()))
+    Path("full.csv").write_bytes(lines(np.column_stack([y, X]).tolist()))
+    said = invoke("predict", model, "bare.csv").stderr
+    assert "without labels, of 24 steps" in said
+    assert "--labels" in said
+    said = invoke("predict", model, "full.csv").stderr
+    assert "with labels, of 24 steps" in said
+    assert "--no-labels" in said
+    assert invoke("predict", model, "full.csv", "--labels").stderr == ""
+    assert invoke("predict", model, "bare.csv", "--no-labels").stderr == ""
+    # Forced the wrong way, the series have the wrong length.
+    assert "25 features" in refused("predict", model, "full.csv", "--no-labels")
+    assert "23 features" in refused("predict", model, "bare.csv", "--labels")
+
+
+def test_a_table_for_a_model_of_any_length(tmp_path):
+    rng = np.random.default_rng(0)
+    series = [rng.standard_normal(rng.integers(8, 14)) for _ in range(30)]
+    y = np.arange(30) % 2
+    for one, label in zip(series, y, strict=True):
+        one += 2 * label
+    fitted(tmp_path / "any.gfm", series, y)
+    expected = load("any.gfm").predict(series[:4]).tolist()
+    Path("bare.csv").write_bytes(lines(one.tolist() for one in series[:4]))
+    full = ([int(label), *one] for label, one in zip(y, series[:4], strict=False))
+    Path("full.csv").write_bytes(
+        "".join(",".join(str(float(v)) for v in row) + "\n" for row in full).encode()
+    )
+    for name in ("bare.csv", "full.csv"):
+        told = json.loads(invoke("predict", "any.gfm", name, "--trim", "--json").stdout)
+        assert told["predictions"] == expected
+        assert told["labelled"] == (name == "full.csv")
+    Path("unclear.csv").write_text("5,0.5,0.25\n7,0.5,0.25\n")
+    said = refused("predict", "any.gfm", "unclear.csv")
+    assert "give --labels if it is, or --no-labels if not" in said
+
+
+def test_some_labels(model, beats):
+    X, y = beats
+    write_npz("some.npz", X, ["?", *map(str, y[1:])])
+    told = json.loads(invoke("predict", model, "some.npz", "--json").stdout)
+    agree = load(model).predict(X)[1:] == y[1:]
+    assert told["accuracy"] == pytest.approx(agree.mean())
+
+
+def test_built_in_data():
+    invoke("fit", "synthetic-heartbeats", "--model", "m.gfm", "-n", 10, "--eta", 10)
+    for part, count in (("test", 1000), ("train", 200), ("all", 1200)):
+        made = invoke("predict", "m.gfm", "synthetic-heartbeats", "--part", part, "--json")
+        told = json.loads(made.stdout)
+        assert len(told["predictions"]) == count
+        drawn = demo_task()
+        X = {"test": drawn.X_test, "train": drawn.X}.get(part)
+        if X is not None:
+            assert told["predictions"] == load("m.gfm").predict(X).tolist()
+        assert told["accuracy"] is not None
+    other = invoke("predict", "m.gfm", "synthetic-heartbeats", "--seed", 1, "--json").stdout
+    first = invoke("predict", "m.gfm", "synthetic-heartbeats", "--json").stdout
+    assert json.loads(other)["predictions"] != json.loads(first)["predictions"]
+
+
+@pytest.mark.parametrize(
+    ("form", "stdin", "part"),
+    [
+        ("csv", b"", "holds no series"),
+        ("npz", b"", "cannot be read"),
+        ("ts", b"", "@data"),
+        ("csv", b"label,t0,t1\n", "no series below"),
+        ("csv", gzip.compress(b"1,2,3\n")[:-6], "gzip"),
+        ("csv", b"\xff\xfe", "UTF-8"),
+        ("csv", b"0.5,0.25\n", "2 features"),
+        ("csv", b"normal" + b",0.5" * 23 + b"\n", "23 features"),
+        ("ts", ts(np.zeros((2, 3, N_STEPS))), "3 channels"),
+    ],
+    ids=range(9),
+)
+def test_standard_input_that_is_wrong(model, form, stdin, part):
+    said = CliRunner().invoke(app, ["predict", str(model), "-", "--format", form], stdin)
+    assert said.exit_code == 1
+    assert said.stdout == ""
+    assert part in said.stderr.splitlines()[-1]
+    assert "Traceback" not in said.stderr
+
+
+def test_standard_input_needs_a_format(model):
+    assert "--format" in refused("predict", model, "-", code=2)
+    assert "xls" in refused("predict", model, "-", "--format", "xls", code=2)
+    assert "only one" in refused("fit", "-", "--test", "-", "--format", "csv", code=2)
+
+
+def test_fit_from_a_pipe_and_with_labels_of_their_own(beats):
+    X, y = beats
+    small = ("-n", 8, "--eta", 10, "--json")
+    table = lines(np.column_stack([y, X]).tolist())
+    first = json.loads(invoke("fit", "-", "--format", "csv", *small, stdin=table).stdout)
+    assert first["data"] == "standard input"
+    np.save("X.npy", X)
+    np.save("y.npy", y)
+    Path("y.csv").write_text("label\n" + "".join(f"{label}\n" for label in y))
+    for labels in ("y.npy", "y.csv"):
+        told = json.loads(invoke("fit", "X.npy", "--y", labels, *small).stdout)
+        assert told["soft_margin"] == first["soft_margin"]
+        assert told["classes"] == [1, 2]
+    assert "give them with --y" in refused("fit", "X.npy")
+    np.save("y.npy", y[1:])
+    assert "11 labels for 12 series" in refused("fit", "X.npy", "--y", "y.npy")
+
+
+@pytest.fixture
+def weights() -> np.ndarray:
+    return np.random.default_rng(2).standard_normal((8, 8)) * 0.2
+
+
+def test_own_weights(beats, weights):
+    from scipy import sparse
+
+    write_npz("beats.npz", *beats)
+    np.save("W.npy", weights)
+    np.savez("W.npz", weights=weights, other=0)
+    np.savetxt("W.csv", weights, delimiter=",", fmt="%.17g")
+    Path("W.txt.gz").write_bytes(gzip.compress(lines(weights.tolist(), " ")))
+    sparse.save_npz("sparse.npz", sparse.csr_array(weights))
+    for name in ("W.npy", "W.npz", "W.csv", "W.txt.gz", "sparse.npz"):
+        options = ("--weights", name, "--tau", 0.5, "--eta", 10, "--model", "m.gfm")
+        invoke("fit", "beats.npz", *options)
+        reservoir = load("m.gfm").reservoir_
+        np.testing.assert_array_equal(reservoir.weights, weights)
+        assert reservoir.tau == 0.5
+    options = ("--weights", "W.npy", "--order", 1, "--alpha", 0.02, "--json")
+    rows = json.loads(invoke("evaluate", "beats.npz", *options).stdout)["rows"]
+    assert len(rows) == 4
+
+
+def test_weights_that_are_wrong(beats, weights):
+    write_npz("beats.npz", *beats)
+
+    def said(matrix) -> str:
+        np.save("W.npy", matrix)
+        return refused("fit", "beats.npz", "--weights", "W.npy")
+
+    assert "square matrix" in said(weights[:5])
+    assert "square matrix" in said(np.zeros((0, 0)))
+    assert "real numbers" in said(weights + 1j)
+    hole = weights.copy()
+    hole[2, 3] = np.nan
+    assert "nan in row 2, column 3" in said(hole)
+    unstable = said(np.diag(np.full(4, 1.8)))
+    assert "unstable" in unstable
+    assert "multiply the weights by 0.5 " in unstable
+    assert "allow_unstable" not in unstable
+    Path("W.csv").write_text("0.1,0.2\n0.3\n")
+    assert "1 to 2 numbers a line" in refused("fit", "beats.npz", "--weights", "W.csv")
+    Path("W.csv").write_text("0.1,x\n0.3,0.1\n")
+    assert "'x' in row 0, column 1" in refused("fit", "beats.npz", "--weights", "W.csv")
+    Path("W.npy").write_bytes(b"\x93NUMPY")
+    assert "cannot be read" in refused("fit", "beats.npz", "--weights", "W.npy")
+    assert "does not exist" in refused("fit", "beats.npz", "--weights", "absent.npy")
+    assert "suffix" in refused("evaluate", "beats.npz", "--weights", "W.mat")
+    np.save("W.npy", weights)
+    for option in (("--neurons", 9), ("--g", 0.5)):
+        clash = ("fit", "beats.npz", "--weights", "W.npy", *option)
+        assert option[0] in refused(*clash, code=2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and pipes of Unix")
+def test_a_model_through_links_and_pipes(beats):
+    write_npz("beats.npz", *beats)
+    command = ("fit", "beats.npz", "-n", 8, "--eta", 10, "--model")
+    Path("link.gfm").symlink_to("real.gfm")
+    invoke(*command, "link.gfm")
+    assert Path("link.gfm").is_symlink()
+    expected = load("real.gfm").predict(beats[0]).tolist()
+    os.mkfifo("pipe.gfm")
+    got = []
+    reader = threading.Thread(
+        target=lambda: got.append(Path("pipe.gfm").read_bytes()), daemon=True
+    )
+    reader.start()
+    invoke(*command, "pipe.gfm")
+    reader.join(10)
+    assert stat.S_ISFIFO(os.stat("pipe.gfm").st_mode)
+    Path("copy.gfm").write_bytes(got[0])
+    assert load("copy.gfm").predict(beats[0]).tolist() == expected
+    Path("a").symlink_to("b")
+    Path("b").symlink_to("a")
+    assert "symbolic links" in refused(*command, "a", code=2)
+    Path("astray").symlink_to("absent/model")
+    assert "does not exist" in refused(*command, "astray", code=2)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
+def test_standard_output_is_no_place_for_a_model(beats):
+    write_npz("beats.npz", *beats)
+    Path("out").symlink_to("/proc/self/fd/1")  # as /dev/stdout is
+    done = subprocess.run(
+        [sys.executable, "-m", "greenfold", "fit", "beats.npz", "--model", "out"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "standard output" in done.stderr
+    assert Path("out").is_symlink()
+
+
+#: A module that takes its time to be imported; what it makes of Ctrl-C is its affair.
+SLOW = """
+import time
+print("begun", flush=True)
+try:
+    time.sleep(30)
+except BaseException as error:
+    {reaction}
+"""
+
+
+@pytest.mark.parametrize("reaction", ["raise", "raise ImportError('broken') from error"])
+@pytest.mark.parametrize(("module", "command"), [("typer", "demo"), ("scipy", "fit")])
+def test_interrupt_during_import(tmp_path, module, command, reaction):
+    (tmp_path / f"{module}.py").write_text(SLOW.format(reaction=reaction))
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with subprocess.Popen(
+        [sys.executable, "-m", "greenfold", command, "synthetic-heartbeats"],
+        env=ENVIRONMENT | {"PYTHONPATH": os.pathsep.join(paths)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said == "greenfold: interrupted.\n"
+    assert process.returncode == 130

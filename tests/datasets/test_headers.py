@@ -1,0 +1,104 @@
+"""Tables whose first line names the columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import DataError, read_table
+
+VALUES = [[0.5, 0.25, -1.5], [1.0, 2.0, 3.5]]
+BODY = ["a,0.5,0.25,-1.5", "b,1.0,2.0,3.5"]
+
+
+def read(tmp_path, *lines, **options):
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    return read_table(tmp_path / "table.csv", **options)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "label,t0,t1,t2",
+        "Class,0,1,2",  # pandas
+        '"target","V1","V2","V3"',  # R
+        "V1,V2,V3",  # R, without a name for the names of rows
+        "species,first,second,third",
+        "species,0,1,2",
+        ",0,1,2",
+        "y,1,2,3",
+        "0,1,2,3",
+    ],
+)
+def test_a_header_is_no_series(tmp_path, header):
+    X, y = read(tmp_path, header, *BODY)
+    np.testing.assert_array_equal(X, VALUES)
+    assert y.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("t0,t1,t2,class", ["0.5,0.25,-1.5,a", "1.0,2.0,3.5,b"]),
+        (",label,0,1,2", ["0,a,0.5,0.25,-1.5", "1,b,1.0,2.0,3.5"]),
+        ("id,0,1,2,target", ["7,0.5,0.25,-1.5,a", "8,1.0,2.0,3.5,b"]),
+        ("0,label,1,2", ["0.5,a,0.25,-1.5", "1.0,b,2.0,3.5"]),
+    ],
+)
+def test_the_label_is_where_the_header_says(tmp_path, header, rows):
+    X, y = read(tmp_path, header, *rows)
+    np.testing.assert_array_equal(X, VALUES)
+    assert y.tolist() == ["a", "b"]
+    X, y = read(tmp_path, header, *rows, labels="none")
+    np.testing.assert_array_equal(X, VALUES)
+    assert y is None
+
+
+@pytest.mark.parametrize("header", ["0,1,2", "t0,t1,t2", "t1,t2,t3", "a,b,c", "1,2,3"])
+def test_headers_of_series_without_labels(tmp_path, header):
+    for options in ({"labels": "none"}, {"labels": "optional", "n_steps": 3}):
+        X, y = read(tmp_path, header, "0.5,0.25,-1.5", "1.0,2.0,3.5", **options)
+        np.testing.assert_array_equal(X, VALUES)
+        assert y is None
+
+
+def test_labels_that_the_header_lacks(tmp_path):
+    with pytest.raises(DataError, match="names no column as labels"):
+        read(tmp_path, "t0,t1,t2", "0.5,0.25,-1.5")
+    with pytest.raises(DataError, match="names 2 columns as labels"):
+        read(tmp_path, "y,t0,class", "0.5,0.25,-1.5")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "0,1,2,3",  # a ramp, among whole numbers
+        "1,2,3,4",
+        "up,0,1,2",  # a label that comes again
+        "y,0.5,1,2",
+        "a,?,?,1",
+    ],
+)
+def test_series_that_look_like_headers(tmp_path, first):
+    rows = [first, "1,4,5,6", "up,7,8,9", "y,7,8,9", "a,1,2,3"]
+    assert len(read(tmp_path, *rows, missing="keep")[0]) == 5
+
+
+def test_a_mistyped_number_does_not_make_a_header(tmp_path):
+    with pytest.raises(
+        DataError, match=r"'O.5' instead of a number in series 0.*name them"
+    ):
+        read(tmp_path, "1,0.25,O.5,0.75", "2,0.5,0.5,0.5")
+    with pytest.raises(DataError, match=r"'O.5' instead of a number in series 1") as caught:
+        read(tmp_path, "1,0.25,0.5,0.75", "2,0.5,O.5,0.5")
+    assert "name them" not in str(caught.value)
+
+
+def test_headers_that_do_not_fit(tmp_path):
+    with pytest.raises(DataError, match="no series below"):
+        read(tmp_path, "label,t0,t1")
+    with pytest.raises(DataError, match="names 2 columns in its first line but has 5"):
+        read(tmp_path, "label,t0", "a,1.5,2,3,4")
+    # Short lines are padded, as ever.
+    X, _ = read(tmp_path, "label,t0,t1", "a,1.5,2", "b,1", missing="trim")
+    assert [one.shape for one in X] == [(1, 2), (1, 1)]

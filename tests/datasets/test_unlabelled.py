@@ -1,0 +1,245 @@
+"""Series without labels: every format, and how a table is told from a labelled one."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import DataError, read_series, read_table, write_npz
+
+N_CASES, N_STEPS = 6, 5
+
+
+@pytest.fixture
+def cases(rng):
+    return list(rng.standard_normal((N_CASES, 1, N_STEPS)))
+
+
+@pytest.fixture
+def pairs(rng):
+    """Series of two channels."""
+    return list(rng.standard_normal((N_CASES, 2, N_STEPS)))
+
+
+LABELS = ["1", "2", "1", "2", "2", "1"]
+
+
+def without_label(suffix: str, content: bytes) -> bytes:
+    """The same file as somebody would write it who has no labels."""
+    if suffix == ".npz":
+        arrays = dict(np.load(io.BytesIO(content)))
+        del arrays["y"]
+        stream = io.BytesIO()
+        np.savez(stream, **arrays)
+        return stream.getvalue()
+    text = content.decode()
+    if suffix == ".ts":
+        text = re.sub("@classLabel.*", "@classLabel false", text)
+        head, data = text.split("@data\n")
+        return (head + "@data\n" + re.sub(r":\d+\n", "\n", data)).encode()
+    if suffix == ".arff":
+        head, data = re.sub("@attribute target.*\n", "", text).split("@data\n")
+        return (head + "@data\n" + re.sub(r",\d+\n", "\n", data)).encode()
+    return re.sub(r"(?m)^\d+(\t|,|  )", "", text).encode()
+
+
+def with_question_marks(suffix: str, content: bytes) -> bytes:
+    """The same file with `?` for every label."""
+    if suffix == ".npz":
+        arrays = dict(np.load(io.BytesIO(content)))
+        stream = io.BytesIO()
+        np.savez(stream, **arrays | {"y": np.full(N_CASES, "?")})
+        return stream.getvalue()
+    text = content.decode()
+    if suffix in (".ts", ".arff"):
+        head, data = text.split("@data\n")
+        return (head + "@data\n" + re.sub(r"([:,])\d+\n", r"\1?\n", data)).encode()
+    return re.sub(r"(?m)^\d+(\t|,|  )", r"?\1", text).encode()
+
+
+FORMATS = [".tsv", ".csv", ".txt", ".ts", ".arff", ".npz"]
+
+
+@pytest.mark.parametrize("change", [without_label, with_question_marks])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_series_are_those_of_the_labelled_twin(tmp_path, writers, cases, suffix, change):
+    path, bare = tmp_path / f"full{suffix}", tmp_path / f"bare{suffix}"
+    path.write_bytes(writers[suffix](cases, LABELS))
+    bare.write_bytes(change(suffix, path.read_bytes()))
+    expected, y = read_series(path)
+    X, none = read_series(bare, labels="optional", n_steps=N_STEPS)
+    np.testing.assert_array_equal(X, expected)
+    assert none is None
+    same, again = read_series(path, labels="optional", n_steps=N_STEPS)
+    np.testing.assert_array_equal(same, expected)
+    np.testing.assert_array_equal(again, y)
+    # Required by default; but a table of numbers alone reads as labels and values.
+    if suffix not in (".tsv", ".csv", ".txt") or change is with_question_marks:
+        with pytest.raises(DataError, match="label|class|`y`"):
+            read_series(bare)
+
+
+@pytest.mark.parametrize("change", [without_label, with_question_marks])
+@pytest.mark.parametrize("suffix", [".ts", ".arff", ".npz"])
+def test_several_channels(tmp_path, writers, pairs, suffix, change):
+    content = writers[suffix](pairs, LABELS)
+    path = tmp_path / f"bare{suffix}"
+    path.write_bytes(change(suffix, content))
+    X, y = read_series(path, labels="optional")
+    np.testing.assert_array_equal(X, np.stack(pairs))
+    assert y is None
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_labels_that_are_not_wanted(tmp_path, writers, cases, suffix):
+    path = tmp_path / f"full{suffix}"
+    path.write_bytes(writers[suffix](cases, LABELS))
+    X, y = read_series(path, labels="none")
+    assert y is None
+    # In a table, "none" means that the first value is one of the series.
+    table = suffix in (".tsv", ".csv", ".txt")
+    assert np.shape(X) == (N_CASES, N_STEPS + table)
+
+
+def test_some_labels_are_missing(tmp_path):
+    path = tmp_path / "some.csv"
+    path.write_text("1,.5,.6\n?,.7,.8\n2,.1,.2\n")
+    X, y = read_series(path, labels="optional", n_steps=2)
+    assert X.shape == (3, 2)
+    assert y.tolist() == [1, None, 2]
+    path.write_text("a,.5,.6\n,.7,.8\n")
+    assert read_series(path, labels="optional")[1].tolist() == ["a", None]
+
+
+def decide(tmp_path: Path, text: str, **known) -> bool:
+    """Whether the table was read as labelled."""
+    (tmp_path / "table.csv").write_text(text)
+    return read_table(tmp_path / "table.csv", labels="optional", **known)[1] is not None
+
+
+def test_what_decides_about_a_table(tmp_path):
+    assert decide(tmp_path, "1,.5,.6\n2,.1,.2\n", n_steps=2)
+    assert not decide(tmp_path, "1,.5,.6\n2,.1,.2\n", n_steps=3)
+    # Words are labels whatever the length; the length decides over the classes.
+    assert decide(tmp_path, "up,.5,.6\ndown,.1,.2\n", n_steps=3)
+    assert not decide(tmp_path, "1,.5,.6\n2,.1,.2\n", n_steps=3, classes=[1, 2])
+    # Lengths that say nothing: the classes, and values that no class would have.
+    assert decide(tmp_path, "1.0,.5,.6\n2.0,.1,.2\n", n_steps=9, classes=[1, 2])
+    assert not decide(tmp_path, "1.5,.5,.6\n2.0,.1,.2\n", n_steps=9, classes=[1, 2])
+    for known in ({}, {"n_steps": 9}, {"classes": [0, 3]}):
+        with pytest.raises(DataError, match="cannot be told whether the first is a label"):
+            decide(tmp_path, "1,.5,.6\n2,.1,.2\n", **known)
+
+
+def test_npy(tmp_path, cases, pairs):
+    flat, cube = np.stack(cases)[:, 0], np.stack(pairs)
+    for array in (flat, cube, cube.astype(np.float32), np.arange(6).reshape(2, 3)):
+        np.save(tmp_path / "x.npy", array)
+        X, y = read_series(tmp_path / "x.npy", labels="optional")
+        np.testing.assert_array_equal(X, array)
+        assert y is None
+    with pytest.raises(DataError, match="without labels"):
+        read_series(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, "
+        b"'shape': (99999999999, 9999999), }".ljust(128, b" ")
+        + b"\n",
+    ],
+)
+def test_npy_that_is_damaged(tmp_path, content):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot be read as .npy"):
+        read_series(tmp_path / "x.npy", labels="optional")
+
+
+def test_npy_of_another_kind(tmp_path):
+    for array in (np.zeros(3), np.array([["a"]]), np.zeros((1, 1, 1, 1)), np.eye(2) > 0):
+        np.save(tmp_path / "x.npy", array)
+        with pytest.raises(DataError, match="must be numbers of shape"):
+            read_series(tmp_path / "x.npy", labels="optional")
+    np.save(tmp_path / "x.npy", np.zeros((0, 3)))
+    with pytest.raises(DataError, match="holds no series"):
+        read_series(tmp_path / "x.npy", labels="optional")
+    np.save(tmp_path / "x.npy", np.zeros((2, 0, 3)))
+    with pytest.raises(DataError, match="no value at all"):
+        read_series(tmp_path / "x.npy", labels="optional")
+    np.save(tmp_path / "x.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(DataError, match="pickled"):
+        read_series(tmp_path / "x.npy", labels="optional")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_compressed_and_streamed(tmp_path, writers, cases, suffix):
+    content = writers[suffix](cases, LABELS)
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(content)
+    X, y = read_series(path)
+    packed = tmp_path / f"x{suffix}.gz"
+    packed.write_bytes(gzip.compress(content))
+    sources = [(packed, None), (io.BytesIO(content), suffix[1:])]
+    sources += [(io.BytesIO(gzip.compress(content)), suffix), (path, suffix[1:].upper())]
+    for source, form in sources:
+        found, labels = read_series(source, format=form)
+        np.testing.assert_array_equal(found, X)
+        np.testing.assert_array_equal(labels, y)
+    packed.write_bytes(content)  # unpacked by a browser, which keeps the name
+    np.testing.assert_array_equal(read_series(packed)[0], X)
+
+
+def test_damaged_gzip(tmp_path, writers, cases):
+    whole = gzip.compress(writers[".tsv"](cases, LABELS))
+    path = tmp_path / "x.tsv.gz"
+    for cut in range(2, len(whole)):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(DataError, match="gzip"):
+            read_series(path)
+    path.write_bytes(whole[:30] + b"\xff\x00" + whole[32:])
+    with pytest.raises(DataError, match="gzip and damaged"):
+        read_series(path)
+
+
+def test_formats_that_are_not_known(tmp_path):
+    with pytest.raises(DataError, match="the format 'xls'"):
+        read_series(io.BytesIO(b""), format="xls")
+    with pytest.raises(DataError, match="no reader"):
+        read_series(io.BytesIO(b""))
+    with pytest.raises(ValueError, match="`labels` must be"):
+        read_series(tmp_path / "x.csv", labels="maybe")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="holds no series"):
+        read_series(io.BytesIO(b""), format="csv", labels="optional", n_steps=2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of Unix")
+def test_pipes_and_devices(tmp_path):
+    fifo = tmp_path / "x.csv"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_text("1,.5\n2,.6\n"), daemon=True)
+    writer.start()
+    assert read_series(fifo)[1].tolist() == [1, 2]
+    writer.join(10)
+    with pytest.raises(DataError, match="neither a file nor a pipe"):
+        read_series("/dev/zero", format="csv")
+    with pytest.raises(FileNotFoundError, match="is a directory"):
+        read_series(tmp_path, format="csv")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_series(fifo / "below.csv")
+
+
+def test_npz_is_written_without_labels(tmp_path, cases):
+    write_npz(tmp_path / "x.npz", cases)
+    X, y = read_series(tmp_path / "x.npz", labels="optional")
+    assert y is None
+    np.testing.assert_array_equal(X, np.stack(cases))
