@@ -391,3 +391,60 @@ def test_simulated_check_of_a_network_at_rest():
     found = check_by_simulation(unfolding, np.zeros((4, 5)), [1, 1, -1, -1], u, v)
     assert found.state_error == 0
     assert found.simulated == found.unfolded == 0
+
+
+GAINS = {
+    "quadratic, weak": Gain.quadratic(0.05),
+    "quadratic": Gain.quadratic(0.2),
+    "tanh": Gain.tanh(degree=3),
+    "cubic": Gain.polynomial([0, 1, 0.1, 0.05]),
+}
+#: ‖μ‖ of the paper's stimuli, and a factor on the whole of them.
+STRENGTHS = [(0.19, 1.0), (1.0, 0.3)]
+
+
+@pytest.mark.slow
+def test_what_is_called_trustworthy_survives_simulation(capsys):
+    """40 problems: κ kept to 10 % and accuracy to a point on 4000 fresh simulated draws."""
+    called, worst_margin, worst_points = 0, 1.0, 0.0
+    for seed, n in enumerate((12, 20, 30, 16, 25)):
+        drawn = np.random.default_rng(seed).standard_normal((n, n))
+        weights = drawn * 0.8 / max(np.abs(np.linalg.eigvals(drawn)))
+        for gain in GAINS.values():
+            for strength, factor in STRENGTHS:
+                reservoir = Reservoir(weights, 0.25, gain)
+                paper = GaussianStimuli.random(6, strength=strength, rng=seed)
+                stimuli = GaussianStimuli(
+                    factor * paper.mu, factor**2 * paper.psi, factor**2 * paper.chi
+                )
+                samples = SampleStimuli(*stimuli.sample(400, rng=seed), normalize=None)
+                unfolding = unfold(reservoir, n_steps=6, dt=1.0, order=1, tol=1e-6)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ExpansionWarning)
+                    best = optimize(unfolding, samples, ETA, n_starts=2, max_iter=40)
+                assert best.validity is not None
+                if not best.validity.trustworthy:
+                    continue
+                called += 1
+                X, labels = stimuli.sample(2000, rng=1000 + seed)
+                kappa, right = [], []
+                for Y in (
+                    unfolding.states(X, best.u),
+                    simulate(reservoir, X, best.u, 1.0, rtol=1e-6),
+                ):
+                    M, Sigma = state_moments(Y, labels)
+                    kappa.append(gaussian_soft_margin(M, Sigma, best.v, ETA).value)
+                    z = Y @ best.v
+                    middle = (z[labels > 0].mean() + z[labels < 0].mean()) / 2
+                    right.append((labels * (z - middle) > 0).mean())
+                kept = 1 - (kappa[0] - kappa[1]) / best.soft_margin
+                worst_margin = min(worst_margin, kept)
+                worst_points = max(worst_points, right[0] - right[1])
+    with capsys.disabled():
+        print(
+            f"\n40 problems, {called} called trustworthy: they keep at least "
+            f"{worst_margin:.1%} of κ and lose at most {worst_points:.2%} of accuracy"
+        )
+    assert called >= 5
+    assert worst_margin >= 0.9
+    assert worst_points <= 0.01
