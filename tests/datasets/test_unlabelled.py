@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import re
+import socket
 import threading
 from pathlib import Path
 
@@ -223,15 +224,18 @@ def test_formats_that_are_not_known(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and devices of Unix")
-def test_pipes_and_devices(tmp_path):
+def test_pipes_and_other_kinds_of_files(tmp_path, monkeypatch):
     fifo = tmp_path / "x.csv"
     os.mkfifo(fifo)
     writer = threading.Thread(target=lambda: fifo.write_text("1,.5\n2,.6\n"), daemon=True)
     writer.start()
     assert read_series(fifo)[1].tolist() == [1, 2]
     writer.join(10)
-    with pytest.raises(DataError, match="neither a file nor a pipe"):
-        read_series("/dev/zero", format="csv")
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.bind("socket.csv")
+        with pytest.raises(DataError, match="neither a file nor a pipe"):
+            read_series("socket.csv")
     with pytest.raises(FileNotFoundError, match="is a directory"):
         read_series(tmp_path, format="csv")
     with pytest.raises(FileNotFoundError, match="does not exist"):
