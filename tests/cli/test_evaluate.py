@@ -14,7 +14,7 @@ pytest.importorskip("typer")
 from .conftest import SMALL, invoke, spawn
 
 
-# At the η that cross-validation chooses, the expansion may say that it is not to be trusted.
+# At the η that cross-validation chooses, the expansion may not be trustworthy.
 @pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")
 @pytest.mark.parametrize("eta", ["10", "cv"])
 def test_evaluate_compares_four(beats, eta):
