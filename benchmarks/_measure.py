@@ -38,7 +38,7 @@ class Row:
         The measured figure: a ratio, or an amount of ``unit``.
     unit : str
     target : str
-        As the issue states it; empty where none is stated.
+        In words; empty where there is none.
     met : bool or None
         Whether the target was met; None without one.
     detail : dict
