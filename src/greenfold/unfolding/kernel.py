@@ -9,10 +9,12 @@ These kernels are how predictions are made; the network is only run to check the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .. import _archive
 from .. import _validation as check
 from .._arrays import batches, like, namespace
 
@@ -93,3 +95,15 @@ class Kernel:
         z = self.decision_values(X)
         xp = namespace(z)
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
+
+    def save(self, path: str | Path) -> None:
+        """Write the kernel to a file that holds no code; read it with `greenfold.load`."""
+        arrays = {"linear": self.linear}
+        if self.quadratic is not None:
+            arrays["quadratic"] = self.quadratic
+        _archive.write(path, "kernel", {}, arrays)
+
+
+def unpack_kernel(content: _archive.Content) -> Kernel:
+    """The kernel in a file."""
+    return Kernel(content.arrays["linear"], content.arrays.get("quadratic"))
