@@ -13,6 +13,7 @@ from scipy import linalg
 
 from . import _archive
 from . import _validation as check
+from ._repr import Shown
 from .gains import KINDS, Gain
 
 
@@ -61,7 +62,7 @@ class Modes:
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Reservoir:
+class Reservoir(Shown):
     """A recurrent network τ ẏ = −y + W φ(y) + u x(t) (paper, `eom_network`).
 
     Parameters
@@ -102,6 +103,14 @@ class Reservoir:
         object.__setattr__(self, "gain", gain)
         object.__setattr__(self, "allow_unstable", bool(allow_unstable))
         self._refuse_growth()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "neurons": self.n_neurons,
+            "tau": self.tau,
+            "gain": self.gain.name,
+            "largest_real_part": self.spectral_abscissa,
+        }
 
     def __repr__(self) -> str:
         return (

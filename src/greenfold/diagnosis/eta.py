@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from .._repr import Shown
 from ..decisions import Clouds, decide, held_out_score
 from ..optimizers.linear import LinearProblem
 from ..stimuli import SampleStimuli, Series, Stimuli, frames_of
@@ -29,8 +30,8 @@ _MARGIN_SHARE = 0.1
 _MARGIN_SCALE = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class EtaChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class EtaChoice(Shown):
     """Outcome of a cross-validation over η.
 
     Attributes
@@ -52,6 +53,14 @@ class EtaChoice:
     score: np.ndarray
     best: float
     overlap: np.ndarray | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        row = self.accuracy[np.argmin(np.abs(np.log(self.etas / self.best)))]
+        facts = {"best": self.best, "accuracy": float(row.mean()), "folds": len(row)}
+        facts["compared"] = (
+            f"{len(self.etas)} values from {self.etas[0]:.4g} to {self.etas[-1]:.4g}"
+        )
+        return {**facts, "note": self.note} if self.note else facts
 
     @property
     def note(self) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .. import _archive
+from .._repr import Shown
 from ..margins import SoftMargin
 from ..validity import Validity
 
@@ -25,8 +27,8 @@ MESSAGES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Projections:
+@dataclass(frozen=True, eq=False, repr=False)
+class Projections(Shown):
     """Input and readout projections with the soft margin they reach.
 
     Attributes
@@ -101,6 +103,14 @@ class Projections:
         """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
         if self.status == "interrupted":
             raise KeyboardInterrupt
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"soft_margin": self.soft_margin, "upper_bound": self.upper_bound}
+        facts |= {"eta": self.eta, "u": self.u.shape, "v": self.v.shape}
+        facts |= {"method": self.method, "status": self.status}
+        if self.validity is not None:
+            facts["trustworthy"] = self.validity.trustworthy
+        return facts
 
     def __str__(self) -> str:
         lines = [

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from .._repr import Shown
 from .base import Stimuli
 from .class_moments import ClassMoments, labelled_moments
 from .samples import SampleStimuli
 from .series import Series
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame(Shown):
     """Coordinates (x − centre) · scale in which one class is told from the rest.
 
     Attributes
@@ -37,6 +39,11 @@ class Frame:
     scale: float
     share: np.ndarray
     stimuli: Stimuli
+
+    def _facts(self) -> dict[str, Any]:
+        channels, steps = self.centre.shape
+        facts = {"channels": channels, "steps": steps, "scale": self.scale}
+        return {**facts, "share": f"({self.share[0]:.3g}, {self.share[1]:.3g})"}
 
 
 def frames_of(

@@ -17,10 +17,11 @@ import numpy as np
 from .. import _archive
 from .. import _validation as check
 from .._arrays import batches, like, namespace
+from .._repr import Shown
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel:
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel(Shown):
     """The collapsed predictor of one pair of projections.
 
     Attributes
@@ -50,6 +51,13 @@ class Kernel:
                 f"`linear`; got {quadratic.shape}."
             )
         object.__setattr__(self, "quadratic", quadratic)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "channels": len(self.linear),
+            "steps": self.n_steps,
+            "order": 0 if self.quadratic is None else 1,
+        }
 
     @property
     def n_steps(self) -> int:
