@@ -8,6 +8,7 @@ from . import (
     paper,
     report,
     reservoir,
+    saving,
     simulation,
     sphere,
     stimuli,
@@ -15,11 +16,12 @@ from . import (
     unfolding,
     validity,
 )
-from .classifier import ReservoirClassifier, load, noisy_accuracy, save
+from .classifier import ReservoirClassifier, noisy_accuracy
 from .diagnosis import choose_eta, choose_tau
 from .gains import Gain
 from .optimizers import Projections, optimize
 from .reservoir import Reservoir
+from .saving import load, save
 from .simulation import simulate
 from .stimuli import GaussianStimuli, SampleStimuli
 from .unfolding import Kernel, Unfolding, unfold
@@ -53,6 +55,7 @@ __all__ = [
     "report",
     "reservoir",
     "save",
+    "saving",
     "simulate",
     "simulation",
     "sphere",

@@ -38,22 +38,47 @@ class Clouds:
 
     @classmethod
     def of(
-        cls, Z: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_classes: int
+        cls,
+        Z: np.ndarray,
+        codes: np.ndarray,
+        weights: np.ndarray,
+        class_weights: np.ndarray,
     ) -> Clouds:
-        """Clouds of read-out values (n_cases, n_readouts) with weights of the cases."""
-        means = np.zeros((n_classes, Z.shape[1]))
-        prior = np.zeros(n_classes)
-        covariance = np.zeros((Z.shape[1],) * 2)
-        for c in range(n_classes):
+        """Clouds of read-out values.
+
+        Parameters
+        ----------
+        Z : ndarray (n_cases, n_readouts)
+        codes : ndarray (n_cases,)
+            Classes 0, 1, ….
+        weights : ndarray (n_cases,)
+            Weight of each case.
+        class_weights : ndarray (n_classes,)
+            Factor on the weight of a whole class. It moves the plane; how wide the clouds
+            are, every case says as it was given.
+        """
+        means = np.zeros((len(class_weights), Z.shape[1]))
+        counts = np.bincount(codes, weights, minlength=len(class_weights))
+        scatter = np.zeros((Z.shape[1],) * 2)
+        for c in np.flatnonzero(counts):
             chosen = codes == c
-            if not chosen.any():
-                continue
             w = weights[chosen]
-            prior[c] = w.sum()
-            means[c] = w @ Z[chosen] / prior[c]
+            means[c] = w @ Z[chosen] / counts[c]
             centred = Z[chosen] - means[c]
-            covariance += (centred * w[:, None]).T @ centred
-        return cls(means, covariance / prior.sum(), prior / prior.sum())
+            scatter += (centred * w[:, None]).T @ centred
+        return cls.of_scatter(means, scatter, counts, class_weights)
+
+    @classmethod
+    def of_scatter(
+        cls,
+        means: np.ndarray,
+        scatter: np.ndarray,
+        counts: np.ndarray,
+        class_weights: np.ndarray,
+    ) -> Clouds:
+        """Clouds from the scatter inside all classes and the weight of each class."""
+        prior = counts * class_weights
+        return cls(means, scatter / counts.sum(), prior / prior.sum())
 
 
 @dataclass(frozen=True, eq=False)

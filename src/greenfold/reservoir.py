@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from . import _archive
 from . import _validation as check
-from .gains import Gain
+from ._repr import Shown
+from .gains import KINDS, Gain
 
 
 def _abscissa(matrix: np.ndarray) -> float:
@@ -59,7 +62,7 @@ class Modes:
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Reservoir:
+class Reservoir(Shown):
     """A recurrent network τ ẏ = −y + W φ(y) + u x(t) (paper, `eom_network`).
 
     Parameters
@@ -100,6 +103,14 @@ class Reservoir:
         object.__setattr__(self, "gain", gain)
         object.__setattr__(self, "allow_unstable", bool(allow_unstable))
         self._refuse_growth()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "neurons": self.n_neurons,
+            "tau": self.tau,
+            "gain": self.gain.name,
+            "largest_real_part": self.spectral_abscissa,
+        }
 
     def __repr__(self) -> str:
         return (
@@ -154,6 +165,11 @@ class Reservoir:
     def with_tau(self, tau: float) -> Reservoir:
         """The same network with another time constant."""
         return Reservoir(self.weights, tau, self.gain, self.allow_unstable)
+
+    def save(self, path: str | Path) -> None:
+        """Write the network to a file that holds no code; read it with `greenfold.load`."""
+        arrays: dict[str, np.ndarray] = {}
+        _archive.write(path, "reservoir", pack_reservoir(self, arrays, "reservoir"), arrays)
 
     @property
     def n_neurons(self) -> int:
@@ -211,3 +227,37 @@ class Reservoir:
         # cases would not fit into memory.
         found = [_abscissa(self.weights * slope) for slope in slopes]
         return np.asarray(found).reshape(states.shape[:-1])
+
+
+def pack_reservoir(
+    reservoir: Any, arrays: dict[str, np.ndarray], name: str
+) -> dict[str, Any]:
+    """A network as JSON; its weights go into ``arrays`` under ``name``."""
+    if not isinstance(reservoir, Reservoir):
+        raise TypeError(
+            f"only a Reservoir can be saved as a network; got {type(reservoir).__name__}."
+        )
+    gain = reservoir.gain
+    if gain.kind not in KINDS:
+        raise TypeError(
+            f"the gain {gain.name} is made of code and can not be saved; others can: "
+            f"{', '.join(KINDS)}."
+        )
+    arrays[f"{name}_weights"] = reservoir.weights
+    return {
+        "weights": f"{name}_weights",
+        "tau": reservoir.tau,
+        "allow_unstable": reservoir.allow_unstable,
+        "gain": gain.kind,
+        "gain_parameters": dict(gain.parameters),
+    }
+
+
+def unpack_reservoir(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Reservoir:
+    """The network that `pack_reservoir` described; checked as every network is."""
+    return Reservoir(
+        arrays[described["weights"]],
+        float(described["tau"]),
+        Gain.of_kind(described["gain"], described["gain_parameters"]),
+        bool(described["allow_unstable"]),
+    )

@@ -15,6 +15,7 @@ from .simulation import simulate
 from .sphere import maximize_on_sphere
 from .stimuli import Stimuli
 from .stimuli.design import Design
+from .stimuli.samples import signs_of
 from .systems import Expansion
 from .unfolding import Unfolding
 
@@ -330,7 +331,7 @@ def check_by_simulation(
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Series as they enter the network (after `SampleStimuli.transform`).
     labels : array_like (n_cases,)
-        ±1.
+        Two different values of any kind; the larger one (by sorting) is ζ = +1.
     u, v : array_like
     eta : float
     engine : {"scipy", "nest"}
@@ -344,6 +345,7 @@ def check_by_simulation(
     # What the cheap half needs is checked before the network is run.
     v = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
+    labels = signs_of(labels, len(unfolded))
     value = gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value
     paths = to_host(
         simulate(unfolding.reservoir, X, u, unfolding.dt, engine, trajectories=True)

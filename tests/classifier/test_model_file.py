@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -21,6 +22,8 @@ from greenfold import Gain, Reservoir
 from greenfold.classifier import ReservoirClassifier
 from greenfold.classifier.model_file import ModelFileError, load
 from greenfold.datasets import synthetic_heartbeats
+
+from ..sealed import seal
 
 
 def beats(n_cases: int = 40):
@@ -80,8 +83,6 @@ def test_a_loaded_classifier_is_the_saved_one(tmp_path, name):
     assert after.reservoir_.gain.coefficients == before.reservoir_.gain.coefficients
     assert (after.eta_scores_ is None) == (before.eta_scores_ is None)
     assert after.threshold == before.threshold
-    with pytest.raises(ValueError, match="read from a file"):
-        after.set_params(order=0).partial_fit(X, np.sign(X[:, 0]).astype(int))
 
 
 @pytest.mark.parametrize(
@@ -154,13 +155,15 @@ def test_truncated_files_are_refused(whole, scratch, share):
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_flipped_bytes_are_refused_or_harmless(whole, scratch, data):
-    content = bytearray(whole)
+def test_flipped_bytes_are_refused_or_harmless_where_the_seal_fits(whole, scratch, data):
+    """What the checks behind the checksum are for: a file that was sealed anew."""
+    content = bytearray(whole[:-64])
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(
             st.integers(1, 255)
         )
-    scratch.write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest().encode()
+    scratch.write_bytes(bytes(content) + digest)
     try:
         found = load(scratch)
     except ModelFileError:
@@ -187,7 +190,7 @@ def repack(whole: bytes, compress: bool = False, **changes) -> bytes:
             content = replaced[name] if name in replaced else old.read(name)
             if content is not None:
                 new.writestr(name, content)
-    return made.getvalue()
+    return seal(made.getvalue())
 
 
 def npy(array, allow_pickle: bool = False) -> bytes:
@@ -253,6 +256,15 @@ def test_hostile_parts_are_refused_and_nothing_runs(whole, scratch):
         "not finite": repack(whole, v=npy(np.full((1, 6), np.nan))),
         "one class": repack(whole, classes=npy([1, 1])),
         "more steps": repack(whole, metadata=described(n_steps=10**9)),
+        "other kind": repack(whole, metadata=described(kind="reservoir")),
+        "unknown kind": repack(whole, metadata=described(kind="spell")),
+        "unknown gain": repack(
+            whole, metadata=described(reservoir={**metadata["reservoir"], "gain": "code"})
+        ),
+        "sample of unknown classes": repack(whole, sample_codes=npy(np.full(40, 7))),
+        "sample longer than its weights": repack(whole, sample_weights=npy(np.ones(39))),
+        "sample larger than the stream": repack(whole, sample_seen=npy([1, 2])),
+        "moments missing": repack(whole, sample_seen=npy([100, 200])),
     }
     for name, content in hostile.items():
         must_fail(scratch, content)
@@ -273,7 +285,7 @@ def test_overlapping_parts_are_refused(whole, scratch):
             archive.filelist.append(copy)
             archive.NameToInfo[copy.filename] = copy
         archive._didModify = True  # pyright: ignore[reportAttributeAccessIssue]
-    must_fail(scratch, stream.getvalue())
+    must_fail(scratch, seal(stream.getvalue()))
 
 
 SAVER = """

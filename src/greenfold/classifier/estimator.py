@@ -19,7 +19,6 @@ from . import parameters
 from .fitting import ReservoirFitting
 from .heads import read_out
 from .series import read_labelled, read_series
-from .stream import ClassStream
 
 __all__ = ["ReservoirClassifier"]
 
@@ -186,7 +185,7 @@ class ReservoirClassifier(
 
     # Fitting
 
-    def fit(self, X: Any, y: Any) -> ReservoirClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
         """Solve for the projections.
 
         Parameters
@@ -194,13 +193,16 @@ class ReservoirClassifier(
         X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         y : array_like (n_cases,)
             Class labels.
+        sample_weight : array_like (n_cases,), optional
+            Weight of each series: one of weight two counts as two of them, one of weight
+            zero as none. ``class_weight`` multiplies it.
 
         Returns
         -------
         self
         """
         parameters.check_parameters(self)
-        series, y = read_labelled(self, X, y, fitting=True)
+        series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
         self._forget()
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -210,20 +212,23 @@ class ReservoirClassifier(
             )
         self._exponent = self._unit_exponent(series.values)
         series = self._in_unit(series)
+        self._build()
         if self.order == 0 and series.present is None:
-            self._stream = ClassStream(len(self.classes_), series.values.shape[1:])
-            self._stream.add(series, codes)
-            self._fit_stream(series, codes)
+            self._begin_stream(series)
+            self._fit_stream(series, codes, weights, whole=True)
         else:
-            self._fit_series(series, codes)
+            self._fit_series(series, codes, weights)
         return self
 
     @available_if(_is_linear)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> ReservoirClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> ReservoirClassifier:
         """Add a batch of a stream and solve again (linear order).
 
-        Only the mean and covariance of each class are kept, so that memory does not grow
-        with the stream.
+        Of the stream are kept the mean and covariance of each class, and a sample of at
+        most a thousand series (twenty of each class where there are many), so that memory
+        does not grow with it. A classifier that was fitted, or loaded, goes on.
 
         Parameters
         ----------
@@ -232,6 +237,8 @@ class ReservoirClassifier(
         y : array_like (n_cases,)
         classes : array_like (n_classes,), optional
             All labels that will ever occur; needed at the first call.
+        sample_weight : array_like (n_cases,), optional
+            As in `fit`.
 
         Returns
         -------
@@ -239,19 +246,19 @@ class ReservoirClassifier(
 
         Notes
         -----
-        With ``eta="cv"``, η is chosen on the first batch that holds two series of at
-        least two classes (until then it is 10) and kept from there on. ``tau="auto"`` is
-        settled by the first batch.
+        With ``eta="cv"``, η is chosen on the sample as soon as it holds two series of at
+        least two classes (until then it is 10), and again each time the stream has grown
+        by half; so is the time constant with ``tau="auto"``.
         """
         parameters.check_parameters(self)
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        series, y = read_labelled(self, X, y, fitting=first)
+        series, y, weights = read_labelled(self, X, y, sample_weight, fitting=first)
         if series.present is not None or not (first or hasattr(self, "_stream")):
             raise ValueError(
                 "partial_fit needs series of equal length, and a classifier that was "
-                "neither fitted on unequal ones nor read from a file."
+                "neither fitted on unequal ones nor saved with resumable=False."
             )
         if first:
             self._forget()
@@ -259,7 +266,8 @@ class ReservoirClassifier(
             if len(self.classes_) < 2:
                 raise ValueError(f"classes must hold at least two labels; got {classes!r}.")
             self._exponent = self._unit_exponent(series.values)
-            self._stream = ClassStream(len(self.classes_), series.values.shape[1:])
+            self._build()
+            self._begin_stream(series)
         elif classes is not None and not np.array_equal(
             self.classes_, np.unique(np.asarray(classes))
         ):
@@ -272,9 +280,7 @@ class ReservoirClassifier(
         if not (self.classes_[codes] == y).all():
             strange = np.setdiff1d(y, self.classes_)[:3].tolist()
             raise ValueError(f"y holds labels that are not in classes: {strange}.")
-        series = self._in_unit(series)
-        self._stream.add(series, codes)
-        self._fit_stream(series, codes)
+        self._fit_stream(self._in_unit(series), codes, weights, whole=False)
         return self
 
     # Prediction
@@ -365,11 +371,19 @@ class ReservoirClassifier(
 
     # Files
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, resumable: bool = True) -> None:
         """Write the fitted classifier to a file that holds no code.
 
-        Read it with `greenfold.load`. See `greenfold.classifier.model_file` for the format.
+        Read it with `greenfold.load`.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced if it exists, in one step at the end.
+        resumable : bool
+            Keep what `partial_fit` needs to go on: class covariances and a sample of the
+            training series. False leaves them out, for a small file that holds no series.
         """
         from .model_file import save
 
-        save(self, path)
+        save(self, path, resumable=resumable)

@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from ..decisions import Clouds, Decision, decide
-from ..diagnosis.eta import ETAS, FALLBACK, EtaChoice, cross_validate
+from ..diagnosis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
 from ..diagnosis.tau import best_held_out
 from ..reservoir import Reservoir
-from ..stimuli import Frame, Series, frame_of
+from ..stimuli import Frame, Series, frame_with_series, frames_of
 from ..unfolding import Unfolding, unfold
 from . import parameters
 from .heads import Head, read_out, solve_head
@@ -23,6 +23,9 @@ from .stream import ClassStream
 #: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
 #: from a network that sees the end of a series only to one that hardly forgets.
 _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
+#: η is chosen again when a stream has grown by this factor: that costs as much as a few
+#: choices on the whole of it, and the last one has seen two thirds of the series.
+_GROWTH = 1.5
 
 
 class ReservoirFitting(BaseEstimator):
@@ -45,31 +48,47 @@ class ReservoirFitting(BaseEstimator):
     _exponent: int
     _stream: ClassStream
 
-    def _fit_series(self, series: Series, codes: np.ndarray) -> None:
+    def _fit_series(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
         """Fit where the series themselves are needed."""
-        counts = np.bincount(codes, minlength=len(self.classes_))
-        weights = parameters.class_weights(self, self.classes_, counts)[codes]
-        frames = [
-            frame_of(series, codes == c, weights, self.input_scaling, keep=self.order > 0)
-            for c in self.compared_
-        ]
-        self._build(series, codes, weights)
-        self.eta_ = self._choose_eta(series, codes, weights)
+        totals = np.bincount(codes, weights, minlength=len(self.classes_))
+        per_class = parameters.class_weights(self, self.classes_, totals)
+        if self.order:
+            weighted = weights * per_class[codes]
+            frames = [
+                frame_with_series(series, codes == c, weighted, self.input_scaling)
+                for c in self.compared_
+            ]
+        else:
+            frames = frames_of(
+                series, codes, weights, per_class, self.compared_, self.input_scaling
+            )
+        self._choose(series, codes, weights, per_class)
         heads = self._solve(frames)
         Z = read_out(heads, lambda: self.unfolding_, series)
-        self._settle(heads, Clouds.of(Z, codes, weights, len(self.classes_)))
+        self._settle(heads, Clouds.of(Z, codes, weights, per_class))
 
-    def _fit_stream(self, series: Series, codes: np.ndarray) -> None:
-        """Fit from the class moments; the series serve to choose η only."""
+    def _fit_stream(
+        self, series: Series, codes: np.ndarray, weights: np.ndarray, *, whole: bool
+    ) -> None:
+        """Add a batch to the stream and fit from the class moments.
+
+        η and an automatic τ are chosen on the batch where it is the ``whole`` of the data,
+        else on the sample of the stream, and chosen again as the stream grows.
+        """
         stream = self._stream
-        weights = parameters.class_weights(self, self.classes_, stream.counts)
-        frames = [stream.frame(c, weights, self.input_scaling) for c in self.compared_]
-        if not hasattr(self, "reservoir_"):
-            self._build(series, codes, weights[codes])
-        if self.eta != "cv" or self.eta_scores_ is None:
-            self.eta_ = self._choose_eta(series, codes, weights[codes])
+        stream.add(series, codes, weights)
+        per_class = parameters.class_weights(self, self.classes_, stream.counts)
+        if not whole:
+            sample = stream.sample
+            series, codes = Series(sample.values), sample.codes
+            weights = sample.standing_for(stream.counts)
+        if stream.n_seen >= _GROWTH * stream.chosen_at and self._choose(
+            series, codes, weights, per_class
+        ):
+            stream.chosen_at = stream.n_seen
+        frames = [stream.frame(c, per_class, self.input_scaling) for c in self.compared_]
         heads = self._solve(frames)
-        self._settle(heads, stream.clouds(heads, weights))
+        self._settle(heads, stream.clouds(heads, per_class))
 
     def _forget(self) -> None:
         """Drop what an earlier fit left and this one may not replace."""
@@ -96,28 +115,53 @@ class ReservoirFitting(BaseEstimator):
             return series
         return replace(series, values=np.ldexp(series.values, -self._exponent))
 
-    def _build(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
+    def _build(self) -> None:
         """Draw the network, and the input projection that is not optimised."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        reservoir = parameters.make_reservoir(self, rng)
+        self.reservoir_ = parameters.make_reservoir(self, rng)
         self._kept = parameters.keep_input(
-            self, rng, reservoir.n_neurons, self.n_channels_in_
+            self, rng, self.reservoir_.n_neurons, self.n_channels_in_
         )
         self._fold_seed = int(rng.integers(2**31))
-        self.reservoir_ = reservoir
-        if self.tau == "auto" and _may_hold_out(codes):
-            self._choose_tau(series, codes, weights)
 
-    def _choose_tau(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
+    def _begin_stream(self, series: Series) -> None:
+        self._stream = ClassStream.empty(
+            len(self.classes_), (series.n_channels, series.n_steps), self._fold_seed
+        )
+
+    def _choose(
+        self, series: Series, codes: np.ndarray, weights: np.ndarray, per_class: np.ndarray
+    ) -> bool:
+        """Choose τ and η where they are to be chosen; whether there was enough to do so."""
+        self.eta_ = FALLBACK if self.eta == "cv" else float(self.eta)
+        if self.eta != "cv" and self.tau != "auto":
+            return True
+        if not may_hold_out(series, codes):
+            return False
+        if self.tau == "auto":
+            self._choose_tau(series, codes, weights, per_class)
+        if self.eta == "cv":
+            self.eta_scores_ = self._cross_validate(
+                self.unfolding_, series, codes, weights, per_class
+            )
+            self.eta_ = self.eta_scores_.best
+        return True
+
+    def _choose_tau(
+        self, series: Series, codes: np.ndarray, weights: np.ndarray, per_class: np.ndarray
+    ) -> None:
         """Keep the time constant of the best held-out score."""
 
         def score(reservoir: Reservoir) -> float:
             unfolding = self._unfold(reservoir)
-            return self._cross_validate(unfolding, series, codes, weights).score.max()
+            found = self._cross_validate(unfolding, series, codes, weights, per_class)
+            return found.score.max()
 
         taus = self.duration * _TAUS
         self.reservoir_ = best_held_out(self.reservoir_, taus, score)
+        if hasattr(self, "_unfolding_"):
+            del self._unfolding_
 
     def _unfold(self, reservoir: Reservoir) -> Unfolding:
         n_steps = self.n_features_in_
@@ -137,13 +181,19 @@ class ReservoirFitting(BaseEstimator):
         return self._unfolding_
 
     def _cross_validate(
-        self, unfolding: Unfolding, series: Series, codes: np.ndarray, weights: np.ndarray
+        self,
+        unfolding: Unfolding,
+        series: Series,
+        codes: np.ndarray,
+        weights: np.ndarray,
+        per_class: np.ndarray,
     ) -> EtaChoice:
         return cross_validate(
             unfolding.maps,
             series,
             codes,
             weights,
+            per_class,
             u=self._kept,
             scaling=self.input_scaling,
             noise=float(self.readout_noise),
@@ -152,14 +202,6 @@ class ReservoirFitting(BaseEstimator):
             n_jobs=self.n_jobs,
             etas=ETAS if self.eta == "cv" else np.array([float(self.eta)]),
         )
-
-    def _choose_eta(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> float:
-        if self.eta != "cv":
-            return float(self.eta)
-        if not _may_hold_out(codes):
-            return FALLBACK
-        self.eta_scores_ = self._cross_validate(self.unfolding_, series, codes, weights)
-        return self.eta_scores_.best
 
     def _solve(self, frames: list[Frame]) -> list[Head]:
         """Projections of every comparison, in the internal unit."""
@@ -215,8 +257,3 @@ class ReservoirFitting(BaseEstimator):
         state: Any = dict(super().__getstate__())  # pyright: ignore[reportCallIssue, reportArgumentType]
         state.pop("_unfolding_", None)  # large, and quickly made again
         return state
-
-
-def _may_hold_out(codes: np.ndarray) -> bool:
-    """Whether two classes have series both to learn from and to hold out."""
-    return bool((np.bincount(codes) >= 2).sum() >= 2)

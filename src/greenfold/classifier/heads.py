@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from .._repr import Shown
 from ..optimizers import Projections, convex, optimize
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
@@ -26,8 +27,8 @@ _EVALUATIONS = 100
 _TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Head:
+@dataclass(frozen=True, eq=False, repr=False)
+class Head(Shown):
     """A fitted comparison: where it looks from, and what it reads.
 
     Attributes
@@ -53,6 +54,10 @@ class Head:
     bound: float
     n_iter: int
     validity: Validity | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"soft_margin": self.soft_margin, "bound": self.bound}
+        return {**facts, "scale": self.scale, "u": self.u.shape, "kernel": self.kernel}
 
     @property
     def is_linear(self) -> bool:

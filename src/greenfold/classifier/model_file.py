@@ -1,55 +1,36 @@
-"""Fitted classifiers as files that hold numbers, not code.
+"""What a fitted classifier is made of, for a file that holds numbers, not code.
 
-A model file is an uncompressed zip archive: ``metadata.json`` and one ``.npy`` file per
-array (so that ``numpy.load`` opens it too). It is written beside its place and moved there
-at the end, so that a crash leaves the old file or the new one. Reading allows no pickles,
-no compression and no more data than the file is long; whatever is wrong with a file, the
-error is a `ModelFileError` and nothing of it has been executed.
+How the file is made and checked is said in `greenfold._archive`. The state from which
+`partial_fit` goes on is in `stream_file`.
 """
 
 from __future__ import annotations
 
-import ast
-import io
-import json
-import math
-import re
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any
 
 import numpy as np
 
-from .._files import replacing
+from .. import _archive
+from .._archive import Content, ModelFileError, refuse
 from ..decisions import Decision
 from ..diagnosis import EtaChoice
-from ..gains import Gain
-from ..reservoir import Reservoir
+from ..reservoir import pack_reservoir, unpack_reservoir
 from ..systems import Network
 from ..unfolding import Kernel
 from ..validity import Validity
+from . import stream_file
 from .estimator import ReservoirClassifier
 from .heads import Head
 from .parameters import check_parameters
 
 __all__ = ["ModelFileError", "load", "save"]
 
-_FORMAT = "greenfold-model"
-#: Raised when a reader of the older version would misunderstand the file.
-_VERSION = 2
-_METADATA = "metadata.json"
-_METADATA_BYTES = 2**20
-_HEADER_BYTES = 4096
-#: Real numbers, truth values and text of fixed width; nothing that needs a pickle.
-_DTYPE = re.compile(r"[<>|](?:[fiu][1248]|b1|U[1-9][0-9]{0,5})")
 
-
-class ModelFileError(ValueError):
-    """A file does not hold a classifier that this version can read."""
-
-
-def save(classifier: ReservoirClassifier, path: str | Path) -> None:
+def save(
+    classifier: ReservoirClassifier, path: str | Path, *, resumable: bool = True
+) -> None:
     """Write a fitted classifier.
 
     Parameters
@@ -57,31 +38,28 @@ def save(classifier: ReservoirClassifier, path: str | Path) -> None:
     classifier : ReservoirClassifier
     path : str or Path
         Replaced if it exists, in one step at the end.
+    resumable : bool
+        Keep what `partial_fit` needs to go on: class covariances and a sample of the
+        training series.
 
     Notes
     -----
-    A ``random_state`` that is a generator is not kept, nor is what `partial_fit` would
-    need to go on.
+    A ``random_state`` that is a generator is not kept.
     """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(classifier)
     arrays: dict[str, np.ndarray] = {}
-    metadata = _describe(classifier, arrays)
-    text = json.dumps(metadata, indent=1).encode()
-    with (
-        replacing(Path(path)) as stream,
-        zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
-    ):
-        archive.writestr(_METADATA, text)
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.ascontiguousarray(array), (1, 0), False)
-            archive.writestr(f"{name}.npy", buffer.getvalue())
+    described = _describe(classifier, arrays)
+    if resumable:
+        described["stream"] = stream_file.pack(classifier, arrays)
+    _archive.write(path, "classifier", described, arrays)
 
 
 def load(path: str | Path) -> ReservoirClassifier:
-    """Read a classifier that `save` wrote.
+    """Read a classifier; a file of another kind is refused.
+
+    `greenfold.load` reads every kind.
 
     Parameters
     ----------
@@ -99,17 +77,7 @@ def load(path: str | Path) -> ReservoirClassifier:
     FileNotFoundError
         If there is no such file.
     """
-    with open(path, "rb") as stream:
-        try:
-            metadata, arrays = _read_archive(stream)
-            return _restore(metadata, arrays)
-        except ModelFileError as error:
-            raise ModelFileError(f"{path} can not be read: {error}") from None
-        except Exception as error:  # a damaged file fails in more ways than can be listed
-            reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
-            raise ModelFileError(
-                f"{path} can not be read: it is damaged, or no greenfold model ({reason})."
-            ) from None
+    return _archive.reading(path, unpack_classifier)
 
 
 # Writing
@@ -119,8 +87,6 @@ def _describe(
     classifier: ReservoirClassifier, arrays: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """Everything but the arrays, which are put into ``arrays``."""
-    from .. import __version__
-
     heads: list[Head] = classifier.heads_
     decision: Decision = classifier.decision_
     scores = classifier.eta_scores_
@@ -148,18 +114,13 @@ def _describe(
     if scores is not None:
         arrays["etas"], arrays["eta_score"] = scores.etas, scores.score
         arrays["eta_accuracy"] = scores.accuracy
-    validity = [None if h.validity is None else asdict(h.validity) for h in heads]
     names = getattr(classifier, "feature_names_in_", None)
     return {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "greenfold": __version__,
-        "estimator": "ReservoirClassifier",
         "parameters": {
             name: _pack(name, value, arrays)
             for name, value in classifier.get_params(deep=False).items()
         },
-        "reservoir": _pack_reservoir("network", classifier.reservoir_, arrays),
+        "reservoir": pack_reservoir(classifier.reservoir_, arrays, "network"),
         "eta": classifier.eta_,
         "slope": decision.slope,
         "n_channels": classifier.n_channels_in_,
@@ -167,14 +128,14 @@ def _describe(
         "any_length": classifier._any_length,
         "feature_names": None if names is None else list(names),
         "classes_are_objects": classes.dtype.kind == "O",
-        "validity": validity,
+        "validity": [None if h.validity is None else asdict(h.validity) for h in heads],
     }
 
 
 def _pack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """A parameter in JSON; arrays go elsewhere under its name."""
     if isinstance(value, Network):
-        return {"reservoir": _pack_reservoir(f"parameter_{name}", value, arrays)}
+        return {"reservoir": pack_reservoir(value, arrays, f"parameter_{name}")}
     if isinstance(value, dict):
         pairs = [[_plain(k), _plain(v)] for k, v in value.items()]
         return {"pairs": pairs}
@@ -191,164 +152,89 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _pack_reservoir(
-    name: str, reservoir: Network, arrays: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    gain = reservoir.gain
-    if gain.kind is None:
-        raise TypeError(f"the gain {gain.name} is made of code and can not be saved.")
-    arrays[f"{name}_weights"] = reservoir.weights
-    return {
-        "weights": f"{name}_weights",
-        "tau": reservoir.tau,
-        "allow_unstable": reservoir.allow_unstable,
-        "gain": gain.kind,
-        "gain_parameters": dict(gain.parameters),
-    }
-
-
 # Reading
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise ModelFileError(reason)
-
-
-def _read_archive(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Metadata and arrays, with no more memory than the file is long."""
-    length = stream.seek(0, io.SEEK_END)
-    stream.seek(0)
-    with zipfile.ZipFile(stream) as archive:
-        members = archive.infolist()
-        if len({member.filename for member in members}) != len(members):
-            _refuse("a part of it occurs twice.")
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            _refuse("it is compressed, which a greenfold model is not.")
-        # Stored parts can not be longer together than the file, unless they overlap.
-        if sum(member.file_size for member in members) > length:
-            _refuse("its parts are longer than the file.")
-        content = {member.filename: archive.read(member) for member in members}
-    text = content.pop(_METADATA, None)
-    if text is None or len(text) > _METADATA_BYTES:
-        _refuse("it is not a greenfold model, having no metadata.")
-    metadata = json.loads(text)
-    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
-        _refuse("it is not a greenfold model.")
-    version = metadata.get("version")
-    if version != _VERSION:
-        _refuse(
-            f"it has the format version {version!r} and this greenfold reads version "
-            f"{_VERSION}; update greenfold, or save the model again."
-        )
-    arrays = {}
-    for name, data in content.items():
-        if not name.endswith(".npy"):
-            _refuse(f"it has an unknown part {name!r}.")
-        arrays[name.removesuffix(".npy")] = _read_array(name, data)
-    return metadata, arrays
-
-
-def _read_array(name: str, data: bytes) -> np.ndarray:
-    """One .npy file, by its documented layout.
-
-    Not numpy's reader: it allocates what a header asks for before it looks at the data.
-    """
-    if data[:6] != b"\x93NUMPY" or data[6:8] != b"\x01\x00":
-        _refuse(f"its part {name!r} is not an array.")
-    start = 10 + int.from_bytes(data[8:10], "little")
-    if start > min(_HEADER_BYTES, len(data)):
-        _refuse(f"its part {name!r} has a wrong header.")
-    header = ast.literal_eval(data[10:start].decode("latin-1").strip())
-    kind, shape = header["descr"], header["shape"]
-    if not isinstance(kind, str) or not _DTYPE.fullmatch(kind):
-        _refuse(f"its part {name!r} holds something else than numbers or text.")
-    sizes = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not sizes or header["fortran_order"] is not False:
-        _refuse(f"its part {name!r} has a wrong shape.")
-    dtype = np.dtype(kind)
-    if math.prod(shape) * dtype.itemsize != len(data) - start:
-        _refuse(f"its part {name!r} is not as long as it should be.")
-    return np.frombuffer(data, dtype, offset=start).reshape(shape).copy()
-
-
-def _restore(
-    metadata: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> ReservoirClassifier:
+def unpack_classifier(content: Content) -> ReservoirClassifier:
+    """The classifier in a file."""
+    if content.kind != "classifier":
+        refuse(f"it holds a {content.kind}, not a classifier.")
+    described, arrays = content.described, content.arrays
     given = {
-        name: _unpack(name, value, arrays) for name, value in metadata["parameters"].items()
+        name: _unpack(name, value, arrays)
+        for name, value in described["parameters"].items()
     }
     classifier = ReservoirClassifier(**given)
     check_parameters(classifier)
     classes = arrays["classes"]
     if classes.ndim != 1 or len(np.unique(classes)) != len(classes) or len(classes) < 2:
-        _refuse("its classes are not distinct labels.")
-    network = _unpack_reservoir(metadata["reservoir"], arrays)
-    n_heads = 1 if len(classes) == 2 else len(classes)
-    shape = int(metadata["n_channels"]), int(metadata["n_steps"])
-    wanted = {
-        "centre": (n_heads, *shape),
-        "u": (n_heads, network.n_neurons, shape[0]),
-        "v": (n_heads, network.n_neurons),
-        "scale": (n_heads,),
-        "soft_margin": (n_heads,),
-        "bound": (n_heads,),
-        "n_iter": (n_heads,),
-        "kernel_linear": (n_heads, *shape),
-        "kernel_quadratic": (n_heads, *shape, *shape),
-        "coupling": (n_heads, n_heads),
-        "threshold": (n_heads,),
-    }
-    optional = {"kernel_linear", "kernel_quadratic"}
-    for name, size in wanted.items():
-        if name in optional and name not in arrays:
-            continue
-        array = arrays[name]
-        if array.shape != size or array.dtype.kind not in "iuf":
-            _refuse(f"its array {name!r} has shape {array.shape} instead of {size}.")
-        if name != "bound" and not np.isfinite(array).all():
-            _refuse(f"its array {name!r} is not finite.")
-    validity = metadata["validity"]
+        refuse("its classes are not distinct labels.")
+    classifier.classes_ = (
+        classes.astype(object) if described["classes_are_objects"] else classes
+    )
+    shape = int(described["n_channels"]), int(described["n_steps"])
+    classifier.n_channels_in_, classifier.n_features_in_ = shape
+    classifier._any_length = bool(described["any_length"])
+    if described["feature_names"] is not None:
+        names = np.array([str(n) for n in described["feature_names"]], dtype=object)
+        classifier.feature_names_in_ = names  # pyright: ignore[reportAttributeAccessIssue]
+    classifier.reservoir_ = unpack_reservoir(described["reservoir"], arrays)
+    classifier.eta_ = float(described["eta"])
+    classifier.eta_scores_ = _unpack_scores(content, classifier.eta_)
+    heads = _unpack_heads(content, classifier)
+    coupling = content.numbers("coupling", (len(heads), len(heads)))
+    threshold = content.numbers("threshold", (len(heads),))
+    decision = Decision(coupling, threshold, float(described["slope"]))
+    classifier._publish(heads, decision)
+    if described.get("stream") is not None:
+        stream_file.unpack(content, classifier)
+    return classifier
+
+
+def _unpack_heads(content: Content, classifier: ReservoirClassifier) -> list[Head]:
+    n_heads = len(classifier.compared_)
+    n_neurons = classifier.reservoir_.n_neurons
+    shape = classifier.n_channels_in_, classifier.n_features_in_
+    centre = content.numbers("centre", (n_heads, *shape))
+    u = content.numbers("u", (n_heads, n_neurons, shape[0]))
+    v = content.numbers("v", (n_heads, n_neurons))
+    scale, margin, n_iter = (
+        content.numbers(name, (n_heads,)) for name in ("scale", "soft_margin", "n_iter")
+    )
+    bound = content.numbers("bound", (n_heads,), finite=False)
+    linear = quadratic = None
+    if "kernel_linear" in content.arrays:
+        linear = content.numbers("kernel_linear", (n_heads, *shape))
+    if "kernel_quadratic" in content.arrays:
+        quadratic = content.numbers("kernel_quadratic", (n_heads, *shape, *shape))
+    validity = content.described["validity"]
     if len(validity) != n_heads:
-        _refuse("its diagnosis of the expansion does not fit its classes.")
-    linear, quadratic = arrays.get("kernel_linear"), arrays.get("kernel_quadratic")
-    heads = [
+        refuse("its diagnosis of the expansion does not fit its classes.")
+    return [
         Head(
-            arrays["centre"][i],
-            float(arrays["scale"][i]),
-            arrays["u"][i],
-            arrays["v"][i],
+            centre[i],
+            float(scale[i]),
+            u[i],
+            v[i],
             None
             if linear is None
             else Kernel(linear[i], None if quadratic is None else quadratic[i]),
-            float(arrays["soft_margin"][i]),
-            float(arrays["bound"][i]),
-            int(arrays["n_iter"][i]),
+            float(margin[i]),
+            float(bound[i]),
+            int(n_iter[i]),
             None if validity[i] is None else Validity(**validity[i]),
         )
         for i in range(n_heads)
     ]
-    classifier.classes_ = (
-        classes.astype(object) if metadata["classes_are_objects"] else classes
-    )
-    classifier.n_channels_in_, classifier.n_features_in_ = shape
-    classifier._any_length = bool(metadata["any_length"])
-    if metadata["feature_names"] is not None:
-        names = np.array([str(n) for n in metadata["feature_names"]], dtype=object)
-        classifier.feature_names_in_ = names  # pyright: ignore[reportAttributeAccessIssue]
-    classifier.reservoir_ = network
-    classifier.eta_ = float(metadata["eta"])
-    classifier.eta_scores_ = None
-    if "etas" in arrays:
-        etas, score, accuracy = (
-            arrays[name] for name in ("etas", "eta_score", "eta_accuracy")
-        )
-        if etas.ndim != 1 or score.shape != etas.shape or len(accuracy) != len(etas):
-            _refuse("its record of the choice of eta does not fit together.")
-        classifier.eta_scores_ = EtaChoice(etas, accuracy, score, classifier.eta_)
-    slope = float(metadata["slope"])
-    decision = Decision(arrays["coupling"], arrays["threshold"], slope)
-    classifier._publish(heads, decision)
-    return classifier
+
+
+def _unpack_scores(content: Content, best: float) -> EtaChoice | None:
+    if "etas" not in content.arrays:
+        return None
+    etas = content.numbers("etas", (None,))
+    score = content.numbers("eta_score", etas.shape, finite=False)
+    accuracy = content.numbers("eta_accuracy", (len(etas), None), finite=False)
+    return EtaChoice(etas, accuracy, score, best)
 
 
 def _unpack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -359,17 +245,5 @@ def _unpack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if set(value) == {"pairs"}:
         return {key: float(weight) for key, weight in value["pairs"]}
     if set(value) == {"reservoir"}:
-        return _unpack_reservoir(value["reservoir"], arrays)
-    return _refuse(f"its parameter {name!r} is of no known kind.")
-
-
-def _unpack_reservoir(
-    described: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> Reservoir:
-    gain = Gain.of_kind(described["gain"], described["gain_parameters"])
-    return Reservoir(
-        arrays[described["weights"]],
-        float(described["tau"]),
-        gain,
-        bool(described["allow_unstable"]),
-    )
+        return unpack_reservoir(value["reservoir"], arrays)
+    return refuse(f"its parameter {name!r} is of no known kind.")

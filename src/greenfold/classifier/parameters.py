@@ -154,12 +154,13 @@ def keep_input(
 
 
 def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Weight of one series of each class."""
+    """Weight of one series of each class; ``counts`` are numbers or weights of series."""
     wish = estimator.class_weight
     if wish is None:
         return np.ones(len(classes))
     if isinstance(wish, str):
-        return counts.sum() / (len(classes) * np.maximum(counts, 1))
+        counted = np.where(counts > 0, counts, 1.0)
+        return counts.sum() / (len(classes) * counted)
     known = set(classes.tolist())
     unknown = [label for label in wish if label not in known]
     if unknown:

@@ -13,6 +13,7 @@ from ..stimuli.series import Series
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
+_check_sample_weight: Any = validation._check_sample_weight
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
@@ -40,9 +41,12 @@ def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
 
 
 def read_labelled(
-    estimator: Any, X: Any, y: Any, *, fitting: bool
-) -> tuple[Series, np.ndarray]:
-    """`read_series` with one class label per series."""
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, fitting: bool
+) -> tuple[Series, np.ndarray, np.ndarray]:
+    """`read_series` with a class label and a weight per series.
+
+    Series of weight zero are left out, as if they had not been given.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -54,7 +58,19 @@ def read_labelled(
             "Found input variables with inconsistent numbers of samples: "
             f"[{len(found)}, {len(labels)}]"
         )
-    return found, labels
+    if sample_weight is None:
+        return found, labels, np.ones(len(labels))
+    weights = _check_sample_weight(
+        sample_weight, found.values, dtype=np.float64, ensure_non_negative=True
+    )
+    used = weights > 0
+    if not used.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return (
+        (found, labels, weights)
+        if used.all()
+        else (found[used], labels[used], weights[used])
+    )
 
 
 def _read_labels(y: Any) -> np.ndarray:

@@ -1,81 +1,80 @@
-"""Class moments of a stream: all that the linear order needs to know of its series."""
+"""A stream of series: class moments, and a sample to choose η with.
+
+The linear order needs to know no more of its series than number, mean and scatter of every
+class. A cross-validation needs series; of those a bounded sample is kept.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..decisions import Clouds
-from ..stimuli import Frame, Series, frame_of_moments
+from ..stimuli import Frame, Series, frame_of_classes
 from ..stimuli.class_moments import ClassMoments
 from .heads import Head
+from .sample import StreamSample
 
 
 class ClassStream:
-    """Number, mean and scatter of every class, accumulated batch by batch.
+    """Moments of every class and a sample of the series, batch by batch.
 
     Parameters
     ----------
-    n_classes : int
-    shape : (int, int)
-        Channels and steps of the series.
+    moments : list of ClassMoments
+        One for each class.
+    sample : StreamSample
+    chosen_at : int
+        Number of series at which η was chosen last; 0 before.
     """
 
-    def __init__(self, n_classes: int, shape: tuple[int, int]) -> None:
+    def __init__(
+        self, moments: list[ClassMoments], sample: StreamSample, chosen_at: int = 0
+    ) -> None:
+        self.moments, self.sample, self.chosen_at = moments, sample, chosen_at
+
+    @classmethod
+    def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:
+        """Before the first series; ``shape`` is (n_channels, n_steps)."""
         size = shape[0] * shape[1]
-        self.shape = shape
-        self.moments = [
+        moments = [
             ClassMoments(0, np.zeros(size), np.zeros((size, size)))
             for _ in range(n_classes)
         ]
+        return cls(moments, StreamSample.empty(n_classes, shape, seed))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels and steps of the series."""
+        return self.sample.values.shape[1], self.sample.values.shape[2]
 
     @property
     def counts(self) -> np.ndarray:
-        """Series of each class so far."""
+        """Weight of the series of each class so far: their number, without weights."""
         return np.array([part.count for part in self.moments])
 
-    def add(self, series: Series, codes: np.ndarray) -> None:
-        """Add series of classes 0, 1, …."""
+    @property
+    def n_seen(self) -> int:
+        """Series so far, of any weight above zero."""
+        return int(self.sample.seen.sum())
+
+    def add(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
+        """Add series of classes 0, 1, … with their weights, all positive."""
+        plain = bool((weights == 1).all())
         for c in np.unique(codes).tolist():
-            part = ClassMoments.of(series.values, np.flatnonzero(codes == c))
+            rows = np.flatnonzero(codes == c)
+            part = ClassMoments.of(series.values, rows, None if plain else weights[rows])
             self.moments[c] = self.moments[c].merge(part)
+        self.sample = self.sample.add(series, codes, weights)
 
-    def frame(self, c: int, weights: np.ndarray, scaling: float | None) -> Frame:
-        """Frame of class ``c`` against the rest; ``weights`` of one series of each."""
-        prior = self.counts * weights
-        seen = np.flatnonzero(prior > 0)
-        sides = [seen[seen != c], seen[seen == c]]
-        # A side that has not been seen yet looks like the other one: nothing to tell.
-        sides = [side if len(side) else sides[1 - i] for i, side in enumerate(sides)]
-        means, covariances = zip(
-            *(self._mixture(side, prior) for side in sides), strict=True
-        )
-        share = np.array([prior[side].sum() for side in sides])
-        return frame_of_moments(list(means), list(covariances), share, self.shape, scaling)
+    def frame(self, c: int, class_weights: np.ndarray, scaling: float | None) -> Frame:
+        """Frame of class ``c`` against the rest."""
+        return frame_of_classes(self.moments, c, class_weights, self.shape, scaling)
 
-    def _mixture(
-        self, classes: np.ndarray, prior: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of several classes taken together."""
-        share = prior[classes] / prior[classes].sum()
-        parts = [self.moments[c] for c in classes]
-        mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
-        covariance = np.zeros_like(parts[0].scatter)
-        for p, part in zip(share, parts, strict=True):
-            covariance += p * part.covariance
-            if len(parts) > 1:
-                covariance += p * np.outer(part.mean - mean, part.mean - mean)
-        return mean, covariance
-
-    def clouds(self, heads: list[Head], weights: np.ndarray) -> Clouds:
+    def clouds(self, heads: list[Head], class_weights: np.ndarray) -> Clouds:
         """Clouds of the read-out values of linear heads, in the unit of the stream."""
         rows = [head.kernel.linear * head.scale for head in heads if head.kernel]
         A = np.stack(rows).reshape(len(heads), -1)
         origin = (A * np.stack([head.centre.ravel() for head in heads])).sum(1)
-        prior = self.counts * weights
-        prior = prior / prior.sum()
-        covariance = np.zeros((len(heads),) * 2)
-        for p, part in zip(prior, self.moments, strict=True):
-            if p:
-                covariance += p * (A @ part.covariance @ A.T)
+        scatter = np.sum([A @ part.scatter @ A.T for part in self.moments], axis=0)
         means = np.stack([A @ part.mean - origin for part in self.moments])
-        return Clouds(means, covariance, prior)
+        return Clouds.of_scatter(means, scatter, self.counts, class_weights)

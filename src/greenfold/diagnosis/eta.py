@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from .._repr import Shown
 from ..decisions import Clouds, decide, held_out_score
 from ..optimizers.linear import LinearProblem
-from ..stimuli import SampleStimuli, Series, Stimuli, frame_of
+from ..stimuli import SampleStimuli, Series, Stimuli, frames_of
 from ..systems import LinearSystem, System
 
 #: Two values a decade, from where only the distance of the class means counts to where
@@ -29,8 +30,8 @@ _MARGIN_SHARE = 0.1
 _MARGIN_SCALE = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class EtaChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class EtaChoice(Shown):
     """Outcome of a cross-validation over η.
 
     Attributes
@@ -52,6 +53,26 @@ class EtaChoice:
     score: np.ndarray
     best: float
     overlap: np.ndarray | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        row = self.accuracy[np.argmin(np.abs(np.log(self.etas / self.best)))]
+        facts = {"best": self.best, "accuracy": float(row.mean()), "folds": len(row)}
+        facts["compared"] = (
+            f"{len(self.etas)} values from {self.etas[0]:.4g} to {self.etas[-1]:.4g}"
+        )
+        return {**facts, "note": self.note} if self.note else facts
+
+    @property
+    def note(self) -> str:
+        """What to do where the best η is the last of its grid; empty where it is not."""
+        if len(self.etas) < 2 or not np.isfinite(self.score).all():
+            return ""
+        if self.best == self.etas[-1]:
+            return "the largest η compared: a larger one, or more series, may do better"
+        # Equal scores from the smallest η on say that η does not matter there.
+        if self.best == self.etas[0] and self.score[0] > self.score[1]:
+            return "the smallest η compared: only the distance of the class means counts"
+        return ""
 
 
 def choose_eta(
@@ -114,12 +135,13 @@ def choose_eta(
     values = check.host_array(X, "X", ndim=(2, 3)).reshape(
         len(signs), *stimuli.centre.shape
     )
-    weights = stimuli.case_weights
+    codes = (signs > 0).astype(int)
     found = cross_validate(
         system.maps,
         Series(values),
-        (signs > 0).astype(int),
-        weights / weights.mean(),
+        codes,
+        np.ones(len(codes)),
+        stimuli.class_share * len(codes) / np.bincount(codes),
         u=u,
         scaling=1.0,
         noise=float(check.host_array(noise, "noise", ndim=(0,))),
@@ -139,6 +161,7 @@ def cross_validate(
     series: Series,
     codes: np.ndarray,
     weights: np.ndarray,
+    class_weights: np.ndarray,
     *,
     u: np.ndarray | None,
     scaling: float | None,
@@ -162,6 +185,9 @@ def cross_validate(
     codes : ndarray (n_cases,)
         Classes 0, 1, ….
     weights : ndarray (n_cases,)
+        Weight of each series, positive.
+    class_weights : ndarray (n_classes,)
+        Factor on the weight of a whole class.
     u : ndarray (n_inputs, n_channels) or None
         Input projection to keep.
     scaling : float or None
@@ -178,13 +204,14 @@ def cross_validate(
     """
     from joblib import Parallel, delayed
 
-    fold = _folds(codes, np.random.default_rng(seed), n_folds)
+    fold = _folds(series, codes, np.random.default_rng(seed), n_folds)
     jobs = (
         delayed(_one_fold)(
             system,
             series,
             codes,
             weights,
+            class_weights,
             fold == k,
             etas,
             u=u,
@@ -204,13 +231,41 @@ def cross_validate(
     return EtaChoice(etas, accuracy / total, score, float(etas[np.argmax(score)]))
 
 
-def _folds(codes: np.ndarray, rng: np.random.Generator, n_folds: int) -> np.ndarray:
-    """Fold of each series; classes are dealt out in turn, however small they are."""
-    fold = np.empty(len(codes), dtype=int)
-    order = rng.permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
-    fold[order] = np.arange(len(codes)) % min(n_folds, len(codes))
-    return fold
+def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which series of a class are copies of each other.
+
+    Returns
+    -------
+    group : ndarray (n_cases,)
+        Number of the distinct series that each one is; sorted by class, then by value.
+    code : ndarray (n_groups,)
+        Class of each.
+    """
+    rows = np.column_stack([codes, series.values.reshape(len(series), -1)])
+    unique, group = np.unique(rows, axis=0, return_inverse=True)
+    return group.ravel(), unique[:, 0].astype(int)
+
+
+def may_hold_out(series: Series, codes: np.ndarray) -> bool:
+    """Whether two classes have series both to learn from and to hold out."""
+    _, code = distinct_series(series, codes)
+    return bool((np.bincount(code) >= 2).sum() >= 2)
+
+
+def _folds(
+    series: Series, codes: np.ndarray, rng: np.random.Generator, n_folds: int
+) -> np.ndarray:
+    """Fold of each series; classes are dealt out in turn, however small they are.
+
+    Copies of a series stay together, so that none is judged by itself, and the order of
+    the series does not matter: one of weight two counts as two copies do.
+    """
+    group, code = distinct_series(series, codes)
+    order = rng.permutation(len(code))
+    order = order[np.argsort(code[order], kind="stable")]
+    fold = np.empty(len(code), dtype=int)
+    fold[order] = np.arange(len(code)) % min(n_folds, len(code))
+    return fold[group]
 
 
 def _one_fold(
@@ -218,6 +273,7 @@ def _one_fold(
     series: Series,
     codes: np.ndarray,
     weights: np.ndarray,
+    class_weights: np.ndarray,
     held_out: np.ndarray,
     etas: np.ndarray,
     *,
@@ -227,7 +283,7 @@ def _one_fold(
     threshold: str,
 ) -> tuple[float, np.ndarray, np.ndarray] | None:
     """Weight, and weighted sums of accuracy and score, of one fold."""
-    n_classes = int(codes.max()) + 1
+    n_classes = len(class_weights)
     train = ~held_out
     seen = np.bincount(codes[train], minlength=n_classes) > 0
     held_out = held_out & seen[codes]
@@ -238,18 +294,19 @@ def _one_fold(
     heads = range(n_classes) if n_classes > 2 else (1,)
     Z_in = np.zeros((len(etas), len(inside), len(heads)))
     Z_out = np.zeros((len(etas), len(outside), len(heads)))
-    for column, c in enumerate(heads):
-        if not seen[c]:
-            continue
-        frame = frame_of(inside, labels == c, w, scaling)
+    known = [c for c in heads if seen[c]]
+    frames = frames_of(inside, labels, w, class_weights, known, scaling)
+    for c, frame in zip(known, frames, strict=True):
+        column = c if n_classes > 2 else 0
         kernels = _kernels(system, frame.stimuli, u, etas)
         for Z, part in ((Z_in, inside), (Z_out, outside)):
             moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
             Z[:, :, column] = (moved @ kernels).T
     accuracy, score = np.empty(len(etas)), np.empty(len(etas))
-    answers, w_out = codes[held_out], weights[held_out]
+    answers = codes[held_out]
+    w_out = weights[held_out] * class_weights[answers]
     for i in range(len(etas)):
-        clouds = Clouds.of(Z_in[i], labels, w, n_classes)
+        clouds = Clouds.of(Z_in[i], labels, w, class_weights)
         decision = decide(clouds, noise=noise, threshold=threshold)
         correct, margin = held_out_score(decision, Z_out[i], answers, noise)
         accuracy[i] = w_out @ correct

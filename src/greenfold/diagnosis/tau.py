@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from .._repr import Shown
 from ..optimizers.linear import LinearProblem
 from ..reservoir import Reservoir
 from ..stimuli import Stimuli
 from ..unfolding import unfold
 
 
-@dataclass(frozen=True)
-class TauChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class TauChoice(Shown):
     """Soft margin of random input projections against time, for several τ.
 
     Attributes
@@ -38,6 +39,10 @@ class TauChoice:
     soft_margin: np.ndarray
     saturation: np.ndarray
     best: float
+
+    def _facts(self) -> dict[str, Any]:
+        compared = f"{len(self.taus)} values from {self.taus[0]:.4g} to {self.taus[-1]:.4g}"
+        return {"best": self.best, "compared": compared, "times": len(self.times)}
 
 
 def choose_tau(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .. import _archive
+from .._repr import Shown
 from ..margins import SoftMargin
 from ..validity import Validity
 
@@ -27,8 +31,8 @@ MESSAGES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Projections:
+@dataclass(frozen=True, eq=False, repr=False)
+class Projections(Shown):
     """Input and readout projections with the soft margin they reach.
 
     Attributes
@@ -99,10 +103,25 @@ class Projections:
             return None
         return relative_gap(self.upper_bound, self.soft_margin)
 
+    def save(self, path: str | Path) -> None:
+        """Write the result to a file that holds no code; read it with `greenfold.load`."""
+        arrays = {name: getattr(self, name) for name in ("u", "v", "history", "starts")}
+        described = {name: getattr(self, name) for name in (*_NUMBERS, *_WORDS)}
+        described["validity"] = None if self.validity is None else asdict(self.validity)
+        _archive.write(path, "projections", described, arrays)
+
     def raise_if_interrupted(self) -> None:
         """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
         if self.status == "interrupted":
             raise KeyboardInterrupt
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"soft_margin": self.soft_margin, "upper_bound": self.upper_bound}
+        facts |= {"eta": self.eta, "u": self.u.shape, "v": self.v.shape}
+        facts |= {"method": self.method, "status": self.status}
+        if self.validity is not None:
+            facts["trustworthy"] = self.validity.trustworthy
+        return facts
 
     def __str__(self) -> str:
         lines = [
@@ -115,6 +134,45 @@ class Projections:
         if self.validity is not None:
             lines.append(str(self.validity))
         return "\n".join(lines)
+
+
+_NUMBERS = (
+    "soft_margin",
+    "separation",
+    "variance",
+    "eta",
+    "upper_bound",
+    "n_iter",
+    "wall_time",
+)
+_WORDS = ("method", "status")
+
+
+def unpack_projections(content: _archive.Content) -> Projections:
+    """The result in a file."""
+    described = content.described
+    if described["status"] not in MESSAGES:
+        _archive.refuse(f"it has an unknown status {described['status']!r}.")
+    u = content.arrays["u"]
+    if u.ndim not in (1, 2):
+        _archive.refuse(f"its array 'u' has shape {u.shape}.")
+    bound, validity = described["upper_bound"], described["validity"]
+    return Projections(
+        u=content.numbers("u", u.shape),
+        v=content.numbers("v", (len(u),)),
+        soft_margin=float(described["soft_margin"]),
+        separation=float(described["separation"]),
+        variance=float(described["variance"]),
+        eta=float(described["eta"]),
+        upper_bound=None if bound is None else float(bound),
+        method=str(described["method"]),
+        status=described["status"],
+        n_iter=int(described["n_iter"]),
+        history=content.numbers("history", (None, 2)),
+        starts=content.numbers("starts", (None,)),
+        wall_time=float(described["wall_time"]),
+        validity=None if validity is None else Validity(**validity),
+    )
 
 
 def relative_gap(bound: float, value: float) -> float:

@@ -14,7 +14,7 @@ from ..margins import state_moments
 from ..optimizers import optimize
 from ..optimizers.linear import LinearProblem
 from ..sphere import maximize_on_sphere
-from ..stimuli import Frame, Series, frame_of
+from ..stimuli import Frame, Series, frames_of
 
 #: Readout times of a curve; more would not be seen on a page.
 _N_TIMES = 40
@@ -72,9 +72,16 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any, head: int) -> Frame:
     series = aligned(classifier, X)
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
     counts = np.bincount(codes, minlength=len(classifier.classes_))
-    weights = class_weights(classifier, classifier.classes_, counts)[codes]
-    chosen = classifier.compared_[head]
-    return frame_of(series, codes == chosen, weights, classifier.input_scaling)
+    weights = class_weights(classifier, classifier.classes_, counts)
+    (frame,) = frames_of(
+        series,
+        codes,
+        np.ones(len(codes)),
+        weights,
+        [classifier.compared_[head]],
+        classifier.input_scaling,
+    )
+    return frame
 
 
 def input_projection(classifier: ReservoirClassifier, head: int) -> np.ndarray:

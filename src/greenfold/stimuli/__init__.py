@@ -7,7 +7,7 @@ are.
 """
 
 from .base import Stimuli
-from .frame import Frame, frame_of, frame_of_moments
+from .frame import Frame, frame_of_classes, frame_with_series, frames_of
 from .gaussian import GaussianStimuli
 from .samples import SampleStimuli
 from .series import Series
@@ -18,6 +18,7 @@ __all__ = [
     "SampleStimuli",
     "Series",
     "Stimuli",
-    "frame_of",
-    "frame_of_moments",
+    "frame_of_classes",
+    "frame_with_series",
+    "frames_of",
 ]

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from .._repr import Shown
 from ..margins import SoftMargin
 from ..systems import LinearSystem, System
 from .design import Design, Moments
 
 
-@dataclass(frozen=True, eq=False)
-class Stimuli:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stimuli(Shown):
     """Two classes of stimuli with labels ζ = ±1, seen through their moments.
 
     Attributes
@@ -31,6 +32,14 @@ class Stimuli:
     psi: np.ndarray
     n_channels: int
     n_steps: int
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "channels": self.n_channels,
+            "steps": self.n_steps,
+            "mu_norm": float(np.linalg.norm(self.mu)),
+            "separability": self.separability,
+        }
 
     @property
     def separability(self) -> float:

@@ -14,15 +14,28 @@ from .._arrays import batches, like, namespace, to_host
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Number, mean and scatter Σ (x − m)(x − m)ᵀ of one class; merges exactly."""
+    """Number, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; merges exactly.
 
-    count: int
+    Attributes
+    ----------
+    count : float
+        Total weight of the series; their number, where each has the weight one.
+    mean : ndarray (n_channels · n_steps,)
+    scatter : ndarray (n_channels · n_steps, n_channels · n_steps)
+    """
+
+    count: float
     mean: np.ndarray
     scatter: np.ndarray
 
     @classmethod
-    def of(cls, X: Any, rows: np.ndarray) -> ClassMoments:
-        """Moments of some of the series, (n_cases, n_channels, n_steps)."""
+    def of(
+        cls, X: Any, rows: np.ndarray, weights: np.ndarray | None = None
+    ) -> ClassMoments:
+        """Moments of some of the series, (n_cases, n_channels, n_steps).
+
+        ``weights``, one positive number per row, count a series as so many.
+        """
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]
         total = cls(0, np.zeros(size), np.zeros((size, size)))
@@ -38,10 +51,16 @@ class ClassMoments:
                     f"`X` holds values of size {largest:.3g}, whose squares leave floating "
                     "point; rescale the series."
                 )
-            mean = xp.mean(flat, axis=0)
+            if weights is None:
+                each, count = None, float(flat.shape[0])
+                mean = xp.mean(flat, axis=0)
+            else:
+                each, count = like(weights[part], flat), float(weights[part].sum())
+                mean = (each @ flat) / count
             centred = flat - mean
-            scatter = xp.matrix_transpose(centred) @ centred
-            total = total.merge(cls(flat.shape[0], to_host(mean), to_host(scatter)))
+            weighted = centred if each is None else centred * each[:, None]
+            scatter = xp.matrix_transpose(weighted) @ centred
+            total = total.merge(cls(count, to_host(mean), to_host(scatter)))
         return total
 
     def merge(self, other: ClassMoments) -> ClassMoments:
@@ -57,7 +76,7 @@ class ClassMoments:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance, normalised by the number of cases."""
+        """Covariance, normalised by the weight of the series."""
         return self.scatter / self.count
 
 

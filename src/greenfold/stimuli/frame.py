@@ -6,18 +6,21 @@ with its own origin and scale.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from .._repr import Shown
 from .base import Stimuli
 from .class_moments import ClassMoments, labelled_moments
 from .samples import SampleStimuli
 from .series import Series
 
 
-@dataclass(frozen=True, eq=False)
-class Frame:
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame(Shown):
     """Coordinates (x − centre) · scale in which one class is told from the rest.
 
     Attributes
@@ -37,16 +40,62 @@ class Frame:
     share: np.ndarray
     stimuli: Stimuli
 
+    def _facts(self) -> dict[str, Any]:
+        channels, steps = self.centre.shape
+        facts = {"channels": channels, "steps": steps, "scale": self.scale}
+        return {**facts, "share": f"({self.share[0]:.3g}, {self.share[1]:.3g})"}
 
-def frame_of(
+
+def frames_of(
     series: Series,
-    positive: np.ndarray,
+    codes: np.ndarray,
     weights: np.ndarray,
+    class_weights: np.ndarray,
+    compared: Iterable[int],
     scaling: float | None,
-    *,
-    keep: bool = False,
+) -> list[Frame]:
+    """Frames of several classes, each against the rest, from the series themselves.
+
+    Parameters
+    ----------
+    series : Series
+    codes : ndarray (n_cases,)
+        Classes 0, 1, ….
+    weights : ndarray (n_cases,)
+        Weight of each series, positive.
+    class_weights : ndarray (n_classes,)
+        Factor on the weight of a whole class.
+    compared : iterable of int
+        The classes.
+    scaling : float or None
+        ‖μ‖ wanted; None leaves the unit of the series.
+    """
+    members = [np.flatnonzero(codes == c) for c in range(len(class_weights))]
+    each = None if (weights == 1).all() else weights
+
+    def moments(values: np.ndarray) -> list[ClassMoments]:
+        return [
+            ClassMoments.of(values, rows, None if each is None else each[rows])
+            for rows in members
+        ]
+
+    if series.present is None:
+        shape = series.n_channels, series.n_steps
+        found = moments(series.values)
+        return [frame_of_classes(found, c, class_weights, shape, scaling) for c in compared]
+    frames = []
+    for c in compared:
+        centre = _halfway(series, _sides(codes == c, weights * class_weights[codes]))
+        found = moments(series.moved(centre, 1.0))
+        sides = _two_sides(found, c, class_weights)
+        frames.append(_frame(centre, *sides, scaling))
+    return frames
+
+
+def frame_with_series(
+    series: Series, positive: np.ndarray, weights: np.ndarray, scaling: float | None
 ) -> Frame:
-    """Frame from the series themselves.
+    """Frame of one class that keeps the series, as a non-linear system needs them.
 
     Parameters
     ----------
@@ -54,29 +103,23 @@ def frame_of(
     positive : ndarray (n_cases,) of bool
         The class; the others are the rest. Both occur.
     weights : ndarray (n_cases,)
+        Weight of each series, that of its class included: the moments of the states are
+        those of the weighted series.
     scaling : float or None
-        ‖μ‖ wanted; None leaves the unit of the series.
-    keep : bool
-        Keep the series with their moments, as a non-linear system needs them.
+        As in `frames_of`.
     """
-    groups = [np.where(positive == side, weights, 0.0) for side in (False, True)]
+    groups = _sides(positive, weights)
     centre = _halfway(series, groups)
-    values = series.moved(centre, 1.0).reshape(len(series), -1)
-    means, covariances = [], []
-    for w in groups:
-        chosen = w > 0
-        w = w[chosen] / w.sum()
-        means.append(w @ values[chosen])
-        centred = values[chosen] - means[-1]
-        covariances.append((centred * w[:, None]).T @ centred)
+    values = series.moved(centre, 1.0)
+    parts = [
+        ClassMoments.of(values, np.flatnonzero(w > 0), w[w > 0] / w.sum()) for w in groups
+    ]
     share = np.array([w.sum() for w in groups])
+    means, covariances = ([getattr(p, n) for p in parts] for n in ("mean", "covariance"))
     frame = _frame(centre, share / share.sum(), means, covariances, scaling)
-    if not keep:
-        return frame
-    counts = [int((w > 0).sum()) for w in groups]
     minus, plus = (
-        ClassMoments(n, mean * frame.scale, n * frame.scale**2 * covariance)
-        for n, mean, covariance in zip(counts, means, covariances, strict=True)
+        ClassMoments(p.count, p.mean * frame.scale, p.scatter * frame.scale**2)
+        for p in parts
     )
     stimuli = SampleStimuli.settled(
         frame.stimuli,
@@ -88,17 +131,63 @@ def frame_of(
     return Frame(centre, frame.scale, frame.share, stimuli)
 
 
-def frame_of_moments(
-    means: list[np.ndarray],
-    covariances: list[np.ndarray],
-    share: np.ndarray,
+def frame_of_classes(
+    moments: Sequence[ClassMoments],
+    c: int,
+    class_weights: np.ndarray,
     shape: tuple[int, int],
     scaling: float | None,
 ) -> Frame:
-    """Frame from mean and covariance of the rest and of the class, in raw coordinates."""
+    """Frame of class ``c`` against the rest from the moments of all, in raw coordinates."""
+    share, means, covariances = _two_sides(moments, c, class_weights)
     centre = ((means[0] + means[1]) / 2).reshape(shape)
     moved = [mean - centre.ravel() for mean in means]
-    return _frame(centre, share / share.sum(), moved, covariances, scaling)
+    return _frame(centre, share, moved, covariances, scaling)
+
+
+def _sides(positive: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+    return [np.where(positive == side, weights, 0.0) for side in (False, True)]
+
+
+def _two_sides(
+    moments: Sequence[ClassMoments], c: int, class_weights: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+    """Share, mean and covariance of the rest and of class ``c``."""
+    prior = np.array([part.count for part in moments]) * class_weights
+    seen = np.flatnonzero(prior > 0)
+    sides = [seen[seen != c], seen[seen == c]]
+    # A side that has not been seen yet looks like the other one: nothing to tell.
+    sides = [side if len(side) else sides[1 - i] for i, side in enumerate(sides)]
+    share = np.array([prior[side].sum() for side in sides])
+    means, covariances = [], []
+    for side in sides:
+        mean, covariance = _mixture([moments[k] for k in side], prior[side])
+        means.append(mean)
+        covariances.append(covariance)
+    return share / share.sum(), means, covariances
+
+
+def _mixture(
+    parts: Sequence[ClassMoments], prior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of several classes taken together.
+
+    The weight of a class says how much it counts, and so moves the mean and the distances
+    between the class means. How far series scatter inside their classes is a question of
+    evidence: there every series counts as it was given. A rare class of large weight would
+    otherwise fill the covariance with the few directions in which its series happen to
+    differ.
+    """
+    share = prior / prior.sum()
+    mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
+    covariance = np.zeros_like(parts[0].scatter)
+    for part in parts:
+        covariance += part.scatter
+    covariance /= sum(part.count for part in parts)
+    if len(parts) > 1:
+        for p, part in zip(share, parts, strict=True):
+            covariance += p * np.outer(part.mean - mean, part.mean - mean)
+    return mean, covariance
 
 
 def _halfway(series: Series, groups: list[np.ndarray]) -> np.ndarray:

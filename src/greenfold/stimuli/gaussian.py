@@ -17,7 +17,7 @@ from .closed_form import GaussianMoments, gaussian_design, kernel_margin
 from .design import Design, Moments
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class GaussianStimuli(Stimuli):
     """Classes N(±μ, ψ ± χ) (paper, `Gaussian_distribution_input`).
 

@@ -18,7 +18,7 @@ from .class_moments import ClassMoments, labelled_moments
 from .design import Design, Moments
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class SampleStimuli(Stimuli):
     """Labelled series, centred and scaled as the paper does.
 
@@ -215,6 +215,12 @@ class SampleStimuli(Stimuli):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def _facts(self) -> dict[str, Any]:
+        series = "from a stream" if self.signs is None else len(self.signs)
+        shares = ", ".join(f"{share:.3g}" for share in self.class_share)
+        facts = {"classes": self.classes, "series": series, "class_share": f"({shares})"}
+        return {**facts, **super()._facts()}
+
     def transform(self, X: Any) -> Any:
         """Treat new series as the training series were: (x − centre) · scale.
 
@@ -336,6 +342,18 @@ def _label_array(labels: Any, n_cases: int) -> np.ndarray:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("`labels` must not be NaN or infinite.")
     return array
+
+
+def signs_of(labels: Any, n_cases: int) -> np.ndarray:
+    """ζ = ±1 of labels of any kind: the larger of two (by sorting) is +1.
+
+    Labels that are ±1 already are left alone, of one class too.
+    """
+    array = _label_array(labels, n_cases)
+    classes = np.unique(array)
+    if array.dtype.kind in "if" and np.isin(classes, (-1, 1)).all():
+        return array
+    return np.where(array == _two_classes(classes)[1], 1, -1)
 
 
 def _two_classes(classes: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace
+from .._repr import Shown
 from ..reservoir import Reservoir
 from . import all_neurons, routes
 from .greens_sum import GreensSum
@@ -89,8 +90,8 @@ def unfold(
     return base if readout is None else base.with_readout(readout)
 
 
-@dataclass(frozen=True, eq=False)
-class Unfolding:
+@dataclass(frozen=True, eq=False, repr=False)
+class Unfolding(Shown):
     """A reservoir unfolded into a feed-forward map from stimuli to states.
 
     Made by `unfold`. Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases,
@@ -120,6 +121,22 @@ class Unfolding:
     readout_time: float | None
     _panel: Propagators = field(repr=False)
     _n_panels: int = field(repr=False)
+
+    def _facts(self) -> dict[str, Any]:
+        weighted = np.flatnonzero(self.readout_weights)
+        if self.readout_time is not None:
+            read = f"at {self.readout_time:.4g}"
+        elif len(weighted) > 1:
+            read = f"weighted over {len(weighted)} steps"
+        else:
+            read = f"at {(weighted[0] + 1) * self.dt:.4g}"
+        return {
+            "reservoir": self.reservoir,
+            "steps": self.n_steps,
+            "dt": self.dt,
+            "order": self.order,
+            "read": read,
+        }
 
     @property
     def duration(self) -> float:

@@ -1,0 +1,43 @@
+"""How objects show themselves: a line in a terminal, a small table in a notebook."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+
+
+class Shown:
+    """An object that is shown by a few facts instead of its arrays.
+
+    A class says which by `_facts`: names and values, in the order of importance. A
+    dataclass passes ``repr=False``, else its own would come first.
+    """
+
+    def _facts(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        facts = (f"{name}={_text(one)}" for name, one in self._facts().items())
+        return f"{type(self).__name__}({', '.join(facts)})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name.replace('_', ' '))}</th>"
+            f"<td style='text-align:left'>{html.escape(_text(one))}</td></tr>"
+            for name, one in self._facts().items()
+        )
+        title = html.escape(type(self).__name__)
+        return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
+
+
+def _text(value: Any) -> str:
+    """A value as it is read, without the name of its type."""
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.4g}"
+    if isinstance(value, np.ndarray):
+        return str(value.tolist())
+    if isinstance(value, str):
+        return value
+    return repr(value.item() if isinstance(value, np.generic) else value)

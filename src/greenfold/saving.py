@@ -1,0 +1,86 @@
+"""Objects as files that hold numbers, not code: `save` and `load`.
+
+A file is one kind of object: a fitted classifier, a network, a kernel, or the result of an
+optimisation. How the file is made, and what is checked when it is read, is said in
+`greenfold._archive`; what each object is made of, beside that object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ._archive import Content, ModelFileError, reading, refuse
+from .classifier.estimator import ReservoirClassifier
+from .classifier.model_file import unpack_classifier
+from .optimizers.result import Projections, unpack_projections
+from .reservoir import Reservoir, unpack_reservoir
+from .unfolding.kernel import Kernel, unpack_kernel
+
+__all__ = ["ModelFileError", "load", "save"]
+
+#: Kind of a file to what is made of it.
+_KINDS: dict[str, Callable[[Content], Any]] = {
+    "classifier": unpack_classifier,
+    "kernel": unpack_kernel,
+    "projections": unpack_projections,
+    "reservoir": lambda content: unpack_reservoir(content.described, content.arrays),
+}
+
+
+def save(obj: Any, path: str | Path) -> None:
+    """Write an object to a file that holds no code.
+
+    Parameters
+    ----------
+    obj : ReservoirClassifier, Projections, Reservoir or Kernel
+        A classifier must be fitted. A network with a gain of one's own code is refused.
+    path : str or Path
+        Replaced if it exists, in one step at the end.
+    """
+    if not isinstance(obj, ReservoirClassifier | Projections | Reservoir | Kernel):
+        raise TypeError(
+            "`obj` must be a ReservoirClassifier, Projections, a Reservoir or a Kernel; "
+            f"got {type(obj).__name__}."
+        )
+    obj.save(path)
+
+
+def load(path: str | Path) -> Any:
+    """Read an object that was saved.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    ReservoirClassifier, Projections, Reservoir or Kernel
+        What the file says it is. A classifier is fitted, predicts exactly as the saved one
+        did, and goes on with `partial_fit` where that one could.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, of another kind or of a newer version.
+    FileNotFoundError
+        If there is no such file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from greenfold import Reservoir, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Reservoir.random(20, rng=0).save(Path(folder) / "network.gfm")
+    ...     load(Path(folder) / "network.gfm")
+    Reservoir(20 neurons, tau=0.25, gain=linear)
+    """
+    return reading(path, _make)
+
+
+def _make(content: Content) -> Any:
+    if content.kind not in _KINDS:
+        refuse(f"it holds a {content.kind!r}, which this greenfold does not know.")
+    return _KINDS[content.kind](content)
