@@ -313,17 +313,17 @@ def _restore(
     linear, quadratic = arrays.get("kernel_linear"), arrays.get("kernel_quadratic")
     heads = [
         Head(
-            arrays["centre"][i],
-            float(arrays["scale"][i]),
-            arrays["u"][i],
-            arrays["v"][i],
-            None
+            centre=arrays["centre"][i],
+            scale=float(arrays["scale"][i]),
+            u=arrays["u"][i],
+            v=arrays["v"][i],
+            kernel=None
             if linear is None
             else Kernel(linear[i], None if quadratic is None else quadratic[i]),
-            float(arrays["soft_margin"][i]),
-            float(arrays["bound"][i]),
-            int(arrays["n_iter"][i]),
-            None if validity[i] is None else Validity(**validity[i]),
+            soft_margin=float(arrays["soft_margin"][i]),
+            bound=float(arrays["bound"][i]),
+            n_iter=int(arrays["n_iter"][i]),
+            validity=None if validity[i] is None else Validity(**validity[i]),
         )
         for i in range(n_heads)
     ]
