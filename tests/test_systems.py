@@ -111,6 +111,20 @@ def test_a_measured_response_has_the_optimum_of_its_network(n_channels):
     assert theirs.status == "certified"
 
 
+def test_what_a_system_lacks_is_named():
+    """The three maps alone are a `LinearSystem`, and `optimize` asks for a `System`."""
+
+    class Maps:
+        n_steps, n_inputs, n_outputs = 5, 2, 3
+        input_response = Measured.input_response
+        readout_response = Measured.readout_response
+        response_sum = Measured.response_sum
+
+    lacks = "Maps lacks is_linear, maps, degree, states, pullback"
+    with pytest.raises(TypeError, match=rf"`system`.*{lacks}\.$"):
+        optimize(Maps(), stimuli())  # pyright: ignore[reportArgumentType]
+
+
 def test_inputs_and_outputs_may_differ_in_number(rng):
     """Drive two neurons and read three: the certificate holds for the rest."""
     G = unfold(small(n=8), n_steps=5, dt=0.5).greens1()[:, :3, 6:]

@@ -13,9 +13,12 @@ channels one after the other.
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+_ABSENT = object()
 
 
 class ResponseSum(Protocol):
@@ -137,6 +140,13 @@ class System(Protocol):
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v."""
         ...
+
+
+def lacking(system: Any) -> list[str]:
+    """Names in `System` that an object does not have; a linear system has them all too."""
+    names = [name for name in vars(System) if not name.startswith("_")]
+    # As `isinstance` looks: without running a property.
+    return [name for name in names if getattr_static(system, name, _ABSENT) is _ABSENT]
 
 
 class KernelsOfAll(Protocol):

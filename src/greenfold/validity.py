@@ -142,8 +142,8 @@ def assess(
     """
     if not isinstance(stimuli, Stimuli):
         raise TypeError(
-            "`stimuli` must be GaussianStimuli or SampleStimuli; got "
-            f"{type(stimuli).__name__}."
+            "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
+            f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
         )
     stimuli.match(expansion)
     eta = check.positive(eta, "eta")

@@ -7,6 +7,7 @@ import pytest
 
 from greenfold import GaussianStimuli, SampleStimuli, optimize
 from greenfold.margins import gaussian_soft_margin
+from greenfold.optimizers import run
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.result import MESSAGES
 
@@ -80,6 +81,19 @@ def test_fields_are_consistent(method, status, rng):
     assert MESSAGES[status] in text
     assert f"{found.soft_margin:.6g}" in text
     assert ("upper bound" in text) == (method == "convex")
+
+
+def test_a_method_is_entered_once_by_its_name(monkeypatch):
+    """A name in the table is what runs: none falls through to the default."""
+    unfolding, stimuli = setting(n=6)
+    again = {**run._LINEAR, "drawn": run._Run.random}
+    monkeypatch.setattr(run, "_LINEAR", again)
+    named = optimize(unfolding, stimuli, ETA, "drawn", n_starts=3, rng=0)
+    assert named.method == "random"
+    assert len(named.starts) == 3
+    assert optimize(unfolding, stimuli, ETA).method == "convex"
+    with pytest.raises(ValueError, match="`method`.*random, drawn for a linear"):
+        optimize(unfolding, stimuli, ETA, "ascent")
 
 
 @pytest.mark.parametrize("method", ["convex", "alternating", "random"])

@@ -113,15 +113,15 @@ def solve_head(
     projection = found.u.reshape(unfolding.n_neurons, -1)
     kernel = unfolding.kernels(projection, found.v) if unfolding.has_kernels else None
     return Head(
-        frame.centre,
-        frame.scale,
-        projection,
-        found.v,
-        kernel,
-        found.soft_margin,
-        bound,
-        max(1, found.n_iter),
-        found.validity,
+        centre=frame.centre,
+        scale=frame.scale,
+        u=projection,
+        v=found.v,
+        kernel=kernel,
+        soft_margin=found.soft_margin,
+        bound=bound,
+        n_iter=max(1, found.n_iter),
+        validity=found.validity,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _validation as check
 from ..stimuli import Stimuli
-from ..systems import Expansion, System
+from ..systems import Expansion, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import convex
 from .alternating import alternate
@@ -23,8 +23,6 @@ from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
 from .result import Candidate, Projections
 
-_LINEAR = ("convex", "alternating", "random")
-_NONLINEAR = ("ascent", "alternating", "random")
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
 #: and random ones are added.
 _WEAKLY_SEPARABLE = 1.5
@@ -105,17 +103,18 @@ def optimize(
     if not isinstance(system, System):
         raise TypeError(
             "`system` must have the maps of greenfold.systems.System, as what `unfold` "
-            f"returns has; got {type(system).__name__}."
+            f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
         )
     if not isinstance(stimuli, Stimuli):
         raise TypeError(
-            "`stimuli` must be GaussianStimuli or SampleStimuli; got "
-            f"{type(stimuli).__name__}."
+            "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
+            f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
         )
     stimuli.match(system)
     eta = check.positive(eta, "eta")
     methods = _LINEAR if system.is_linear else _NONLINEAR
-    if method not in (None, *methods):
+    method = next(iter(methods)) if method is None else method
+    if method not in methods:
         raise ValueError(
             f"`method` must be one of {', '.join(methods)} for a "
             f"{'linear' if system.is_linear else 'non-linear'} system; got {method!r}."
@@ -136,11 +135,7 @@ def optimize(
     )
     if u is not None:
         return run.given(u)
-    if method == "random":
-        return run.random()
-    if method == "alternating":
-        return run.alternating()
-    return run.convex() if system.is_linear else run.ascent()
+    return methods[method](run)
 
 
 @dataclass(frozen=True)
@@ -282,6 +277,19 @@ class _Run:
         return replace(
             found, validity=validity, wall_time=time.perf_counter() - self.started
         )
+
+
+#: Methods by name, the default first.
+_LINEAR: dict[str, Callable[[_Run], Projections]] = {
+    "convex": _Run.convex,
+    "alternating": _Run.alternating,
+    "random": _Run.random,
+}
+_NONLINEAR: dict[str, Callable[[_Run], Projections]] = {
+    "ascent": _Run.ascent,
+    "alternating": _Run.alternating,
+    "random": _Run.random,
+}
 
 
 def _collect(runs: Iterator[Candidate]) -> list[Candidate]:
