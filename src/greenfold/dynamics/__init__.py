@@ -1,0 +1,1 @@
+"""The true dynamics: the network integrated, and differentiated, as it is."""
