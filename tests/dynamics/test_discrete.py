@@ -101,14 +101,20 @@ def test_equal_to_autograd(rng):
     assert np.abs(gradient - expected).max() < 1e-10 * np.abs(expected).max()
 
 
-def test_reservoirpy_runs_the_same_network():
+@pytest.mark.parametrize("size", [0.0, 0.5])
+def test_reservoirpy_runs_the_same_network(size):
+    """With a bias too, although its networks begin at zero and not at rest."""
     nodes = pytest.importorskip("reservoirpy.nodes")
     W, rng = network()
+    bias = rng.normal(0, size, 14)
     X, u = rng.standard_normal((3, 2, 9)), unit(rng, 14, 2)
-    node = nodes.Reservoir(W=W, Win=u, bias=np.zeros(14), lr=0.3, activation="tanh")
-    step = leaky_step(W, 0.3, tanh, tanh_slope)
-    found = paths(course_of(step, np.ones(9)), X, u)
+    node = nodes.Reservoir(W=W, Win=u, bias=bias, lr=0.3, activation="tanh")
+    rest = rest_of_map(W, bias, 0.3, tanh, tanh_slope)
+    step = leaky_step(W, 0.3, tanh, tanh_slope, bias=bias, rest=rest)
+    course = make_course(lambda _: step, 1.0, 1, weights=np.ones(9), start=-rest)
+    found = paths(course, X, u) + rest
     for case, series in enumerate(X):
-        node.reset()
+        if case:
+            node.reset()  # a node that has not run yet has no state to reset
         expected = np.asarray(node.run(np.ascontiguousarray(series.T)))
         assert found[case] == pytest.approx(expected, abs=1e-12)

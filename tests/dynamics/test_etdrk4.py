@@ -97,6 +97,22 @@ def test_a_network_at_rest_stays_there():
     assert np.array_equal(found, np.zeros_like(found))
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_series_that_begin_elsewhere(silent):
+    """From zero instead of from rest: the judge, begun there, sees the same."""
+    case = problem("sigmoid", bias=0.4).scaled(0.5)
+    if silent:
+        case = replace(case, X=np.zeros_like(case.X))
+
+    def make(n_sub):
+        return replace(case.make(n_sub), start=-case.rest)
+
+    planned = plan_substeps(make, case.X, case.u, 1e-8)
+    found = trajectories(make(planned.n_sub), case.X, case.u) + case.rest
+    truth = replace(case, rest=np.zeros(12)).truth()
+    assert np.abs(found - truth).max() < 1e-8 * np.abs(truth).max()
+
+
 @pytest.mark.parametrize(
     ("dt_over_tau", "every", "bound"), [(0.29, 1, 8e-8), (1.4, 5, 4e-5), (3.6, 12, 8e-4)]
 )

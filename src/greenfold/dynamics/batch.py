@@ -47,6 +47,7 @@ class _Field:
         self.course = course.on(X, self.dtype)
         self.u = place(u, X, self.dtype)
         self.scale = float(np.abs(u).sum(axis=1).max())
+        self.start = 0.0 if course.start is None else float(np.abs(course.start).max())
         width = 4.0 if self.dtype == self.xp.float32 else 8.0
         self.state_bytes = width * course.step.n_neurons
 
@@ -70,7 +71,7 @@ class _Field:
     def limit(self, part: slice) -> float:
         """Size from which on a state of these cases counts as diverged."""
         inputs = self.xp.abs(self.xp.astype(self.X[part, ...], self.dtype, copy=False))
-        return _EXPLODED * self.scale * float(self.xp.max(inputs))
+        return _EXPLODED * (self.scale * float(self.xp.max(inputs)) + self.start)
 
     def refuse_divergence(self, last: Any, part: slice) -> None:
         """Look at the last state only: what diverged does not come back."""
@@ -80,7 +81,7 @@ class _Field:
     def walk_carefully(self, part: slice) -> list[Any]:
         """States at the end of every step, each looked at before the next is made."""
         march, limit, ends = self.march(part), self.limit(part), []
-        y = march.rest()
+        y = march.start()
         for index, (step, _, _) in enumerate(self.course.places):
             y, _ = march.walk(y, index, index + 1, ends=ends)
             largest = to_host(self.xp.max(self.xp.abs(y), axis=1))
@@ -116,7 +117,7 @@ def states(course: Course, X: Any, u: np.ndarray) -> Any:
     with quietly(X):
         for part in even_batches(X.shape[0], field.room().rows_holding(WORKING)):
             march = field.march(part)
-            last, read = march.walk(march.rest(), 0, len(field.course.places))
+            last, read = march.walk(march.start(), 0, len(field.course.places))
             field.refuse_divergence(last, part)
             found.append(read)
         return field.join(found)
@@ -144,7 +145,7 @@ def trajectories(course: Course, X: Any, u: np.ndarray, *, careful: bool = False
                 ends = field.walk_carefully(part)
             else:
                 march, ends = field.march(part), []
-                last, _ = march.walk(march.rest(), 0, len(field.course.places), ends=ends)
+                last, _ = march.walk(march.start(), 0, len(field.course.places), ends=ends)
                 field.refuse_divergence(last, part)
             found.append(field.xp.stack(ends, axis=1))
         return field.join(found)

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ._products import place
+
 
 class Stepper(Protocol):
     """Moves a batch of states over one step with constant input, and back.
@@ -77,6 +79,8 @@ class Course:
     tail : Stepper or None
         One sub-step of a last, shortened step (readout between two step ends), which has
         ``n_sub`` of them too.
+    start : array (n_neurons,) or None
+        Where every series begins, as a deviation from the rest state; None for at rest.
     """
 
     step: Stepper
@@ -84,6 +88,7 @@ class Course:
     n_steps: int
     weights: np.ndarray
     tail: Stepper | None = None
+    start: Any = None
 
     @property
     def n_inputs(self) -> int:
@@ -110,7 +115,8 @@ class Course:
     def on(self, reference: Any, dtype: Any) -> Course:
         """The same with its matrices where ``reference`` lives."""
         tail = None if self.tail is None else self.tail.on(reference, dtype)
-        return replace(self, step=self.step.on(reference, dtype), tail=tail)
+        start = None if self.start is None else place(self.start, reference, dtype)
+        return replace(self, step=self.step.on(reference, dtype), tail=tail, start=start)
 
 
 def make_course(
@@ -120,6 +126,7 @@ def make_course(
     *,
     weights: np.ndarray | None = None,
     time: float | None = None,
+    start: np.ndarray | None = None,
 ) -> Course:
     """The course to a readout.
 
@@ -137,12 +144,16 @@ def make_course(
         Time of the readout where it lies inside a step, instead of ``weights``. The
         shortened step has as many sub-steps as the others, so that twice their number
         halves them all.
+    start : ndarray (n_neurons,), optional
+        Where every series begins, as a deviation from the rest state.
     """
     step = make_step(dt / n_sub)
     if time is None:
         assert weights is not None
         used = int(np.flatnonzero(weights)[-1]) + 1
-        return Course(step, n_sub, used, np.asarray(weights, dtype=float)[:used])
+        used_weights = np.asarray(weights, dtype=float)[:used]
+        return Course(step, n_sub, used, used_weights, start=start)
     whole = int(time // dt)
     length = time - whole * dt
-    return Course(step, n_sub, whole, np.zeros(whole), make_step(length / n_sub))
+    tail = make_step(length / n_sub)
+    return Course(step, n_sub, whole, np.zeros(whole), tail, start)

@@ -36,10 +36,11 @@ class March:
         self.inputs = contiguous(xp.permute_dims(used, (2, 0, 1)))
         self.drive_maps = {s: s.drive_map(u) for s in course.steppers}
 
-    def rest(self) -> Any:
-        """The state at the beginning: the network rests."""
+    def start(self) -> Any:
+        """The state at the beginning, (n_cases, n_neurons)."""
         x = self.inputs[0, :, :1]
-        return namespace(x).zeros_like(x * self.drive_maps[self.course.step][:1, :])
+        rest = namespace(x).zeros_like(x * self.drive_maps[self.course.step][:1, :])
+        return rest if self.course.start is None else rest + self.course.start
 
     def walk(
         self,
@@ -113,7 +114,7 @@ class Recording:
         n_places = len(march.course.places)
         self._march = march
         self._starts = sorted({0, *range(n_places - length, 0, -length)})
-        self._states = [march.rest()]
+        self._states = [march.start()]
         self._tape: list[list[Any]] | None = []
         y, read = self._states[0], None
         for start, stop in pairwise(self._starts):
