@@ -191,6 +191,7 @@ def _pull(field: _Field, recordings: Any, cotangent: Any, v: Any) -> tuple[Any, 
             v_bar = found if v_bar is None else v_bar + found
             bar = bar[:, None] * readout[None, :]
         u_bar = u_bar + recording.pullback(bar)
+        del recording  # before the next one is made
     return u_bar, v_bar
 
 
@@ -220,7 +221,7 @@ class Linearization:
             self.states = states(course, X, u)
             return
         with quietly(X):
-            for part in even_batches(X.shape[0], 2 * room.enough_rows):
+            for part in even_batches(X.shape[0], room.rows):
                 self._recordings.append((part, field.record(part, length)))
             self.states = field.join([r.read for _, r in self._recordings])
 
