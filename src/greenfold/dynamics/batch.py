@@ -17,7 +17,8 @@ from ._products import place, quietly, working_dtype
 from .course import Course
 from .marching import March, Recording
 
-#: A state this many times the largest input to a neuron has left the network's range.
+#: A state this many times the largest input of its series to a neuron is taken to diverge.
+#: The slowest mode of a stable network would have to last a million time constants.
 _EXPLODED = 1e6
 
 
@@ -68,24 +69,25 @@ class _Field:
     def join(self, parts: list[Any]) -> Any:
         return parts[0] if len(parts) == 1 else self.xp.concat(parts, axis=0)
 
-    def limit(self, part: slice) -> float:
-        """Size from which on a state of these cases counts as diverged."""
-        inputs = self.xp.abs(self.xp.astype(self.X[part, ...], self.dtype, copy=False))
-        return _EXPLODED * (self.scale * float(self.xp.max(inputs)) + self.start)
+    def _diverged(self, y: Any, part: slice) -> Any:
+        """Which of these cases, by its state, has left the range its own input explains."""
+        xp = self.xp
+        inputs = xp.abs(xp.astype(self.X[part, ...], self.dtype, copy=False))
+        limit = _EXPLODED * (self.scale * xp.max(inputs, axis=(1, 2)) + self.start)
+        return ~(xp.max(xp.abs(y), axis=1) <= limit)  # True for NaN
 
     def refuse_divergence(self, last: Any, part: slice) -> None:
         """Look at the last state only: what diverged does not come back."""
-        if not float(self.xp.max(self.xp.abs(last))) <= self.limit(part):  # or NaN
+        if bool(self.xp.any(self._diverged(last, part))):
             self.walk_carefully(part)
 
     def walk_carefully(self, part: slice) -> list[Any]:
         """States at the end of every step, each looked at before the next is made."""
-        march, limit, ends = self.march(part), self.limit(part), []
+        march, ends = self.march(part), []
         y = march.start()
         for index, (step, _, _) in enumerate(self.course.places):
             y, _ = march.walk(y, index, index + 1, ends=ends)
-            largest = to_host(self.xp.max(self.xp.abs(y), axis=1))
-            bad = np.flatnonzero(~(largest <= limit))
+            bad = np.flatnonzero(to_host(self._diverged(y, part)))
             if len(bad):
                 raise Divergence(step, part.start + int(bad[0]))
         return ends
