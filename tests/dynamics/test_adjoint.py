@@ -145,7 +145,7 @@ def test_segments_give_the_same_gradient(readout, length, rng):
     assert np.array_equal(recording.pullback(cotangent), expected)  # walked again
 
 
-@pytest.mark.parametrize("budget", [1, 2e3, 1e4, 3e4, 1e6])
+@pytest.mark.parametrize("budget", [1, 1e4, 1e6])
 @pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
 def test_any_memory_gives_the_same_answers(budget, library, rng, monkeypatch):
     from greenfold.dynamics import _memory

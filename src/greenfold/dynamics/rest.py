@@ -17,7 +17,7 @@ from scipy.optimize import root
 #: Residual allowed, relative to the size of the terms that cancel in it.
 _RESIDUAL = 1e-12
 #: Time over which the network may settle, in its slowest time constants.
-_SETTLE = 400.0
+_SETTLE = 200.0
 
 
 def rest_of_rates(
