@@ -110,6 +110,7 @@ def test_divergence_names_the_series_and_the_step(monkeypatch):
         lambda: pullback(course, X, case.u, np.ones((20, 12))),
         lambda: Linearization(course, X, case.u),
         lambda: plan(case.make, X, case.u, 1e-6),
+        lambda: step_error(case.make, X, case.u, 4),
     ]
     if importlib.util.find_spec("torch"):
         torch = importlib.import_module("torch")

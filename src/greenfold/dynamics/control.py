@@ -50,7 +50,10 @@ class StepError:
 def plan_substeps(
     make: Callable[[int], Course], X: Any, u: np.ndarray, tol: float
 ) -> StepError:
-    """Fewest sub-steps whose error stays below ``tol``.
+    """A number of sub-steps, near the fewest, whose error stays below ``tol``.
+
+    From one on, the order of the method foretells how many are needed, until the error
+    found agrees.
 
     Parameters
     ----------
@@ -75,16 +78,14 @@ def plan_substeps(
             f"`tol` must be at least {1e3 * np.finfo(np.float64).eps:.1g}, below which "
             f"rounding hides the error of a step; got {tol:g}."
         )
-    chosen = probe_series(X)
-    probe = np.stack([to_host(X[int(i), ...]) for i in chosen]).astype(np.float64)
-    series = tuple(int(i) for i in chosen)
+    probe = _Probe(X, u)
     known: dict[int, tuple[np.ndarray | batch.Divergence, float]] = {}
 
     def ends(n_sub: int) -> tuple[np.ndarray | batch.Divergence, float]:
         if n_sub not in known:
             course = make(n_sub)
             try:
-                found = batch.trajectories(course, probe, u, careful=True)
+                found = probe.ends(course)
             except batch.Divergence as error:
                 found = error
             known[n_sub] = found, course.step.reach
@@ -98,16 +99,18 @@ def plan_substeps(
             and reach <= _TRUSTED_REACH
             and _agree(coarse, fine)
         ):
-            raise batch.Divergence(fine.step, series[fine.series])
+            raise fine
         error = _difference(coarse, fine)
         if error <= _MARGIN * tol:
-            return StepError(n_sub, error, series)
+            return StepError(n_sub, error, probe.series)
         wanted = 2.0 * n_sub
         if np.isfinite(error):
             wanted = n_sub * (error / (_MARGIN * tol)) ** (1 / _ORDER)
         # Far from the asymptotic regime the forecast is wild: at most eight times more.
         n_next = min(8 * n_sub, max(n_sub + 1, ceil(min(wanted, 1e9))))
         if n_next > _MAX_SUBSTEPS:
+            if isinstance(fine, batch.Divergence):
+                raise fine
             raise ValueError(
                 f"`tol` = {tol:g} would take more than {_MAX_SUBSTEPS} sub-steps in every "
                 f"step of the stimulus, against an error of {error:.2g} with {n_sub}; "
@@ -118,10 +121,24 @@ def plan_substeps(
 
 def step_error(make: Callable[[int], Course], X: Any, u: np.ndarray, n_sub: int) -> float:
     """Error of ``n_sub`` sub-steps on the series that `plan_substeps` would choose."""
-    chosen = probe_series(X)
-    probe = np.stack([to_host(X[int(i), ...]) for i in chosen]).astype(np.float64)
-    ours, finer = (batch.trajectories(make(k), probe, u) for k in (n_sub, 2 * n_sub))
-    return _difference(ours, finer)
+    probe = _Probe(X, u)
+    return _difference(probe.ends(make(n_sub)), probe.ends(make(2 * n_sub)))
+
+
+class _Probe:
+    """The series looked at, on the host in float64."""
+
+    def __init__(self, X: Any, u: np.ndarray) -> None:
+        self.series = tuple(probe_series(X).tolist())
+        self._X = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
+        self._u = u
+
+    def ends(self, course: Course) -> np.ndarray:
+        """States at the ends of the steps."""
+        try:
+            return batch.trajectories(course, self._X, self._u, careful=True)
+        except batch.Divergence as error:
+            raise batch.Divergence(error.step, self.series[error.series]) from None
 
 
 def probe_series(X: Any) -> np.ndarray:
