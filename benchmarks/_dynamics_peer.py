@@ -2,7 +2,9 @@
 
 It is given the stimulus both ways that it has for input that jumps: one call for each step
 of the stimulus, or one call for all with ``jump_t``. Both are tried with several tolerances
-on the judged series; the fastest setting counts whose error is at most ten times ours.
+on the judged series; the setting of fewest evaluations counts whose error is at most ten
+times ours. What its gradient then differs by is reported too: with ``jump_t`` that of its
+adjoint was off by 9 %.
 """
 
 from __future__ import annotations
