@@ -2,6 +2,7 @@ from . import (
     classifier,
     datasets,
     diagnosis,
+    dynamics,
     gains,
     margins,
     optimizers,
@@ -17,6 +18,7 @@ from . import (
 )
 from .classifier import ReservoirClassifier, load, noisy_accuracy, save
 from .diagnosis import choose_eta, choose_tau
+from .dynamics import Dynamics
 from .gains import Gain
 from .optimizers import Projections, optimize
 from .reservoir import Reservoir
@@ -28,6 +30,7 @@ from .validity import ExpansionWarning
 __version__: str
 
 __all__ = [
+    "Dynamics",
     "ExpansionWarning",
     "Gain",
     "GaussianStimuli",
@@ -43,6 +46,7 @@ __all__ = [
     "classifier",
     "datasets",
     "diagnosis",
+    "dynamics",
     "gains",
     "load",
     "margins",

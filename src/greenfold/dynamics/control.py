@@ -48,12 +48,12 @@ class StepError:
 
 
 def plan_substeps(
-    make: Callable[[int], Course], X: Any, u: np.ndarray, tol: float
+    make: Callable[[int], Course], X: Any, u: np.ndarray, tol: float, *, start: int = 1
 ) -> StepError:
     """A number of sub-steps, near the fewest, whose error stays below ``tol``.
 
-    From one on, the order of the method foretells how many are needed, until the error
-    found agrees.
+    From ``start`` on, the order of the method foretells how many are needed, until the
+    error found agrees.
 
     Parameters
     ----------
@@ -65,6 +65,8 @@ def plan_substeps(
     u : ndarray (n_neurons, n_channels)
     tol : float
         See `StepError.error`.
+    start : int
+        The fewest to try.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def plan_substeps(
             known[n_sub] = found, course.step.reach
         return known[n_sub]
 
-    n_sub = 1
+    n_sub = start
     while True:
         (coarse, reach), (fine, _) = ends(n_sub), ends(2 * n_sub)
         if (

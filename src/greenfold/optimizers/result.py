@@ -58,7 +58,14 @@ class Projections:
         Seconds.
     validity : Validity or None
         How far the perturbation expansion can be trusted at these projections; None for
-        a linear network, and after an interruption.
+        a linear network, after an interruption, and where nothing was expanded.
+    fresh_margin, fresh_error : float or None
+        κ of these projections on stimuli that were not fitted, and its standard error:
+        where Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the
+        network diverges after one of the fresh stimuli.
+    step_error : float or None
+        Largest error of a state of an integrated network (`Dynamics`), relative to the
+        largest state, at these projections on the fitted stimuli.
     """
 
     u: np.ndarray
@@ -75,6 +82,9 @@ class Projections:
     starts: np.ndarray = field(repr=False)
     wall_time: float = field(repr=False)
     validity: Validity | None = None
+    fresh_margin: float | None = None
+    fresh_error: float | None = None
+    step_error: float | None = None
 
     @property
     def message(self) -> str:
@@ -101,6 +111,12 @@ class Projections:
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
+        if self.fresh_margin is not None:
+            lines.append(
+                f"on fresh stimuli {self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
+            )
+        if self.step_error is not None:
+            lines.append(f"integrated to {self.step_error:.1g} of the largest state")
         if self.validity is not None:
             lines.append(str(self.validity))
         return "\n".join(lines)
