@@ -185,5 +185,6 @@ def test_gaussian_classes_are_drawn_for_an_integrated_network():
     best = optimize(system, drawn, n_starts=1, max_iter=10)
     assert best.validity is None
     assert best.step_error is None  # this one does not measure it
+    assert best.fresh_error is not None
     # The fit flatters itself a little; four standard errors leave room for that.
     assert best.fresh_margin == pytest.approx(best.soft_margin, abs=4 * best.fresh_error)

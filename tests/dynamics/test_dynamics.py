@@ -5,7 +5,8 @@ import pytest
 
 from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, optimize, simulate
 from greenfold._arrays import namespace, to_host
-from greenfold.margins import gaussian_soft_margin, state_moments
+from greenfold.margins import SoftMargin, gaussian_soft_margin, state_moments
+from greenfold.optimizers.ascent import ascend
 from greenfold.sphere import maximize_on_sphere
 
 from ..conftest import slope, small, unit
@@ -23,6 +24,7 @@ def test_states_are_within_the_tolerance(gain, tol, rng):
     dynamics = Dynamics(reservoir, n_steps=3, dt=0.2, tol=tol)
     found = dynamics.states(X, u, trajectories=True)
     assert np.abs(found - truth).max() <= tol * np.abs(truth).max()
+    assert dynamics.step_error is not None
     assert dynamics.step_error.error <= tol
     weights = np.array([0.5, 0.0, 1.0])
     summed = dynamics.with_readout(weights).states(X, u)
@@ -62,7 +64,8 @@ def refitted(reservoir, stimuli, u, eta, rng_seed):
         X, labels = stimuli.sample(1000, rng=seed)
         moments.append(state_moments(simulate(reservoir, X, u, 0.25, rtol=1e-5), labels))
     v = maximize_on_sphere(moments[0][0], eta * moments[0][1]).v
-    return gaussian_soft_margin(*moments[1], v, eta).value
+    M, Sigma = moments[1]
+    return gaussian_soft_margin(M, Sigma, v, eta).value
 
 
 def test_optimum_of_the_true_network_beats_the_others():
@@ -71,6 +74,8 @@ def test_optimum_of_the_true_network_beats_the_others():
     dynamics = Dynamics(reservoir, n_steps=4, dt=0.25, tol=1e-3)
     best = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
     assert best.validity is None
+    assert best.step_error is not None
+    assert best.fresh_error is not None
     assert best.step_error <= 1e-3
     assert best.fresh_margin == pytest.approx(best.soft_margin, abs=4 * best.fresh_error)
     assert "on fresh stimuli" in str(best)
@@ -97,6 +102,19 @@ def test_labelled_series(rng):
     drawn = optimize(dynamics, samples, method="random", n_starts=3, rng=0)
     assert best.soft_margin > drawn.soft_margin
     assert best.fresh_margin is None
+
+
+def test_ascent_turns_where_a_network_diverges():
+    class Walled:
+        def evaluate(self, u):
+            if u[0, 0] > 0.9:
+                raise FloatingPointError("diverges")
+            return u[:, 0], SoftMargin(u[0, 0], u[0, 0], 0.0), np.array([[1.0], [0.0]])
+
+    found = ascend(Walled(), np.array([[0.6], [0.8]]), max_iter=40, tol=1e-7)
+    assert 0.6 < found.margin.value <= 0.9
+    with pytest.raises(FloatingPointError):
+        ascend(Walled(), np.array([[1.0], [0.0]]), max_iter=40, tol=1e-7)
 
 
 def test_bad_input_is_named(rng):
