@@ -170,7 +170,7 @@ def corrupted(whole: bytes, rng: np.random.Generator) -> bytes:
         first, second = content[a : a + length], content[b : b + length]
         content[a : a + length], content[b : b + length] = second, first
     elif kind == 4:  # something inserted, at the ends too
-        at = int(rng.choice([0, n, rng.integers(n)]))
+        at = int(rng.choice([0, n, int(rng.integers(n))]))
         content[at:at] = rng.bytes(int(rng.integers(1, 50)))
     elif kind == 5:  # something missing
         at = int(rng.integers(n))

@@ -193,7 +193,12 @@ def test_an_integrated_network_is_ascended(rng):
     assert slope(steps, rest) > 1.9
 
 
-def test_gaussian_classes_say_what_an_integrated_network_needs():
-    system = Integrated(Reservoir(small(n=4).weights, gain=Gain.tanh()), 5, 0.5)
-    with pytest.raises(TypeError, match="SampleStimuli"):
-        optimize(system, stimuli())
+def test_gaussian_classes_are_drawn_for_an_integrated_network():
+    system = Integrated(Reservoir(small(n=4).weights, gain=Gain.tanh()), 5, 0.5, n_sub=10)
+    drawn = GaussianStimuli.random(5, strength=1.0, n_draws=200, rng=1)
+    best = optimize(system, drawn, n_starts=1, max_iter=10)
+    assert best.validity is None
+    assert best.step_error is None  # this one does not measure it
+    assert best.fresh_error is not None
+    # The fit flatters itself a little; four standard errors leave room for that.
+    assert best.fresh_margin == pytest.approx(best.soft_margin, abs=4 * best.fresh_error)

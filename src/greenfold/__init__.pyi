@@ -2,6 +2,7 @@ from . import (
     classifier,
     datasets,
     diagnosis,
+    dynamics,
     gains,
     margins,
     optimizers,
@@ -18,6 +19,7 @@ from . import (
 )
 from .classifier import ReservoirClassifier, noisy_accuracy
 from .diagnosis import choose_eta, choose_tau
+from .dynamics import Dynamics
 from .gains import Gain
 from .optimizers import Projections, optimize
 from .reservoir import Reservoir
@@ -30,6 +32,7 @@ from .validity import ExpansionWarning
 __version__: str
 
 __all__ = [
+    "Dynamics",
     "ExpansionWarning",
     "Gain",
     "GaussianStimuli",
@@ -45,6 +48,7 @@ __all__ = [
     "classifier",
     "datasets",
     "diagnosis",
+    "dynamics",
     "gains",
     "load",
     "margins",

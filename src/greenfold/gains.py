@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,45 @@ def _tanh_derivative(y: Any) -> Any:
     return 1 - _tanh(y) ** 2
 
 
+# (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y): nothing cancels near
+# rest, and it is exactly zero there.
+
+
+def _biased(y: Any, t: float) -> Any:
+    bent = _tanh(y)
+    return bent / (1 + t * bent)
+
+
+def _biased_derivative(y: Any, t: float) -> Any:
+    bent = _tanh(y)
+    return (1 - bent**2) / (1 + t * bent) ** 2
+
+
+#: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
+_MAX_BIAS = 5.0
+
+
+def _biased_series(t: float, degree: int) -> list[float]:
+    """Taylor coefficients of the biased tanh, from f' = 1 − f² for f = tanh(y + b)."""
+    f = [t]
+    for k in range(degree):
+        square = sum(f[i] * f[k - i] for i in range(k + 1))
+        f.append(((k == 0) - square) / (k + 1))
+    return [0.0, *(c / f[1] for c in f[1:])]
+
+
 @dataclass(frozen=True)
 class Gain:
     """Gain function φ of the neurons, with its Taylor coefficients at rest.
 
-    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial` or `Gain.tanh`.
+    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial`, `Gain.tanh`,
+    `Gain.biased_tanh` or `Gain.custom`.
 
     Attributes
     ----------
     coefficients : tuple of float
         Taylor coefficients c_0 = 0, c_1, c_2, … of φ in increasing powers, used by
-        the unfolding. `simulate` uses the exact function instead.
+        the unfolding. `simulate` and `Dynamics` use the exact function instead.
     name : str
         What is printed.
     kind : str or None
@@ -116,6 +145,73 @@ class Gain:
         )
 
     @classmethod
+    def biased_tanh(cls, b: float, degree: int = 11) -> Gain:
+        """φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b): it saturates, and is not odd.
+
+        A tanh neuron whose rest lies at b, in units in which its slope there is 1. The
+        unfolding sees its Taylor polynomial up to ``degree``, which begins with
+        y − tanh(b) y² and converges for |y| < √(b² + π²/4) only.
+
+        Parameters
+        ----------
+        b : float
+            Between −5 and 5.
+        degree : int
+        """
+        value = float(check.host_array(b, "b", ndim=(0,)))
+        if abs(value) > _MAX_BIAS:
+            raise ValueError(
+                f"`b` must lie between −{_MAX_BIAS:g} and {_MAX_BIAS:g}, beyond which tanh "
+                f"is flat; got {value:g}."
+            )
+        degree = check.count(degree, "degree")
+        t = float(np.tanh(value))
+        return cls(
+            tuple(_biased_series(t, degree)),
+            f"biased_tanh(b={value:g})",
+            partial(_biased, t=t),
+            partial(_biased_derivative, t=t),
+            kind="biased_tanh",
+            parameters={"b": value, "degree": degree},
+        )
+
+    @classmethod
+    def custom(
+        cls,
+        function: Callable[[Any], Any],
+        derivative: Callable[[Any], Any],
+        name: str = "custom",
+    ) -> Gain:
+        """A gain of one's own, for `Dynamics` and `simulate`.
+
+        An unfolding knows its slope at rest and nothing more: the linear order exists,
+        higher ones do not. A model with it can not be saved.
+
+        Parameters
+        ----------
+        function : callable
+            φ, elementwise, with φ(0) = 0. Write it with the functions of the array
+            library whose arrays it is to be called with.
+        derivative : callable
+            φ'. It is compared once with differences of ``function`` between −3 and 3.
+        name : str
+            What is printed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Gain
+        >>> Gain.custom(np.arctan, lambda y: 1 / (1 + y**2), "arctan").slope
+        1.0
+        """
+        for given, argument in ((function, "function"), (derivative, "derivative")):
+            if not callable(given):
+                raise TypeError(f"`{argument}` must be callable; got {given!r}.")
+        _check_derivative(function, derivative)
+        slope = float(np.asarray(derivative(np.zeros(1)))[0])
+        return cls((0.0, slope), str(name), function, derivative)
+
+    @classmethod
     def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
         """The gain that ``kind`` and ``parameters`` of another describe."""
         if kind not in KINDS:
@@ -161,6 +257,45 @@ class Gain:
         return f"scale the stimuli by {scale ** (1 / (power - 1)):.2g}"
 
 
+#: Where and how finely a custom gain is compared with its derivative. The differences err
+#: by a sixth of φ''' times the step squared and by rounding over the step, about 1e-10
+#: each. Round numbers, at which a gain may have a kink, are not on the grid.
+_GRID = np.linspace(-3.0, 3.0, 200)
+_STEP = 1e-5
+_AGREE = 1e-4
+
+
+def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any], Any]):
+    """Refuse a gain that is not zero at rest, or whose derivative is another's."""
+    found = {}
+    for argument, call in (("function", function), ("derivative", derivative)):
+        with np.errstate(all="ignore"):
+            value = check.host_array(call(_GRID.copy()), argument)
+        if value.shape != _GRID.shape:
+            raise ValueError(
+                f"`{argument}` must work elementwise; for an array of shape {_GRID.shape} "
+                f"it returned shape {value.shape}."
+            )
+        found[argument] = value
+    at_rest = float(check.host_array(function(np.zeros(1)), "function").ravel()[0])
+    if at_rest != 0:
+        raise ValueError(
+            "`function` must be zero at zero, so that the resting network stays at rest; "
+            f"got φ(0) = {at_rest:g}, subtract it."
+        )
+    up, down = (np.asarray(function(_GRID + h)) for h in (_STEP, -_STEP))
+    difference = (up - down) / (2 * _STEP)
+    size = 1 + np.abs(difference)
+    wrong = np.abs(found["derivative"] - difference) / size
+    worst = int(np.argmax(wrong))
+    if wrong[worst] > _AGREE:
+        raise ValueError(
+            f"`derivative` is not that of `function`: at y = {_GRID[worst]:.3g} it is "
+            f"{found['derivative'][worst]:.6g}, and a finite difference gives "
+            f"{difference[worst]:.6g}."
+        )
+
+
 def _horner(coefficients: Any, y: Any) -> Any:
     """Polynomial with coefficients in increasing powers, for arrays of any namespace."""
     total = 0 * y + float(coefficients[-1])
@@ -175,4 +310,5 @@ KINDS: dict[str, Callable[..., Gain]] = {
     "quadratic": Gain.quadratic,
     "polynomial": Gain.polynomial,
     "tanh": Gain.tanh,
+    "biased_tanh": Gain.biased_tanh,
 }

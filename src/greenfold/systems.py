@@ -13,6 +13,7 @@ channels one after the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import getattr_static
 from typing import Any, Protocol, runtime_checkable
 
@@ -194,6 +195,36 @@ class QuadraticSystem(System, Protocol):
 
     def kernels_of_all(self, u: Any) -> KernelsOfAll:
         """Kernels of all outputs for one input projection."""
+        ...
+
+
+class StatesAt(Protocol):
+    """States of many stimuli at one u, with the way back."""
+
+    @property
+    def states(self) -> Any:
+        """Y, (n_cases, n_outputs)."""
+        ...
+
+    def pullback(self, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
+        """∂L/∂u (n_inputs, n_channels) and, with v, ∂L/∂v; as `System.pullback`."""
+        ...
+
+
+@runtime_checkable
+class IntegratedSystem(System, Protocol):
+    """A system that is integrated step by step, to an accuracy that it measures.
+
+    Optional: states and their pullback at one u share a walk through the stimuli.
+    """
+
+    @property
+    def step_error(self) -> Any:
+        """Error of the last integration, as an object with ``error``; None before it."""
+        ...
+
+    def prepare(self, X: Any) -> Callable[[Any], StatesAt]:
+        """The same stimuli at one u after the other."""
         ...
 
 

@@ -111,6 +111,7 @@ def test_more_than_two_classes_have_projections_each(three):
         (np.arange(12.0).reshape(6, 2) ** 3, [0, 0, 0, 0, 1, 2]),  # classes of one
     ],
 )
+@pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")  # as it should
 @pytest.mark.parametrize("order", [0, 1])
 def test_odd_data_give_finite_predictions(X, y, order):
     fitted = make(n_neurons=6, order=order, alpha=1e-4).fit(X, y)

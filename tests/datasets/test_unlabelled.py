@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ LABELS = ["1", "2", "1", "2", "2", "1"]
 def without_label(suffix: str, content: bytes) -> bytes:
     """The same file as somebody would write it who has no labels."""
     if suffix == ".npz":
-        arrays = dict(np.load(io.BytesIO(content)))
+        arrays: Any = dict(np.load(io.BytesIO(content)))
         del arrays["y"]
         stream = io.BytesIO()
         np.savez(stream, **arrays)
@@ -54,7 +55,7 @@ def without_label(suffix: str, content: bytes) -> bytes:
 def with_question_marks(suffix: str, content: bytes) -> bytes:
     """The same file with `?` for every label."""
     if suffix == ".npz":
-        arrays = dict(np.load(io.BytesIO(content)))
+        arrays: Any = dict(np.load(io.BytesIO(content)))
         stream = io.BytesIO()
         np.savez(stream, **arrays | {"y": np.full(N_CASES, "?")})
         return stream.getvalue()
@@ -113,7 +114,7 @@ def test_some_labels_are_missing(tmp_path):
     path = tmp_path / "some.csv"
     path.write_text("1,.5,.6\n?,.7,.8\n2,.1,.2\n")
     X, y = read_series(path, labels="optional", n_steps=2)
-    assert X.shape == (3, 2)
+    assert np.shape(X) == (3, 2)
     assert y.tolist() == [1, None, 2]
     path.write_text("a,.5,.6\n,.7,.8\n")
     assert read_series(path, labels="optional")[1].tolist() == ["a", None]

@@ -16,6 +16,9 @@ from scipy.optimize import minimize
 from ..margins import SoftMargin
 from .result import Candidate
 
+#: Height of the wall where a network diverges, in units of the terms of κ at the start.
+_WALL = 10.0
+
 
 class Objective(Protocol):
     """What an ascent needs to know of a problem."""
@@ -73,6 +76,13 @@ def ascend(
             v, margin, gradient = objective.evaluate(point)
         except KeyboardInterrupt:
             raise _Interrupted from None
+        except FloatingPointError:
+            # An integrated network may diverge at a projection on the way, and there is
+            # no κ there: a wall, before which the line search turns.
+            if best is None:
+                raise
+            history.append(history[-1])
+            return _WALL - best[2].value / unit, np.zeros_like(flat)
         if best is None or margin.value > best[2].value:
             best = point, v, margin
         history.append((best[2].separation, best[2].variance))

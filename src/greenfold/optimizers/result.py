@@ -66,7 +66,14 @@ class Projections(Shown):
         Seconds.
     validity : Validity or None
         How far the perturbation expansion can be trusted at these projections; None for
-        a linear network, and after an interruption.
+        a linear network, after an interruption, and where nothing was expanded.
+    fresh_margin, fresh_error : float or None
+        κ of these projections on stimuli that were not fitted, and its standard error:
+        where Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the
+        network diverges after one of the fresh stimuli.
+    step_error : float or None
+        Largest error of a state of an integrated network (`Dynamics`), relative to the
+        largest state, at these projections on the fitted stimuli.
     growth : float or None
         How much the linear network amplifies its input, where the method looked at it:
         about 1 for the paper's networks, many orders more for strongly non-normal or
@@ -88,6 +95,9 @@ class Projections(Shown):
     wall_time: float = field(repr=False)
     validity: Validity | None = None
     growth: float | None = None
+    fresh_margin: float | None = None
+    fresh_error: float | None = None
+    step_error: float | None = None
 
     @property
     def message(self) -> str:
@@ -131,6 +141,12 @@ class Projections(Shown):
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
+        if self.fresh_margin is not None:
+            lines.append(
+                f"on fresh stimuli {self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
+            )
+        if self.step_error is not None:
+            lines.append(f"integrated to {self.step_error:.1g} of the largest state")
         if self.validity is not None:
             lines.append(str(self.validity))
         return "\n".join(lines)

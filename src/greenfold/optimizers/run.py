@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _validation as check
 from ..stimuli import Stimuli
-from ..systems import Expansion, System, lacking
+from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import convex
 from .alternating import alternate
@@ -182,7 +182,7 @@ class _Run:
     def random(self) -> Projections:
         starts = self.starts(self.n_starts or 10)
         return self.finish(
-            _collect(_solve_readout(self.problem, start) for start in starts), "random", 1
+            _collect(_each(starts, lambda u: _solve_readout(self.problem, u))), "random", 1
         )
 
     def alternating(self) -> Projections:
@@ -226,7 +226,7 @@ class _Run:
             found = replace(_solve_readout(problem, linear.u), status="interrupted")
             return self.finish([found], "ascent", None)
         starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
-        runs = (ascend(problem, u, max_iter=self.max_iter, tol=tol) for u in starts)
+        runs = _each(starts, lambda u: ascend(problem, u, max_iter=self.max_iter, tol=tol))
         return self.finish(_collect(runs), "ascent", None)
 
     def finish(
@@ -250,12 +250,24 @@ class _Run:
             starts=np.array([candidate.margin.value for candidate in candidates]),
             wall_time=time.perf_counter() - self.started,
         )
-        if interrupted or not isinstance(self.system, Expansion) or self.system.is_linear:
+        if interrupted or self.system.is_linear:
             return found
         try:
-            return self.judge(self.system, found)
+            if isinstance(self.system, Expansion):
+                return self.judge(self.system, found)
+            return self.measure(found, best.u)
         except KeyboardInterrupt:
             return replace(found, status="interrupted")
+
+    def measure(self, found: Projections, u: np.ndarray) -> Projections:
+        """Add κ on fresh stimuli and the error of the integration, where there are such."""
+        fresh = self.stimuli.fresh_margin(self.system, u, found.v, self.eta)
+        if fresh is not None:
+            found = replace(found, fresh_margin=fresh[0], fresh_error=fresh[1])
+        if isinstance(self.system, IntegratedSystem):
+            self.problem.best_readout(u)
+            found = replace(found, step_error=self.system.step_error.error)
+        return replace(found, wall_time=time.perf_counter() - self.started)
 
     def judge(self, expansion: Expansion, found: Projections) -> Projections:
         """Add the validity of the expansion, and warn where it fails."""
@@ -271,9 +283,13 @@ class _Run:
             advice = (
                 expansion.reservoir.gain.advice(validity.scale)
                 if validity.scale < 1
-                else "lower eta, raise the order, or solve for v on simulated states"
+                else "lower eta or raise the order"
             )
-            warnings.warn(f"{validity}; {advice}.", ExpansionWarning, stacklevel=5)
+            warnings.warn(
+                f"{validity}; {advice}, or solve the network itself with `Dynamics`.",
+                ExpansionWarning,
+                stacklevel=5,
+            )
         return replace(
             found, validity=validity, wall_time=time.perf_counter() - self.started
         )
@@ -305,6 +321,23 @@ def _collect(runs: Iterator[Candidate]) -> list[Candidate]:
             raise
         found[-1] = replace(found[-1], status="interrupted")
     return found
+
+
+def _each(
+    starts: Iterable[np.ndarray], solve: Callable[[np.ndarray], Candidate]
+) -> Iterator[Candidate]:
+    """One candidate a start, without those at which the network diverges."""
+    refused, n_solved = None, 0
+    for u in starts:
+        try:
+            candidate = solve(u)
+        except FloatingPointError as error:
+            refused = error
+            continue
+        n_solved += 1
+        yield candidate
+    if refused is not None and not n_solved:
+        raise refused
 
 
 def _solve_readout(problem: LinearProblem | NonlinearProblem, u: np.ndarray) -> Candidate:

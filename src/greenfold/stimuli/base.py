@@ -127,6 +127,12 @@ class Stimuli(Shown):
         """
         raise TypeError(f"{type(self).__name__} has no series to look at.")
 
+    def fresh_margin(
+        self, system: System, u: Any, v: Any, eta: float
+    ) -> tuple[float, float] | None:
+        """κ on stimuli that no fit has seen, with its standard error; None without such."""
+        return None
+
     def match(self, system: System | LinearSystem) -> None:
         """Refuse a system for stimuli of another length."""
         if system.n_steps != self.n_steps:

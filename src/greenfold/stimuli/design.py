@@ -11,13 +11,15 @@ written as such; `closed_form` holds the closed form.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from ..margins import SoftMargin
-from ..systems import KernelsOfAll, QuadraticSystem, System
+from ..systems import IntegratedSystem, KernelsOfAll, QuadraticSystem, StatesAt, System
 
 #: Products of the stimuli are kept between evaluations up to this size.
 _PRODUCT_BYTES = 2**28
@@ -91,6 +93,13 @@ class Design:
         X = self.X.reshape(len(bar), -1)
         return bar @ X, (X * bar[:, None]).T @ X
 
+    def moment_map(self, system: System) -> Callable[[np.ndarray], Moments]:
+        """M(u) and Σ(u) as functions of u."""
+        if isinstance(system, IntegratedSystem):
+            at = system.prepare(self.X)
+            return lambda u: WalkedMoments(self, at(u))
+        return partial(self.at, system)
+
     def at(self, system: System, u: np.ndarray) -> DesignMoments:
         """States, moments and what `pull` needs, at one projection."""
         return DesignMoments(self, system, u)
@@ -136,3 +145,16 @@ class DesignMoments:
         shape = design.X.shape[1:]
         a_bar, C_bar = design.kernel_cotangents(z, eta)
         return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
+
+
+class WalkedMoments:
+    """`Moments` of a design whose series were walked through a system once."""
+
+    def __init__(self, design: Design, found: StatesAt) -> None:
+        self._design, self._found = design, found
+        self.M, self.Sigma = design.moments(found.states)
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v."""
+        bar = self._design.cotangent(self._found.states @ v, eta)
+        return self._found.pullback(bar, v)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,11 @@ from ..systems import QuadraticSystem, System
 from .base import Stimuli
 from .closed_form import GaussianMoments, gaussian_design, kernel_margin
 from .design import Design, Moments
+
+#: Series of each class that are drawn where nothing is closed, by default.
+_N_DRAWS = 5000
+#: Seed of the series on which the result is judged; the fit uses another.
+_FRESH_SEED = 1
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -30,11 +35,20 @@ class GaussianStimuli(Stimuli):
     chi : array_like of the same shape, optional
         Half the difference of the class covariances, zero by default. A linear network
         does not see it.
+    n_draws : int
+        Series of each class that stand for it where a system has no closed moments, as the
+        integrated network (`Dynamics`) has none. They are drawn in pairs around the mean
+        and with the covariance of the class, exactly, so that M is that of the classes up
+        to the cubic part of the states. With too few, κ is overestimated by its own fit:
+        compare `Projections.fresh_margin`.
     """
 
     chi: np.ndarray
+    n_draws: int
 
-    def __init__(self, mu: Any, psi: Any, chi: Any = None) -> None:
+    def __init__(
+        self, mu: Any, psi: Any, chi: Any = None, *, n_draws: int = _N_DRAWS
+    ) -> None:
         mean = check.host_array(mu, "mu", ndim=(1, 2))
         n_channels = 1 if mean.ndim == 1 else mean.shape[0]
         size = mean.size
@@ -58,6 +72,7 @@ class GaussianStimuli(Stimuli):
             "n_channels": n_channels,
             "n_steps": mean.shape[-1],
             "chi": chi,
+            "n_draws": check.count(n_draws, "n_draws", minimum=2),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -70,6 +85,7 @@ class GaussianStimuli(Stimuli):
         strength: float = 1.0,
         eigenvalues: tuple[float, float] = (0.3, 2.2),
         n_channels: int = 1,
+        n_draws: int = _N_DRAWS,
         rng: np.random.Generator | int | None = None,
     ) -> GaussianStimuli:
         """Draw the paper's artificial stimuli (Figs. 2 and 3).
@@ -82,7 +98,7 @@ class GaussianStimuli(Stimuli):
         eigenvalues : (float, float)
             Range of the eigenvalues of both class covariances ψ ± χ, drawn uniformly in
             independent random bases.
-        n_channels : int
+        n_channels, n_draws : int
         rng : numpy Generator, int or None
         """
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
@@ -99,7 +115,8 @@ class GaussianStimuli(Stimuli):
         mu = rng.standard_normal(size)
         mu *= length / np.linalg.norm(mu)
         plus, minus = (_random_covariance(rng, size, low, high) for _ in range(2))
-        return cls(mu.reshape(n_channels, n_steps), (plus + minus) / 2, (plus - minus) / 2)
+        psi, chi = (plus + minus) / 2, (plus - minus) / 2
+        return cls(mu.reshape(n_channels, n_steps), psi, chi, n_draws=n_draws)
 
     def sample(
         self, n_per_class: int, rng: np.random.Generator | int | None = None
@@ -116,8 +133,7 @@ class GaussianStimuli(Stimuli):
         rng = check.generator(rng)
         halves = []
         for sign in (1, -1):
-            values, vectors = np.linalg.eigh(self.psi + sign * self.chi)
-            root = vectors * np.sqrt(np.clip(values, 0, None))
+            root = _root(self.psi + sign * self.chi)
             halves.append(sign * self.mu + rng.standard_normal((n, len(self.mu))) @ root.T)
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
         labels = np.repeat([1, -1], n)
@@ -158,14 +174,68 @@ class GaussianStimuli(Stimuli):
         ):
             return lambda u: GaussianMoments(self.mu, self._covariances, system, u)
         if system.degree is None:
-            raise TypeError(
-                "Gaussian stimuli have no closed moments through a system that is no "
-                "polynomial of them; draw series with `stimuli.sample` and use "
-                "SampleStimuli."
-            )
+            return self._drawn.moment_map(system)
         shape = (self.n_channels, self.n_steps)
         design = gaussian_design(self.mu, self._covariances, shape, system.degree)
-        return partial(design.at, system)
+        return design.moment_map(system)
+
+    @cached_property
+    def _drawn(self) -> Design:
+        """``n_draws`` series of each class (rounded up to pairs), always the same."""
+        rng, half, size = np.random.default_rng(0), -(-self.n_draws // 2), len(self.mu)
+        halves = []
+        for sign, covariance in zip((1, -1), self._covariances, strict=True):
+            z = rng.standard_normal((half, size))
+            if half > size:
+                # Their second moment becomes the identity.
+                z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
+            spread = z @ _root(covariance).T
+            halves += [sign * self.mu + spread, sign * self.mu - spread]
+        X = np.concatenate(halves).reshape(-1, self.n_channels, self.n_steps)
+        weights = np.full(len(X), 1 / len(X))
+        return Design(X, weights * np.repeat([1.0, -1.0], 2 * half), weights)
+
+    def fresh_margin(
+        self, system: System, u: Any, v: Any, eta: float
+    ) -> tuple[float, float] | None:
+        """κ on ``n_draws`` independent series of each class, and its standard error.
+
+        Parameters
+        ----------
+        system : System
+        u : array_like (n_inputs,) or (n_inputs, n_channels)
+        v : array_like (n_outputs,)
+        eta : float
+
+        Returns
+        -------
+        (float, float) or None
+            None where the moments are closed and nothing was drawn. Where the system
+            diverges after one of the series, κ is −∞ and its error NaN.
+        """
+        if system.is_linear or system.degree is not None:
+            return None
+        X, signs = self.sample(self.n_draws, rng=_FRESH_SEED)
+        projection = check.input_projection(u, system.n_inputs, self.n_channels)
+        series = X.reshape(-1, self.n_channels, self.n_steps)
+        try:
+            Y = system.states(series, projection)
+        except FloatingPointError:
+            return -np.inf, np.nan
+        z = signs * (Y @ check.readout_vector(v, system.n_outputs))
+        off = z - z.mean()
+        kappa = z.mean() - 0.5 * eta * (off**2).mean()
+        # What one series adds to κ; the classes are drawn apart, so only the scatter
+        # within each counts.
+        parts = (off - 0.5 * eta * off**2).reshape(2, -1)
+        error = np.sqrt(parts.var(axis=1, ddof=1).sum() / (4 * self.n_draws))
+        return float(kappa), float(error)
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """R with R Rᵀ = covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.clip(values, 0, None))
 
 
 def _random_covariance(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -287,7 +287,7 @@ class SampleStimuli(Stimuli):
         return self._design().kernel_margin(a, C, eta)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        return partial(self._design().at, system)
+        return self._design().moment_map(system)
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """Series chosen evenly from both classes, which keep their shares."""

@@ -75,6 +75,12 @@ def unfold(
     order = check.count(order, "order", minimum=0)
     tol = check.positive(tol, "tol")
     if not reservoir.gain.expands:
+        if order and not reservoir.gain.is_linear:
+            raise ValueError(
+                f"`order` = {order} needs Taylor coefficients, of which the gain "
+                f"{reservoir.gain.name} has none beyond its slope; use `Dynamics`, which "
+                "integrates the network itself."
+            )
         order = 0
     n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
     needed = 8.0 * reservoir.n_neurons**2 * n_nodes * (3 + (n_nodes if order >= 2 else 0))

@@ -1,0 +1,122 @@
+"""The network, the series and the count of matrix products that the benchmark shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from greenfold._arrays import namespace
+from greenfold.dynamics import (
+    Course,
+    Excess,
+    ExponentialStep,
+    Linearization,
+    exponential_step,
+    make_course,
+)
+
+TAU, G, DURATION = 0.25, 0.9, 10.0
+
+
+def tanh(y: Any) -> Any:
+    return namespace(y).tanh(y)
+
+
+def tanh_slope(y: Any) -> Any:
+    return tanh_and_slope(y)[1]
+
+
+def tanh_and_slope(y: Any) -> tuple[Any, Any]:
+    value = tanh(y)
+    slope = value * value
+    slope *= -1
+    slope += 1
+    return value, slope
+
+
+@dataclass
+class Count:
+    """Rows that went through `advance` and `retreat`, summed over the calls."""
+
+    advanced: int = 0
+    retreated: int = 0
+    calls: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A stepper that counts how it is used."""
+
+    inner: ExponentialStep
+    count: Count = field(default_factory=Count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def on(self, reference: Any, dtype: Any) -> Counted:
+        return Counted(self.inner.on(reference, dtype), self.count)
+
+    def advance(self, y: Any, drive: Any, slopes: Any = None) -> Any:
+        self.count.advanced += y.shape[0]
+        self.count.calls += 1
+        return self.inner.advance(y, drive, slopes)
+
+    def retreat(self, bar: Any, slopes: Any) -> Any:
+        self.count.retreated += bar.shape[0]
+        self.count.calls += 1
+        return self.inner.retreat(bar, slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A tanh network of the paper's kind, read at the end, one step a stimulus step."""
+
+    weights: np.ndarray
+    X: np.ndarray
+    u: np.ndarray
+    cotangent: np.ndarray
+    course: Course
+
+    @property
+    def dt(self) -> float:
+        return DURATION / self.X.shape[2]
+
+    def products(self, X: Any, cotangent: Any) -> tuple[float, float]:
+        """N×N products of one row in a gradient of these series, and rows a product has."""
+        step = self.course.step
+        assert isinstance(step, ExponentialStep)
+        counted = Counted(step)
+        course = Course(
+            counted,  # pyright: ignore[reportArgumentType]
+            self.course.n_sub,
+            self.course.n_steps,
+            self.course.weights,
+        )
+        gradient(course, X, self.u, cotangent)
+        rows = counted.count.advanced + counted.count.retreated
+        return step.n_products * rows, rows / counted.count.calls
+
+
+def setting(n_neurons: int, n_cases: int, n_steps: int, n_sub: int = 1) -> Setting:
+    """Random walks of size 1, as smooth as heartbeats and larger: tanh saturates."""
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((n_neurons, n_neurons)) * (G / np.sqrt(n_neurons))
+    walk = rng.standard_normal((n_cases, 1, n_steps)).cumsum(axis=2) / np.sqrt(n_steps)
+    u = rng.standard_normal((n_neurons, 1))
+    u /= np.linalg.norm(u)
+    excess = Excess.around(np.zeros(n_neurons), tanh, tanh_slope, tanh_and_slope)
+    tau = np.full(n_neurons, TAU)
+    course = make_course(
+        lambda length: exponential_step(weights, tau, excess, length),
+        DURATION / n_steps,
+        n_sub,
+        weights=np.eye(n_steps)[-1],
+    )
+    return Setting(weights, walk, u, rng.standard_normal((n_cases, n_neurons)), course)
+
+
+def gradient(course: Course, X: Any, u: np.ndarray, cotangent: Any) -> Any:
+    """States and the pullback of a cotangent: what one step of an ascent costs."""
+    return Linearization(course, X, u).pullback(cotangent)[0]

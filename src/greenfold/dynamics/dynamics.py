@@ -1,0 +1,302 @@
+"""The network itself as a system: integrated to a tolerance, and differentiated.
+
+`Dynamics` stands beside `Unfolding`. What one unfolds the other integrates, so nothing is
+expanded and nothing left out but the error of the sub-steps, which is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._arrays import like, namespace
+from ..reservoir import Reservoir
+from ..unfolding import Unfolding, unfold
+from ..unfolding.linear_order import LinearOrder
+from . import batch
+from .control import StepError, plan_substeps, probe_series, step_error
+from .course import Course, make_course
+from .etdrk4 import ExponentialStep, exponential_step
+from .excess import Excess
+
+
+class Dynamics:
+    """The true dynamics τ ẏ = −y + W φ(y) + u x(t) of a reservoir (`eom_network`).
+
+    Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), the
+    input projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
+    the array namespace and on the device of ``X``, in float32 if that is its dtype, else in
+    float64, and in bounded memory.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        With any gain.
+    n_steps : int
+        Number of steps K of the stimuli.
+    dt : float
+        Length Δ of a step, in the unit of ``reservoir.tau``.
+    readout : None, float or array_like (n_steps,)
+        When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
+        weighted sum over the ends of the steps (time-integrated readout).
+    tol : float
+        Error allowed to a state, relative to the largest one. From it follows, for the
+        stimuli and the projection at hand, the number of sub-steps in a step: the largest
+        series and some others are run with halved sub-steps to compare with. Stimuli in
+        float32 do not come closer than their rounding.
+
+    Attributes
+    ----------
+    step_error : StepError or None
+        Sub-steps and error of the last call; None before the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from greenfold import Dynamics, Gain, Reservoir
+    >>> reservoir = Reservoir.random(50, gain=Gain.biased_tanh(0.5), rng=0)
+    >>> dynamics = Dynamics(reservoir, n_steps=20, dt=0.5)
+    >>> X = np.random.default_rng(1).standard_normal((3, 20))
+    >>> dynamics.states(X, np.ones(50) / np.sqrt(50)).shape
+    (3, 50)
+    >>> dynamics.step_error.error < 1e-6
+    True
+    """
+
+    def __init__(
+        self,
+        reservoir: Reservoir,
+        *,
+        n_steps: int,
+        dt: float,
+        readout: Any = None,
+        tol: float = 1e-6,
+    ) -> None:
+        self.tol = check.positive(tol, "tol")
+        # It checks the other arguments, and has the linear order.
+        self._set(unfold(reservoir, n_steps=n_steps, dt=dt, readout=readout), {})
+
+    def _set(self, linear: Unfolding, steps: dict[float, ExponentialStep]) -> None:
+        self._linear, self._steps = linear, steps
+        self._courses: dict[int, Course] = {}
+        self.step_error: StepError | None = None
+        gain = linear.reservoir.gain
+        at_rest = np.zeros(linear.n_neurons)
+        self._excess = Excess.around(at_rest, gain, gain.derivative)
+
+    def __repr__(self) -> str:
+        return (
+            f"Dynamics({self.reservoir!r}, n_steps={self.n_steps}, dt={self.dt:g}, "
+            f"tol={self.tol:g})"
+        )
+
+    @property
+    def reservoir(self) -> Reservoir:
+        """The network."""
+        return self._linear.reservoir
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the stimuli."""
+        return self._linear.n_steps
+
+    @property
+    def dt(self) -> float:
+        """Length of a step."""
+        return self._linear.dt
+
+    @property
+    def duration(self) -> float:
+        """T = KΔ."""
+        return self._linear.duration
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        return self._linear.n_neurons
+
+    @property
+    def n_inputs(self) -> int:
+        """Rows of the input projection: the neurons."""
+        return self.n_neurons
+
+    @property
+    def n_outputs(self) -> int:
+        """Entries of the readout: the neurons."""
+        return self.n_neurons
+
+    @property
+    def readout(self) -> Any:
+        """The time of the readout, or the weights of the step ends."""
+        return self._linear.readout
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the gain is linear."""
+        return self.reservoir.gain.is_linear
+
+    @property
+    def degree(self) -> int | None:
+        """1 for a linear gain; otherwise states are no polynomials of the stimulus."""
+        return 1 if self.is_linear else None
+
+    @property
+    def linear(self) -> Unfolding:
+        """The network at small states: the unfolding of order 0 with the same readout."""
+        return self._linear
+
+    @property
+    def maps(self) -> LinearOrder:
+        """The three maps of the linear order, from which an ascent starts."""
+        return self._linear.maps
+
+    def with_readout(self, readout: Any) -> Dynamics:
+        """The same network read at another time, or integrated over time.
+
+        Parameters
+        ----------
+        readout : float or array_like (n_steps,)
+        """
+        made = object.__new__(Dynamics)
+        made.tol = self.tol
+        made._set(self._linear.with_readout(readout), self._steps)
+        return made
+
+    def _step(self, length: float) -> ExponentialStep:
+        if length not in self._steps:
+            reservoir = self.reservoir
+            tau = np.full(self.n_neurons, reservoir.tau)
+            self._steps[length] = exponential_step(
+                reservoir.weights, tau, self._excess, length
+            )
+        return self._steps[length]
+
+    def _course(self, n_sub: int) -> Course:
+        if n_sub not in self._courses:
+            linear = self._linear
+            self._courses[n_sub] = make_course(
+                self._step,
+                linear.dt,
+                n_sub,
+                weights=linear.readout_weights,
+                time=linear.readout_time,
+            )
+        return self._courses[n_sub]
+
+    def _stimuli(self, X: Any) -> Any:
+        X = check.stimuli(X, self.n_steps)
+        xp = namespace(X)
+        floating = xp.isdtype(X.dtype, "real floating")
+        return X if floating else xp.astype(X, xp.float64)
+
+    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
+        X = self._stimuli(X)
+        return X, check.input_projection(u, self.n_neurons, X.shape[1])
+
+    def _planned(self, X: Any, u: np.ndarray, at_least: int = 0) -> Course:
+        """The course that keeps to the tolerance for these stimuli and this projection."""
+        error = np.inf
+        if at_least:
+            with suppress(batch.Divergence):  # with shorter sub-steps it may not
+                error = step_error(self._course, X, u, at_least)
+        if error <= self.tol:
+            found = StepError(at_least, error, tuple(probe_series(X).tolist()))
+        else:
+            found = plan_substeps(self._course, X, u, self.tol, start=at_least + 1)
+        self.step_error = found
+        return self._course(found.n_sub)
+
+    def states(self, X: Any, u: Any, *, trajectories: bool = False) -> Any:
+        """Network states at the readout.
+
+        Parameters
+        ----------
+        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        u : array_like (n_neurons,) or (n_neurons, n_channels)
+        trajectories : bool
+            Return the states at the end of every step instead of the readout.
+
+        Returns
+        -------
+        array (n_cases, n_neurons)
+            With ``trajectories``: (n_cases, n_steps, n_neurons).
+
+        Raises
+        ------
+        FloatingPointError
+            Where the network diverges, naming the series and the step.
+        """
+        if trajectories:
+            whole = self.with_readout(np.ones(self.n_steps))
+            X, projection = self._inputs(X, u)
+            found = batch.trajectories(whole._planned(X, projection), X, projection)
+            self.step_error = whole.step_error
+            return found
+        X, projection = self._inputs(X, u)
+        return batch.states(self._planned(X, projection), X, projection)
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        """Gradient with respect to the projections, by the adjoint of the integrator.
+
+        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
+        ∂L/∂Y and get ∂L/∂u. For a function of the read-out z = Y v, give v and
+        ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). It is the exact gradient of what
+        `states` computes for the same ``X`` and ``u``.
+
+        Parameters
+        ----------
+        X, u
+            As in `states`.
+        cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
+        v : array_like (n_neurons,), optional
+
+        Returns
+        -------
+        u_gradient : array, shaped like ``u``
+        v_gradient : array (n_neurons,)
+            Only with ``v``.
+        """
+        X, projection = self._inputs(X, u)
+        readout = None if v is None else check.readout_vector(v, self.n_neurons)
+        wanted = (X.shape[0],) if readout is not None else (X.shape[0], self.n_neurons)
+        host = check.host_array(cotangent, "cotangent")
+        if host.shape != wanted:
+            raise ValueError(
+                f"`cotangent` must have shape {wanted}; got shape {host.shape}."
+            )
+        course = self._planned(X, projection)
+        u_bar, v_bar = batch.pullback(course, X, projection, like(host, X), readout)
+        if np.ndim(u) == 1:
+            u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
+        return u_bar if readout is None else (u_bar, v_bar)
+
+    def prepare(self, X: Any) -> Callable[[Any], batch.Linearization]:
+        """States of the same stimuli at one projection after the other.
+
+        The number of sub-steps is looked at for every projection and only ever rises: an
+        optimiser that compares projections is not to see it jump back and forth.
+
+        Parameters
+        ----------
+        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+
+        Returns
+        -------
+        callable
+            Takes u, returns an object with ``states`` and ``pullback(cotangent, v)``.
+        """
+        X = self._stimuli(X)
+        n_sub = 0
+
+        def at(u: Any) -> batch.Linearization:
+            nonlocal n_sub
+            projection = check.input_projection(u, self.n_neurons, X.shape[1])
+            course = self._planned(X, projection, n_sub)
+            n_sub = course.n_sub
+            return batch.Linearization(course, X, projection)
+
+        return at

@@ -1,0 +1,135 @@
+"""`Dynamics` against `simulate`, its gradient by remainders, its optimum by fresh draws."""
+
+import numpy as np
+import pytest
+
+from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, optimize, simulate
+from greenfold._arrays import namespace, to_host
+from greenfold.margins import SoftMargin, gaussian_soft_margin, state_moments
+from greenfold.optimizers.ascent import ascend
+from greenfold.sphere import maximize_on_sphere
+
+from ..conftest import slope, small, unit
+
+ARCTAN = Gain.custom(lambda y: namespace(y).atan(y), lambda y: 1 / (1 + y**2), "arctan")
+GAINS = [Gain.tanh(), Gain.biased_tanh(0.5), Gain.quadratic(0.05), ARCTAN]
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("gain", GAINS, ids=lambda gain: gain.name)
+def test_states_are_within_the_tolerance(gain, tol, rng):
+    reservoir = small(gain, n=6)
+    X, u = 2 * rng.standard_normal((4, 2, 3)), unit(rng, 6, 2)
+    truth = simulate(reservoir, X, u, 0.2, trajectories=True, rtol=1e-10)
+    dynamics = Dynamics(reservoir, n_steps=3, dt=0.2, tol=tol)
+    found = dynamics.states(X, u, trajectories=True)
+    assert np.abs(found - truth).max() <= tol * np.abs(truth).max()
+    assert dynamics.step_error is not None
+    assert dynamics.step_error.error <= tol
+    weights = np.array([0.5, 0.0, 1.0])
+    summed = dynamics.with_readout(weights).states(X, u)
+    assert summed == pytest.approx(
+        np.einsum("k,ckn->cn", weights, truth), abs=2 * tol * np.abs(truth).max()
+    )
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("readout", [None, 0.5, np.array([1.0, 0.0, -1.0])], ids=str)
+def test_gradient(readout, library, rng):
+    dynamics = Dynamics(small(GAINS[1], n=6), n_steps=3, dt=0.2, readout=readout, tol=1e-4)
+    X = pytest.importorskip(library).asarray(2 * rng.standard_normal((4, 3)))
+    u, v, direction = unit(rng, 6), unit(rng, 6), unit(rng, 6)
+    z = to_host(dynamics.states(X, u)) @ v
+    u_bar, v_bar = dynamics.pullback(X, u, np.cos(z), v)
+    assert type(u_bar) is type(X)
+    assert u_bar.shape == v_bar.shape == (6,)
+    by_states = dynamics.pullback(X, u, np.outer(np.cos(z), v))
+    assert to_host(by_states) == pytest.approx(to_host(u_bar), abs=1e-12)
+    sizes = np.array([1e-1, 3e-2, 1e-2])
+    # Prepared, for one number of sub-steps at every projection.
+    at = dynamics.prepare(X)
+    first = float(to_host(u_bar) @ direction)
+
+    def value(point):
+        return np.sin(to_host(at(point).states) @ v).sum()
+
+    rest = [abs(value(u + e * direction) - value(u) - e * first) for e in sizes]
+    assert slope(sizes, rest) >= 1.9
+
+
+def refitted(reservoir, stimuli, u, eta, rng_seed):
+    """κ on fresh simulated draws, with the readout fitted to other simulated draws."""
+    moments = []
+    for seed in (rng_seed, rng_seed + 1):
+        X, labels = stimuli.sample(1000, rng=seed)
+        moments.append(state_moments(simulate(reservoir, X, u, 0.25, rtol=1e-5), labels))
+    v = maximize_on_sphere(moments[0][0], eta * moments[0][1]).v
+    M, Sigma = moments[1]
+    return gaussian_soft_margin(M, Sigma, v, eta).value
+
+
+def test_optimum_of_the_true_network_beats_the_others():
+    reservoir = small(Gain.biased_tanh(0.5), n=8)
+    stimuli = GaussianStimuli.random(4, strength=0.1, n_draws=400, rng=1)
+    dynamics = Dynamics(reservoir, n_steps=4, dt=0.25, tol=1e-3)
+    best = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
+    assert best.validity is None
+    assert best.step_error is not None
+    assert best.fresh_error is not None
+    assert best.step_error <= 1e-3
+    assert best.fresh_margin == pytest.approx(best.soft_margin, abs=4 * best.fresh_error)
+    assert "on fresh stimuli" in str(best)
+    linear = optimize(dynamics.linear, stimuli)
+    drawn = unit(np.random.default_rng(0), 8)
+    ours, theirs, random = (
+        refitted(reservoir, stimuli, u, 10.0, 5) for u in (best.u, linear.u, drawn)
+    )
+    assert ours > theirs
+    assert ours > random
+
+
+def test_linear_gain_is_certified():
+    stimuli = GaussianStimuli.random(4, rng=1)
+    best = optimize(Dynamics(small(n=8), n_steps=4, dt=0.25), stimuli)
+    assert best.status == "certified"
+
+
+def test_labelled_series(rng):
+    X, labels = GaussianStimuli.random(4, strength=2.0, rng=1).sample(20, rng=0)
+    samples = SampleStimuli(X, labels, normalize=None)
+    dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=4, dt=0.25, tol=1e-3)
+    best = optimize(dynamics, samples, n_starts=2, max_iter=20)
+    drawn = optimize(dynamics, samples, method="random", n_starts=3, rng=0)
+    assert best.soft_margin > drawn.soft_margin
+    assert best.fresh_margin is None
+
+
+def test_ascent_turns_where_a_network_diverges():
+    class Walled:
+        def evaluate(self, u):
+            if u[0, 0] > 0.9:
+                raise FloatingPointError("diverges")
+            return u[:, 0], SoftMargin(u[0, 0], u[0, 0], 0.0), np.array([[1.0], [0.0]])
+
+    found = ascend(Walled(), np.array([[0.6], [0.8]]), max_iter=40, tol=1e-7)
+    assert 0.6 < found.margin.value <= 0.9
+    with pytest.raises(FloatingPointError):
+        ascend(Walled(), np.array([[1.0], [0.0]]), max_iter=40, tol=1e-7)
+
+
+def test_bad_input_is_named(rng):
+    dynamics = Dynamics(small(Gain.quadratic(0.5), n=6), n_steps=3, dt=0.5)
+    X, u = rng.standard_normal((4, 3)), unit(rng, 6)
+    with pytest.raises(ValueError, match="`X` must have n_steps = 3"):
+        dynamics.states(X[:, :2], u)
+    with pytest.raises(ValueError, match="`u` must have one row per neuron"):
+        dynamics.states(X, u[:5])
+    with pytest.raises(ValueError, match="`cotangent` must have shape"):
+        dynamics.pullback(X, u, np.ones(3), unit(rng, 6))
+    with pytest.raises(FloatingPointError, match=r"diverges in step \d of series \d"):
+        dynamics.states(1e4 * X, u)
+    X[1, 2] = np.nan
+    with pytest.raises(ValueError, match="`X` must be finite.*case 1"):
+        dynamics.states(X, u)
+    with pytest.raises(ValueError, match="`tol`"):
+        Dynamics(small(n=6), n_steps=3, dt=0.5, tol=0)

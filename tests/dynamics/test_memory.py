@@ -1,0 +1,72 @@
+"""Bounded memory: the plan, and what is really allocated."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from greenfold.dynamics import Linearization, _memory, pullback, states, trajectories
+from greenfold.dynamics._memory import WORKING, Room, even_batches
+
+from .problems import problem
+
+MIB = 2**20
+
+
+@given(
+    n_cases=st.integers(1, 10**5),
+    n_places=st.integers(1, 2000),
+    n_slopes=st.sampled_from([1, 4]),
+    n_neurons=st.integers(1, 3000),
+    budget=st.floats(1e3, 1e11),
+)
+@settings(max_examples=200, deadline=None)
+def test_plans_keep_to_the_budget(n_cases, n_places, n_slopes, n_neurons, budget):
+    size = 8.0 * n_neurons
+    room = Room(n_cases, n_places, n_slopes, size, budget, min(256, n_cases))
+    rows, length = room.tape_for_batches()
+    assert 1 <= rows <= n_cases
+    assert 1 <= length <= n_places
+    held = np.ceil(n_places / length) + n_slopes * length + WORKING
+    # A single case is carried whatever it needs.
+    assert rows == 1 or rows * held * size <= budget
+    length = room.tape_for_all()
+    if length:
+        kept = np.ceil(n_places / length) + n_slopes * length
+        assert (n_cases * kept + room.rows * WORKING) * size <= budget
+
+
+@given(n_cases=st.integers(1, 1000), rows=st.integers(1, 300))
+@settings(max_examples=50, deadline=None)
+def test_batches_cover_every_case_once_and_evenly(n_cases, rows):
+    parts = list(even_batches(n_cases, rows))
+    covered = np.concatenate([np.arange(n_cases)[part] for part in parts])
+    assert np.array_equal(covered, np.arange(n_cases))
+    sizes = [part.stop - part.start for part in parts]
+    assert max(sizes) <= rows
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("budget", [2 * MIB, 8 * MIB])
+@pytest.mark.parametrize("call", ["states", "trajectories", "pullback", "linearize"])
+def test_what_is_allocated(call, budget, rng, monkeypatch):
+    """300 series of 60 steps, whose whole tape takes 22 MiB."""
+    monkeypatch.setattr(_memory, "BATCH_BYTES", budget)
+    case = problem(n=40, n_cases=300, n_steps=60)
+    course, cotangent = case.make(1), rng.standard_normal((300, 40))
+    work = {
+        "states": lambda: states(course, case.X, case.u),
+        "trajectories": lambda: trajectories(course, case.X, case.u),
+        "pullback": lambda: pullback(course, case.X, case.u, cotangent),
+        "linearize": lambda: Linearization(course, case.X, case.u).pullback(cotangent),
+    }[call]
+    work()  # caches are filled
+    tracemalloc.start()
+    work()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Twice the result (parts and their concatenation), and the stimuli as they are used.
+    result = 300 * 40 * 8 * (60 if call == "trajectories" else 1)
+    assert peak <= budget + 2 * result + 3 * case.X.nbytes
