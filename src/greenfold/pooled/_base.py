@@ -70,7 +70,9 @@ class PooledBase(BaseEstimator):
             raise ImportError(
                 "engine='numba' needs numba; install it with: pip install numba"
             )
-        return ("numba" if has_numba() else "array") if self.engine == "auto" else self.engine
+        return (
+            ("numba" if has_numba() else "array") if self.engine == "auto" else self.engine
+        )
 
     def _read(self, X: Any, *, fitting: bool) -> Collection:
         return read_collection(self, X, fitting=fitting)
@@ -87,6 +89,4 @@ class PooledBase(BaseEstimator):
             n_oscillators=self.n_oscillators,
             n_readouts=self.n_readouts,
         )
-        self.map_ = fit_map(
-            bank, series, rng, scaling=self.scaling, engine=self._engine()
-        )
+        self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=self._engine())

@@ -299,9 +299,7 @@ def pool(X, drive, decay, readouts, thresholds, ends, tables):
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
     for i in range(len(X)):
         own = tables[i]
-        _summarise(
-            X[i], drive, decay, readouts, thresholds, ends, Y, Z, won, lost, own
-        )
+        _summarise(X[i], drive, decay, readouts, thresholds, ends, Y, Z, won, lost, own)
 
 
 @njit(**_OPTIONS)

@@ -183,15 +183,11 @@ def draw_bank(
             readouts *= part[:, None] == group % parts
         readouts /= np.linalg.norm(readouts, axis=0)
         stride = max(1, min(int(scale // READS_PER_SCALE), most))
-        drawn.append(
-            ScaleReservoir(float(scale), decay, frequency, u, readouts, stride)
-        )
+        drawn.append(ScaleReservoir(float(scale), decay, frequency, u, readouts, stride))
     return FilterBank(tuple(drawn), n_channels)
 
 
-def _mixtures(
-    rng: np.random.Generator, n_oscillators: int, n_channels: int
-) -> np.ndarray:
+def _mixtures(rng: np.random.Generator, n_oscillators: int, n_channels: int) -> np.ndarray:
     """Weights (n_oscillators, n_channels) by which oscillators hear the channels.
 
     The number of channels of a part is log-uniform: single channels are as frequent as

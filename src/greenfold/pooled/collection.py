@@ -16,7 +16,7 @@ import array_api_compat as compat
 import numpy as np
 from sklearn.utils import validation
 
-from .._arrays import is_array, like, namespace, to_host
+from .._arrays import batches, is_array, like, namespace, to_host
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
@@ -58,9 +58,8 @@ class Collection:
         for cases, values in self.groups:
             at = np.flatnonzero(np.isin(cases, chosen))
             if len(at):
-                rows = like(at, values) if not isinstance(values, np.ndarray) else at
-                new = np.searchsorted(chosen, cases[at])
-                groups.append((new, values[rows]))
+                taken = namespace(values).take(values, like(at, values), axis=0)
+                groups.append((np.searchsorted(chosen, cases[at]), taken))
         return Collection(groups, len(chosen), self.n_channels)
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -81,9 +80,9 @@ class Collection:
     def _pieces(self, size: int = 2**20) -> Iterator[np.ndarray]:
         """The values in float64 on the host, a few megabytes at a time."""
         for _, values in self.groups:
-            rows = max(1, size // (values.shape[1] * values.shape[2]))
-            for first in range(0, len(values), rows):
-                yield to_host(values[first : first + rows]).astype(np.float64)
+            n_cases, n_channels, n_steps = values.shape
+            for rows in batches(n_cases, n_channels * n_steps, size):
+                yield to_host(values[rows, ...]).astype(np.float64)
 
 
 def read_collection(estimator: Any, X: Any, *, fitting: bool) -> Collection:
@@ -112,6 +111,8 @@ def read_collection(estimator: Any, X: Any, *, fitting: bool) -> Collection:
             estimator=estimator,
             input_name="X",
         )
+        if 0 in cube.shape:
+            raise ValueError(f"Found array with 0 channel(s) or step(s): {cube.shape}.")
         _match(estimator, cube.shape[1], cube.shape[2], fitting)
         found = cube
     else:
@@ -233,7 +234,8 @@ def _whole(cube: Any) -> Collection:
     xp = compat.array_namespace(cube)
     gaps = xp.any(xp.isnan(cube), axis=(1, 2))
     if not bool(xp.any(gaps)):
-        return Collection([(np.arange(len(cube)), cube)], len(cube), cube.shape[1])
+        n_cases, n_channels, _ = cube.shape
+        return Collection([(np.arange(n_cases), cube)], n_cases, n_channels)
     host = to_host(cube)
     whole = ~to_host(gaps)
     series = [

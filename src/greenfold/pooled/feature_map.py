@@ -69,26 +69,30 @@ class FeatureMap:
         """Number of features of every reservoir."""
         return [N_ROWS * N_SIGNALS * one.n_readouts for one in self.bank.scales]
 
-    def blocks(
-        self, series: Collection, scale: int, n_jobs: int | None = None
-    ) -> Any:
+    def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
         """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
-        found = None
+        width = self.widths[scale]
+        host = isinstance(series.groups[0][1], np.ndarray)
+        whole = np.empty((len(series), width), np.float32) if host else None
+        parts, order = [], []
         for cases, values in series.groups:
             xp = compat.array_namespace(values)
-            if found is None:
-                found = xp.empty(
-                    (len(series), self.widths[scale]),
-                    dtype=xp.float32,
-                    device=compat.device(values),
-                )
-            whole = len(cases) == len(series)
             size = self._bytes_per_case(values, scale)
             for rows in batches(len(cases), size, self._budget(values)):
-                x = self.standardise(values[rows])
-                made = self.pool(x, scale, n_jobs)
-                target = rows if whole else like(cases[rows], values)
-                found[target] = xp.reshape(made, (made.shape[0], -1))
+                made = self.pool(self.standardise(values[rows, ...]), scale, n_jobs)
+                made = xp.reshape(made, (made.shape[0], width))
+                if whole is not None:
+                    whole[cases[rows]] = made
+                else:
+                    parts.append(made)
+                    order.append(cases[rows])
+        if whole is not None:
+            return whole
+        xp = compat.array_namespace(parts[0])
+        found = parts[0] if len(parts) == 1 else xp.concat(parts)
+        back = np.argsort(np.concatenate(order))
+        if len(series.groups) > 1:
+            found = xp.take(found, like(back, found), axis=0)
         return found
 
     def scores(
@@ -116,8 +120,8 @@ class FeatureMap:
             xp = compat.array_namespace(values)
             size = max(self._bytes_per_case(values, s) for s in range(len(self.widths)))
             for rows in batches(len(cases), size, self._budget(values)):
-                x = self.standardise(values[rows])
-                part: Any = np.zeros((len(x), found.shape[1]))
+                x = self.standardise(values[rows, ...])
+                part: Any = np.zeros((x.shape[0], found.shape[1]))
                 for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
                     if self._compiled(x):
                         self._add_scores(x, scale, mean, W, part, n_jobs)
@@ -313,24 +317,32 @@ def fit_map(
     made = FeatureMap(bank, [], mean, deviation, engine)
     n_series = min(len(series), _SAMPLED_SERIES)
     chosen = np.sort(rng.choice(len(series), n_series, replace=False))
-    times = rng.uniform(size=(n_series, -(-_SAMPLED_VALUES // n_series)))
+    starts = rng.uniform(size=n_series)
     sample = series.take(chosen)
     for scale in range(len(bank.scales)):
-        values = _sample(made, sample, scale, times)
+        values = _sample(made, sample, scale, starts)
         quantiles = np.sort(rng.uniform(size=(N_THRESHOLDS, values.shape[1])), axis=0)
         made.thresholds.append(_quantiles(values, quantiles).astype(np.float32))
     return made
 
 
 def _sample(
-    made: FeatureMap, sample: Collection, scale: int, times: np.ndarray
+    made: FeatureMap, sample: Collection, scale: int, starts: np.ndarray
 ) -> np.ndarray:
-    """Values of every reading of a reservoir at random times, (n_values, 3 n_readouts)."""
+    """Values of every reading of a reservoir, (n_values, 3 n_readouts).
+
+    They are evenly spaced in each series, so that none is taken twice: a threshold between
+    two of them is then no training value itself, and rounding does not move it over one.
+    """
+    wanted = -(-_SAMPLED_VALUES // len(sample))
     found = []
     for cases, values in sample.groups:
         for rows in batches(len(cases), made._bytes_per_case(values, scale), 2**24):
-            out = to_host(made.readings(made.standardise(values[rows]), scale))
-            at = (times[cases[rows]] * out.shape[2]).astype(int)
+            out = to_host(made.readings(made.standardise(values[rows, ...]), scale))
+            n_reads = out.shape[2]
+            each = min(wanted, n_reads)
+            place = (np.arange(each) + starts[cases[rows], None]) * n_reads / each
+            at = np.minimum(place.astype(int), n_reads - 1)
             picked = out[np.arange(len(out))[:, None], :, at]
             found.append(picked.reshape(-1, picked.shape[2] * picked.shape[3]))
     return np.concatenate(found)

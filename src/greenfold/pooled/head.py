@@ -13,7 +13,7 @@ import array_api_compat as compat
 import numpy as np
 from scipy.linalg import blas
 
-from .._arrays import like, to_host
+from .._arrays import batches, like, to_host
 from .collection import Collection
 from .feature_map import FeatureMap
 from .kinds import N_ROWS, row_weights
@@ -48,9 +48,7 @@ class LinearHead:
         self, made: FeatureMap, series: Collection, n_jobs: int | None = None
     ) -> np.ndarray:
         """Scores (n_cases, n_targets) of series."""
-        return (
-            made.scores(series, self.means, self.coefficients, n_jobs) + self.intercept
-        )
+        return made.scores(series, self.means, self.coefficients, n_jobs) + self.intercept
 
 
 def fit_head(
@@ -107,8 +105,7 @@ def _standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean of every feature, and the factor that brings it to its weight."""
     xp = compat.array_namespace(block)
     mean, deviation = np.empty(block.shape[1]), np.empty(block.shape[1])
-    for first in range(0, block.shape[1], _COLUMNS):
-        columns = slice(first, first + _COLUMNS)
+    for columns in batches(block.shape[1], 1, _COLUMNS):
         part = xp.astype(block[:, columns], xp.float64)
         own = xp.mean(part, axis=0)
         mean[columns] = to_host(own)

@@ -87,7 +87,9 @@ def solve_ridge(
         held_out = (omega.sum() * offset - omega[:, None] * targets) / np.maximum(
             omega.sum() - omega, np.finfo(float).tiny
         )[:, None]
-        errors = np.full(len(penalties), np.average(_squares(targets - held_out), weights=omega))
+        errors = np.full(
+            len(penalties), np.average(_squares(targets - held_out), weights=omega)
+        )
         return RidgeSolution(flat, offset, 1.0, held_out, penalties, errors)
     unit = np.sqrt(share)
     A += (_APART * size) * np.outer(unit, unit)
@@ -106,9 +108,7 @@ def solve_ridge(
             found = errors[i], penalty, root[:, None] * c, targets - residual
     assert found is not None
     _, penalty, dual, held_out = found
-    return RidgeSolution(
-        dual, offset, float(penalty), held_out, penalties * size, errors
-    )
+    return RidgeSolution(dual, offset, float(penalty), held_out, penalties * size, errors)
 
 
 def _squares(residual: np.ndarray) -> np.ndarray:
