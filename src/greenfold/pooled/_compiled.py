@@ -1,0 +1,356 @@
+"""Readouts and pooling compiled by numba: every output is read while it is in the cache.
+
+For one series and one reservoir: a matrix product gives what each reading's worth of input
+adds to the state, a recurrence adds it up, a second product reads the states out, and the
+pooling runs over the result, sixteen readouts at a time, all in a few hundred kilobytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ._lanes import fill16, larger, load16, pick, pick_equal, smaller, store
+from .bank import GROUP
+from .kinds import KINDS, N_ROWS
+
+_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+_INLINE = {**_OPTIONS, "forceinline": True}
+_WIDTH = 16
+
+_ABOVE, _HALVES, _QUARTERS = (KINDS[k].start for k in ("above", "halves", "quarters"))
+_LEVEL, _POSITION, _STRETCH = (KINDS[k].start for k in ("level", "position", "stretch"))
+_MAX, _MIN, _RMS = (KINDS[k].start for k in ("max", "min", "rms"))
+_LARGEST, _SMALLEST = (KINDS[k].start for k in ("largest", "smallest"))
+
+
+@njit(**_OPTIONS)
+def _advance(Y, decay):
+    """States from what each reading adds, in place; ``decay`` holds exp(λ·stride)."""
+    K, width = Y.shape
+    J = width // 2
+    for first in range(0, J, _WIDTH):
+        at = max(0, min(first, J - _WIDTH))
+        if J < _WIDTH or at < first:
+            # The lanes would overlap with those before, which have been advanced.
+            for k in range(1, K):
+                for j in range(first, J):
+                    a, b = Y[k - 1, j], Y[k - 1, J + j]
+                    Y[k, j] += a * decay[0, j] - b * decay[1, j]
+                    Y[k, J + j] += a * decay[1, j] + b * decay[0, j]
+        else:
+            re, im = load16(decay, at), load16(decay, J + at)
+            a, b = load16(Y, at), load16(Y, J + at)
+            for k in range(1, K):
+                here = k * width + at
+                p = load16(Y, here) + a * re - b * im
+                b = load16(Y, here + J) + a * im + b * re
+                a = p
+                store(Y, here, a)
+                store(Y, here + J, b)
+
+
+@njit(**_OPTIONS)
+def _differences(Z, K, D):
+    """First and second differences behind the readouts; zero before the series."""
+    size = K * D
+    for order in range(2):
+        before, after = order * size, (order + 1) * size
+        for d in range(D):
+            Z[after + d] = Z[before + d]
+        for at in range(D, size, _WIDTH):
+            # The last lanes run over the end, into what comes next or the slack behind.
+            change = load16(Z, before + at) - load16(Z, before + at - D)
+            store(Z, after + at, change)
+
+
+@njit(**_INLINE)
+def _track(z, threshold, now, one, zero, level, position, run, stretch):
+    """One step of what is above a threshold, but for the count."""
+    level = level + pick(z, threshold, z, zero)
+    position = position + pick(z, threshold, now, zero)
+    run = pick(z, threshold, run + one, zero)
+    return level, position, run, larger(stretch, run)
+
+
+@njit(**_OPTIONS)
+def _describe(Z, start, K, D, at, thresholds, column, ends, T):
+    """Sums over time of sixteen readouts, into columns of the table.
+
+    Parameters
+    ----------
+    Z : ndarray, flat
+        Readouts (K, D) from position ``start`` on.
+    at : int
+        The first of the readouts.
+    thresholds, T : ndarray (3, P) and (N_ROWS, P)
+    column : int
+        Where the readouts belong in both.
+    ends : ndarray (5,)
+    """
+    P = T.shape[1]
+    one, zero = fill16(np.float32(1)), fill16(np.float32(0))
+    t0, t1, t2 = (
+        load16(thresholds, column),
+        load16(thresholds, P + column),
+        load16(thresholds, 2 * P + column),
+    )
+    high = low = load16(Z, start + at)
+    square = now = zero
+    v0 = v1 = v2 = x0 = x1 = x2 = zero
+    r0 = r1 = r2 = s0 = s1 = s2 = zero
+    for q in range(4):
+        c0 = c1 = c2 = zero
+        for k in range(ends[q], ends[q + 1]):
+            z = load16(Z, start + k * D + at)
+            high, low = larger(high, z), smaller(low, z)
+            square = square + z * z
+            c0 = pick(z, t0, c0 + one, c0)
+            c1 = pick(z, t1, c1 + one, c1)
+            c2 = pick(z, t2, c2 + one, c2)
+            v0, x0, r0, s0 = _track(z, t0, now, one, zero, v0, x0, r0, s0)
+            v1, x1, r1, s1 = _track(z, t1, now, one, zero, v1, x1, r1, s1)
+            v2, x2, r2, s2 = _track(z, t2, now, one, zero, v2, x2, r2, s2)
+            now = now + one
+        row = _QUARTERS + 3 * q
+        store(T, row * P + column, c0)
+        store(T, (row + 1) * P + column, c1)
+        store(T, (row + 2) * P + column, c2)
+    store(T, _LEVEL * P + column, v0)
+    store(T, (_LEVEL + 1) * P + column, v1)
+    store(T, (_LEVEL + 2) * P + column, v2)
+    store(T, _POSITION * P + column, x0)
+    store(T, (_POSITION + 1) * P + column, x1)
+    store(T, (_POSITION + 2) * P + column, x2)
+    store(T, _STRETCH * P + column, s0)
+    store(T, (_STRETCH + 1) * P + column, s1)
+    store(T, (_STRETCH + 2) * P + column, s2)
+    store(T, _MAX * P + column, high)
+    store(T, _MIN * P + column, low)
+    store(T, _RMS * P + column, square)
+
+
+@njit(**_INLINE)
+def _credit(z, best, zero, won):
+    """Add |z| where a readout is the best of its group."""
+    return won + pick_equal(z, best, larger(z, zero - z), zero)
+
+
+@njit(**_OPTIONS)
+def _compete(Z, start, K, D, first, won, lost):
+    """Sum |z| where a readout is the largest, or the smallest, of its group of eight.
+
+    Sixteen groups at a time, from group ``first`` on. ``won`` and ``lost`` (8, 16) take the
+    sums; lanes of groups that do not exist hold anything.
+    """
+    step = D // GROUP
+    zero = fill16(np.float32(0))
+    w0 = w1 = w2 = w3 = w4 = w5 = w6 = w7 = zero
+    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = zero
+    for k in range(K):
+        at = start + k * D + first
+        a, b = load16(Z, at), load16(Z, at + step)
+        c, d = load16(Z, at + 2 * step), load16(Z, at + 3 * step)
+        e, f = load16(Z, at + 4 * step), load16(Z, at + 5 * step)
+        g, h = load16(Z, at + 6 * step), load16(Z, at + 7 * step)
+        best = larger(
+            larger(larger(a, b), larger(c, d)), larger(larger(e, f), larger(g, h))
+        )
+        w0, w1 = _credit(a, best, zero, w0), _credit(b, best, zero, w1)
+        w2, w3 = _credit(c, best, zero, w2), _credit(d, best, zero, w3)
+        w4, w5 = _credit(e, best, zero, w4), _credit(f, best, zero, w5)
+        w6, w7 = _credit(g, best, zero, w6), _credit(h, best, zero, w7)
+        best = smaller(
+            smaller(smaller(a, b), smaller(c, d)), smaller(smaller(e, f), smaller(g, h))
+        )
+        l0, l1 = _credit(a, best, zero, l0), _credit(b, best, zero, l1)
+        l2, l3 = _credit(c, best, zero, l2), _credit(d, best, zero, l3)
+        l4, l5 = _credit(e, best, zero, l4), _credit(f, best, zero, l5)
+        l6, l7 = _credit(g, best, zero, l6), _credit(h, best, zero, l7)
+    for sums, s0, s1, s2, s3, s4, s5, s6, s7 in (
+        (won, w0, w1, w2, w3, w4, w5, w6, w7),
+        (lost, l0, l1, l2, l3, l4, l5, l6, l7),
+    ):
+        store(sums, 0, s0)
+        store(sums, 16, s1)
+        store(sums, 32, s2)
+        store(sums, 48, s3)
+        store(sums, 64, s4)
+        store(sums, 80, s5)
+        store(sums, 96, s6)
+        store(sums, 112, s7)
+
+
+@njit(**_OPTIONS)
+def _finish(T, thresholds, ends):
+    """Sums into proportions and means, in place."""
+    P = T.shape[1]
+    one, half = np.float32(1), np.float32(0.5)
+    per_step = one / np.float32(ends[4])
+    for t in range(3):
+        for p in range(P):
+            a, b = T[_QUARTERS + t, p], T[_QUARTERS + 3 + t, p]
+            c, d = T[_QUARTERS + 6 + t, p], T[_QUARTERS + 9 + t, p]
+            n = a + b + c + d
+            over = one / max(n, one)
+            T[_ABOVE + t, p] = n * per_step
+            T[_HALVES + t, p] = a + b
+            T[_HALVES + 3 + t, p] = c + d
+            level = T[_LEVEL + t, p] * over
+            position = (T[_POSITION + t, p] * over + half) * per_step
+            T[_LEVEL + t, p] = level if n > 0 else thresholds[t, p]
+            T[_POSITION + t, p] = position if n > 0 else half
+            T[_STRETCH + t, p] *= per_step
+    for part in range(6):
+        if part < 2:
+            row, length = _HALVES + 3 * part, ends[2 * part + 2] - ends[2 * part]
+        else:
+            row, length = _QUARTERS + 3 * part - 6, ends[part - 1] - ends[part - 2]
+        share = one / np.float32(max(length, 1))
+        for t in range(3):
+            for p in range(P):
+                T[row + t, p] *= share
+    for row in (_RMS, _LARGEST, _SMALLEST):
+        for p in range(P):
+            T[row, p] = np.sqrt(T[row, p] * per_step)
+
+
+@njit(**_OPTIONS)
+def _read(x, drive, decay, readouts, Y, Z):
+    """Readouts of one series and their differences, into the flat ``Z``."""
+    K, D = len(x), readouts.shape[1]
+    np.dot(x, drive, Y)
+    _advance(Y, decay)
+    np.dot(Y, readouts, Z[: K * D].reshape(K, D))
+    _differences(Z, K, D)
+
+
+@njit(**_OPTIONS)
+def readings(X, drive, decay, readouts, out):
+    """Readouts and their differences of a batch of series of one length.
+
+    Parameters
+    ----------
+    X, drive, decay, readouts
+        As in `pool`.
+    out : ndarray (n_cases, 3, n_reads, n_readouts)
+        Filled.
+    """
+    n, K, _ = X.shape
+    D = readouts.shape[1]
+    Y = np.empty((K, readouts.shape[0]), np.float32)
+    Z = np.empty(3 * K * D + _WIDTH, np.float32)
+    for i in range(n):
+        _read(X[i], drive, decay, readouts, Y, Z)
+        out[i] = Z[: 3 * K * D].reshape(3, K, D)
+
+
+@njit(**_OPTIONS)
+def _summarise(x, drive, decay, readouts, thresholds, ends, Y, Z, won, lost, T):
+    """The table of one series."""
+    K, D = len(x), readouts.shape[1]
+    step = D // GROUP
+    _read(x, drive, decay, readouts, Y, Z)
+    for s in range(3):
+        start = s * K * D
+        for first in range(0, D, _WIDTH):
+            at = min(first, D - _WIDTH)
+            _describe(Z, start, K, D, at, thresholds, s * D + at, ends, T)
+        for first in range(0, step, _WIDTH):
+            _compete(Z, start, K, D, first, won, lost)
+            kept = min(_WIDTH, step - first)
+            for m in range(GROUP):
+                column = s * D + m * step + first
+                T[_LARGEST, column : column + kept] = won[m, :kept]
+                T[_SMALLEST, column : column + kept] = lost[m, :kept]
+    _finish(T, thresholds, ends)
+
+
+@njit(**_OPTIONS)
+def _workspace(K, width, D):
+    """Buffers of `_summarise` for series of K readings."""
+    return (
+        np.empty((K, width), np.float32),
+        # Lanes of groups that do not exist reach beyond the last readout.
+        np.zeros(3 * K * D + _WIDTH, np.float32),
+        np.empty((GROUP, _WIDTH), np.float32),
+        np.empty((GROUP, _WIDTH), np.float32),
+    )
+
+
+@njit(**_OPTIONS)
+def pool(X, drive, decay, readouts, thresholds, ends, tables):
+    """Pooled features of a batch of series of one length, for one reservoir.
+
+    Parameters
+    ----------
+    X : ndarray (n_cases, n_reads, stride · n_channels), float32
+        The series cut into readings.
+    drive, readouts : ndarray, float32
+        See `ScaleReservoir.drive` and `split_readouts`.
+    decay : ndarray (2, n_oscillators), float32
+        Real and imaginary part of exp(λ·stride).
+    thresholds : ndarray (3, 3 n_readouts), float32
+    ends : ndarray (5,) of int
+        Where the quarters of the time begin, and the end.
+    tables : ndarray (n_cases, N_ROWS, 3 n_readouts), float32
+        Filled; see `kinds`.
+    """
+    Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
+    for i in range(len(X)):
+        own = tables[i]
+        _summarise(X[i], drive, decay, readouts, thresholds, ends, Y, Z, won, lost, own)
+
+
+@njit(**_OPTIONS)
+def _add(T, mean, W, first, sums, score):
+    """Add (T − mean) · W to the score for four targets from ``first`` on."""
+    size = T.size
+    zero = fill16(np.float32(0))
+    s0 = s1 = s2 = s3 = zero
+    at = first * size
+    for p in range(0, size - _WIDTH + 1, _WIDTH):
+        z = load16(T, p) - load16(mean, p)
+        s0 = s0 + z * load16(W, at + p)
+        s1 = s1 + z * load16(W, at + size + p)
+        s2 = s2 + z * load16(W, at + 2 * size + p)
+        s3 = s3 + z * load16(W, at + 3 * size + p)
+    store(sums, 0, s0)
+    store(sums, 16, s1)
+    store(sums, 32, s2)
+    store(sums, 48, s3)
+    flat = T.reshape(-1)
+    for t in range(first, min(first + 4, len(score))):
+        total = 0.0
+        for lane in range(_WIDTH):
+            total += sums[t - first, lane]
+        for p in range(size - size % _WIDTH, size):
+            total += (flat[p] - mean[p]) * W[t, p]
+        score[t] += total
+
+
+@njit(**_OPTIONS)
+def score(X, drive, decay, readouts, thresholds, ends, mean, W, scores):
+    """Add the part of one reservoir to linear scores, without keeping the features.
+
+    Parameters
+    ----------
+    X, drive, decay, readouts, thresholds, ends
+        As in `pool`.
+    mean : ndarray (n_features,), float32
+    W : ndarray (n_targets, n_features), float32
+        Coefficients; rows of zeros fill it up to a multiple of four targets.
+    scores : ndarray (n_cases, n_targets), float64
+        Added to. A series gets the same score whatever batch it is in.
+    """
+    D = readouts.shape[1]
+    Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
+    T = np.empty((N_ROWS, 3 * D), np.float32)
+    sums = np.empty((4, _WIDTH), np.float32)
+    for i in range(len(X)):
+        _summarise(X[i], drive, decay, readouts, thresholds, ends, Y, Z, won, lost, T)
+        for first in range(0, scores.shape[1], 4):
+            _add(T, mean, W, first, sums, scores[i])
+
+
+assert N_ROWS == _SMALLEST + 1

@@ -1,0 +1,275 @@
+"""Series of any length, with gaps, as pooling wants them: complete, grouped by length.
+
+What comes before the first and after the last value of a series does not belong to it (so
+that arrays padded with NaN hold series of unequal length). Gaps inside are filled by
+straight lines between their ends. A channel without any value stays NaN, and is treated as
+constant at the mean of the training set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+from sklearn.utils import validation
+
+from .._arrays import batches, is_array, like, namespace, to_host
+
+# scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
+_check_array: Any = validation.check_array
+_validate_data: Any = validation.validate_data
+
+__all__ = ["Collection", "read_collection"]
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Series without gaps, those of one length together.
+
+    Attributes
+    ----------
+    groups : list of (ndarray of int, array)
+        Positions of the series in the collection, and the series (n, n_channels, n_steps).
+    n_cases : int
+    n_channels : int
+    """
+
+    groups: list[tuple[np.ndarray, Any]]
+    n_cases: int
+    n_channels: int
+
+    def __len__(self) -> int:
+        return self.n_cases
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Steps of every series, (n_cases,)."""
+        found = np.empty(self.n_cases, dtype=int)
+        for cases, values in self.groups:
+            found[cases] = values.shape[2]
+        return found
+
+    def take(self, chosen: np.ndarray) -> Collection:
+        """The series at sorted positions ``chosen``, in that order."""
+        groups = []
+        for cases, values in self.groups:
+            at = np.flatnonzero(np.isin(cases, chosen))
+            if len(at):
+                taken = namespace(values).take(values, like(at, values), axis=0)
+                groups.append((np.searchsorted(chosen, cases[at]), taken))
+        return Collection(groups, len(chosen), self.n_channels)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of every channel over all series and steps."""
+        steps, mean, square = (np.zeros(self.n_channels) for _ in range(3))
+        for rows in self._pieces():
+            known = ~np.isnan(rows)
+            count = known.sum(axis=(0, 2))
+            own = np.where(known, rows, 0).sum(axis=(0, 2)) / np.maximum(count, 1)
+            # Squares around the mean of the piece, joined to those before.
+            apart = np.where(known, rows - own[:, None], 0)
+            change, total = own - mean, np.maximum(steps + count, 1)
+            square += (apart**2).sum(axis=(0, 2)) + change**2 * steps * count / total
+            mean += change * count / total
+            steps += count
+        return mean, np.sqrt(square / np.maximum(steps, 1))
+
+    def _pieces(self, size: int = 2**20) -> Iterator[np.ndarray]:
+        """The values in float64 on the host, a few megabytes at a time."""
+        for _, values in self.groups:
+            n_cases, n_channels, n_steps = values.shape
+            for rows in batches(n_cases, n_channels * n_steps, size):
+                yield to_host(values[rows, ...]).astype(np.float64)
+
+
+def read_collection(estimator: Any, X: Any, *, fitting: bool) -> Collection:
+    """Check ``X`` the way scikit-learn does, and bring it into groups.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``n_features_in_`` (steps of the longest series) and ``n_channels_in_`` are set
+        when fitting, and compared with afterwards.
+    X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
+        A list holds series of shape (n_steps,) or (n_channels, n_steps) of any length. An
+        array of another library stays where it is.
+    fitting : bool
+    """
+    if isinstance(X, list | tuple) and (shapes := _shapes(X)) is not None:
+        found = _read_list(estimator, X, shapes, fitting)
+    elif is_array(X) and not isinstance(X, np.ndarray):
+        found = _read_foreign(estimator, X, fitting)
+    elif getattr(X, "ndim", 0) == 3:
+        cube = _check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            allow_nd=True,
+            ensure_all_finite="allow-nan",
+            estimator=estimator,
+            input_name="X",
+        )
+        if 0 in cube.shape:
+            raise ValueError(f"Found array with 0 channel(s) or step(s): {cube.shape}.")
+        _match(estimator, cube.shape[1], cube.shape[2], fitting)
+        found = cube
+    else:
+        found = _read_table(estimator, X, fitting)
+    if isinstance(found, list):
+        return _group([_complete(one, i) for i, one in enumerate(found)])
+    return _whole(found)
+
+
+def _shapes(X: Any) -> list[tuple[int, ...]] | None:
+    """Shapes of the entries of a list that must be read one by one; None for the rest."""
+    if not X:
+        return None
+    try:
+        shapes = [np.shape(one) for one in X]
+    except ValueError:  # an entry is itself ragged; scikit-learn says so better
+        return None
+    ndims = {len(shape) for shape in shapes}
+    return shapes if ndims == {2} or (ndims == {1} and len(set(shapes)) > 1) else None
+
+
+def _read_table(estimator: Any, X: Any, fitting: bool) -> np.ndarray:
+    """Series of one channel and equal length: an ordinary scikit-learn table."""
+    options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+    if not fitting and estimator.n_channels_in_ != 1:
+        raise ValueError(
+            f"X must have shape (n_cases, {estimator.n_channels_in_}, n_steps), as "
+            f"{type(estimator).__name__} was fitted with {estimator.n_channels_in_} "
+            f"channels; got shape {np.shape(X)}."
+        )
+    if not fitting and estimator._any_length:
+        table = _check_array(X, estimator=estimator, input_name="X", **options)
+        return table[:, None, :]
+    table = _validate_data(estimator, X, reset=fitting, **options)
+    if fitting:
+        estimator.n_channels_in_ = 1
+        estimator._any_length = False
+    return table[:, None, :]
+
+
+def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
+    """An array of PyTorch, CuPy, …, left on its device."""
+    xp = namespace(X)
+    if X.ndim not in (2, 3) or 0 in X.shape:
+        raise ValueError(
+            "X must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), none "
+            f"of them zero; got shape {tuple(X.shape)}."
+        )
+    if not xp.isdtype(X.dtype, "real floating"):
+        if xp.isdtype(X.dtype, "complex floating"):
+            raise ValueError("Complex data not supported.")
+        X = xp.astype(X, xp.float32)
+    if bool(xp.any(xp.isinf(X))):
+        raise ValueError("Input X contains infinity.")
+    cube = X[:, None, :] if X.ndim == 2 else X
+    _match(estimator, cube.shape[1], cube.shape[2], fitting)
+    return cube
+
+
+def _read_list(
+    estimator: Any, X: Any, shapes: list[tuple[int, ...]], fitting: bool
+) -> list[np.ndarray]:
+    """Series of any length, one array each."""
+    found = []
+    for index, entry in enumerate(X):
+        one = _check_array(
+            np.atleast_2d(to_host(entry) if is_array(entry) else np.asarray(entry)),
+            dtype=[np.float64, np.float32],
+            ensure_min_features=0,
+            ensure_all_finite="allow-nan",
+            estimator=estimator,
+            input_name="X",
+        )
+        if one.shape[1] == 0:
+            raise ValueError(f"X holds an empty series at index {index}.")
+        found.append(one)
+    channels = {len(one) for one in found}
+    if len(channels) > 1:
+        raise ValueError(
+            "X must hold series of the same number of channels; got "
+            f"{min(channels)} to {max(channels)}."
+        )
+    lengths = {one.shape[1] for one in found}
+    if fitting:
+        _match(estimator, channels.pop(), max(lengths), fitting)
+        estimator._any_length = len(lengths) > 1
+    elif channels != {estimator.n_channels_in_}:
+        _refuse_channels(estimator, channels.pop())
+    return found
+
+
+def _match(estimator: Any, n_channels: int, n_steps: int, fitting: bool) -> None:
+    """Set the numbers of channels and steps, or compare with those of the fit."""
+    if fitting:
+        # `reset` leaves the names of an earlier table behind otherwise.
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
+        estimator._any_length = False
+        return
+    if n_channels != estimator.n_channels_in_:
+        _refuse_channels(estimator, n_channels)
+    if n_steps != estimator.n_features_in_ and not estimator._any_length:
+        raise ValueError(
+            f"X has {n_steps} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def _refuse_channels(estimator: Any, got: int) -> None:
+    raise ValueError(
+        f"X has {got} channels, but {type(estimator).__name__} is expecting "
+        f"{estimator.n_channels_in_} channels as input."
+    )
+
+
+def _whole(cube: Any) -> Collection:
+    """Series of an array; grouped by length only if values are missing."""
+    xp = compat.array_namespace(cube)
+    gaps = xp.any(xp.isnan(cube), axis=(1, 2))
+    if not bool(xp.any(gaps)):
+        n_cases, n_channels, _ = cube.shape
+        return Collection([(np.arange(n_cases), cube)], n_cases, n_channels)
+    host = to_host(cube)
+    whole = ~to_host(gaps)
+    series = [
+        one if fine else _complete(one, i)
+        for i, (one, fine) in enumerate(zip(host, whole, strict=True))
+    ]
+    made = _group(series)
+    return Collection(
+        [(cases, like(values, cube)) for cases, values in made.groups],
+        made.n_cases,
+        made.n_channels,
+    )
+
+
+def _group(series: list[np.ndarray]) -> Collection:
+    lengths = np.array([one.shape[1] for one in series])
+    groups = []
+    for length in np.unique(lengths):
+        cases = np.flatnonzero(lengths == length)
+        groups.append((cases, np.stack([series[i] for i in cases])))
+    return Collection(groups, len(series), series[0].shape[0])
+
+
+def _complete(one: np.ndarray, index: int) -> np.ndarray:
+    """A series from its first to its last value, with the gaps between filled."""
+    known = ~np.isnan(one)
+    if known.all():
+        return one
+    steps = np.flatnonzero(known.any(axis=0))
+    if len(steps) == 0:
+        raise ValueError(f"X holds no value at all in the series at index {index}.")
+    one, known = one[:, steps[0] : steps[-1] + 1].copy(), known[:, steps[0] : steps[-1] + 1]
+    time = np.arange(one.shape[1])
+    for channel, there in zip(one, known, strict=True):
+        if there.any() and not there.all():
+            channel[~there] = np.interp(time[~there], time[there], channel[there])
+    return one

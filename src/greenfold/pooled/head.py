@@ -1,0 +1,133 @@
+"""The linear head on pooled features: standardised, weighted by kind, ridge.
+
+Features are made reservoir by reservoir. Those of the training series are kept between the
+two passes over them if they fit into memory, and made again if they do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+from scipy.linalg import blas
+
+from .._arrays import batches, like, to_host
+from .collection import Collection
+from .feature_map import FeatureMap
+from .kinds import N_ROWS, row_weights
+from .ridge import RidgeSolution, solve_ridge
+
+__all__ = ["LinearHead", "fit_head"]
+
+#: Features of the training series that are kept.
+KEPT_BYTES = 2**30
+#: Columns standardised at a time.
+_COLUMNS = 2**11
+#: Relative spread below which a feature varies by rounding only.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """Scores Σ (features − mean) · coefficients + intercept.
+
+    Attributes
+    ----------
+    means : list of ndarray (n_features_of_reservoir,), float32
+    coefficients : list of ndarray (n_features_of_reservoir, n_targets), float32
+    intercept : ndarray (n_targets,)
+    """
+
+    means: list[np.ndarray]
+    coefficients: list[np.ndarray]
+    intercept: np.ndarray
+
+    def scores(
+        self, made: FeatureMap, series: Collection, n_jobs: int | None = None
+    ) -> np.ndarray:
+        """Scores (n_cases, n_targets) of series."""
+        return made.scores(series, self.means, self.coefficients, n_jobs) + self.intercept
+
+
+def fit_head(
+    made: FeatureMap,
+    series: Collection,
+    targets: np.ndarray,
+    weights: np.ndarray | None = None,
+    n_jobs: int | None = None,
+) -> tuple[LinearHead, RidgeSolution]:
+    """Ridge regression on the features of training series.
+
+    Parameters
+    ----------
+    made : FeatureMap
+    series : Collection
+    targets : ndarray (n_cases, n_targets)
+    weights : ndarray (n_cases,), optional
+        Of the cases.
+    n_jobs : int, optional
+    """
+    n = len(series)
+    keep = 4 * n * sum(made.widths) <= KEPT_BYTES
+    gram = np.zeros((n, n))
+    kept, means, factors = [], [], []
+    for scale in range(len(made.widths)):
+        block = made.blocks(series, scale, n_jobs)
+        mean, factor = _standard(block)
+        _apply(block, mean, factor)
+        gram += _gram(block)
+        means.append(mean)
+        factors.append(factor)
+        if keep:
+            kept.append(block)
+        del block
+    solution = solve_ridge(gram, targets, weights)
+    share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    coefficients, intercept = [], solution.offset.copy()
+    for scale, (mean, factor) in enumerate(zip(means, factors, strict=True)):
+        if keep:
+            block = kept[scale]
+        else:
+            block = made.blocks(series, scale, n_jobs)
+            _apply(block, mean, factor)
+        both = np.concatenate([solution.dual, share[:, None]], axis=1)
+        xp = compat.array_namespace(block)
+        wide = xp.astype(like(both, block), block.dtype)
+        found = to_host(xp.permute_dims(block, (1, 0)) @ wide).astype(np.float64)
+        intercept -= found[:, -1] @ found[:, :-1]
+        coefficients.append((found[:, :-1] * factor[:, None]).astype(np.float32))
+    return LinearHead(means, coefficients, intercept), solution
+
+
+def _standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of every feature, and the factor that brings it to its weight."""
+    xp = compat.array_namespace(block)
+    mean, deviation = np.empty(block.shape[1]), np.empty(block.shape[1])
+    for columns in batches(block.shape[1], 1, _COLUMNS):
+        part = xp.astype(block[:, columns], xp.float64)
+        own = xp.mean(part, axis=0)
+        mean[columns] = to_host(own)
+        deviation[columns] = np.sqrt(to_host(xp.mean((part - own) ** 2, axis=0)))
+    weight = np.repeat(row_weights(), len(mean) // N_ROWS)
+    varies = deviation > _ROUNDING * np.abs(mean) + np.finfo(np.float32).tiny
+    factor = np.where(varies, weight / np.where(varies, deviation, 1), 0)
+    return mean.astype(np.float32), factor
+
+
+def _apply(block: Any, mean: np.ndarray, factor: np.ndarray) -> None:
+    """Standardise in place."""
+    xp = compat.array_namespace(block)
+    block -= like(mean, block)
+    block *= xp.astype(like(factor, block), block.dtype)
+
+
+def _gram(block: Any) -> np.ndarray:
+    """F Fᵀ, each product in single precision."""
+    if not isinstance(block, np.ndarray):
+        xp = compat.array_namespace(block)
+        return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
+    # One triangle costs half of a full product.
+    upper = blas.ssyrk(1.0, block.T, trans=1)
+    return np.triu(upper).astype(np.float64) + np.triu(upper, 1).T

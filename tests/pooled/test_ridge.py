@@ -1,0 +1,104 @@
+"""Ridge regression with leave-one-out, judged by leaving one out; calibration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.linear_model import Ridge, RidgeCV
+
+from greenfold.pooled.calibration import expected_calibration_error, fit_slope
+from greenfold.pooled.ridge import solve_ridge
+
+
+@pytest.fixture
+def problem(rng):
+    F = rng.standard_normal((25, 40)) + 3
+    targets = F[:, :2] @ rng.standard_normal((2, 2)) + rng.standard_normal((25, 2)) + 1
+    return F, targets, rng.uniform(0.5, 2, 25)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalty", [1e-4, 0.1, 10.0])
+def test_held_out_predictions_are_those_of_fits_without_the_case(
+    problem, weighted, penalty
+):
+    F, targets, omega = problem
+    weights = omega if weighted else None
+    found = solve_ridge(F @ F.T, targets, weights, np.array([penalty]))
+    for i in range(len(F)):
+        kept = np.arange(len(F)) != i
+        one = Ridge(alpha=found.penalty, solver="svd").fit(
+            F[kept], targets[kept], sample_weight=omega[kept] if weighted else None
+        )
+        np.testing.assert_allclose(
+            one.predict(F[i : i + 1])[0], found.held_out[i], rtol=1e-5, atol=1e-6
+        )
+    whole = Ridge(alpha=found.penalty, solver="svd").fit(F, targets, sample_weight=weights)
+    np.testing.assert_allclose(F.T @ found.dual, whole.coef_.T, rtol=1e-5, atol=1e-7)
+    share = omega / omega.sum() if weighted else np.full(25, 1 / 25)
+    np.testing.assert_allclose(
+        found.offset - (share @ F) @ F.T @ found.dual, whole.intercept_, rtol=1e-5
+    )
+
+
+def test_penalty_is_the_one_that_scikit_learn_chooses(problem):
+    F, targets, _ = problem
+    found = solve_ridge(F @ F.T, targets)
+    theirs = RidgeCV(alphas=found.penalties, scoring=None, store_cv_results=True)
+    theirs.fit(F, targets)
+    errors = theirs.cv_results_.mean(axis=(0, 1))
+    np.testing.assert_allclose(found.errors, errors, rtol=1e-5)
+    assert found.penalty == theirs.alpha_
+
+
+def test_cases_that_look_alike_leave_the_mean(rng):
+    targets = rng.standard_normal((6, 1))
+    found = solve_ridge(np.ones((6, 6)), targets)
+    assert not found.dual.any()
+    np.testing.assert_allclose(found.offset, targets.mean(axis=0))
+    others = [np.delete(targets, i).mean() for i in range(6)]
+    np.testing.assert_allclose(found.held_out[:, 0], others)
+
+
+def test_single_precision_of_the_gram_matrix_is_enough(problem):
+    F, targets, _ = problem
+    exact = solve_ridge(F @ F.T, targets)
+    single = solve_ridge((F.astype(np.float32) @ F.T.astype(np.float32)), targets)
+    np.testing.assert_allclose(single.held_out, exact.held_out, atol=1e-3)
+
+
+def test_slope_makes_probabilities_of_the_right_size(rng):
+    # Labels drawn with probabilities softmax(3 · scores): that slope is the answer.
+    scores = rng.standard_normal((20000, 4))
+    p = softmax(3 * scores, axis=1)
+    codes = (p.cumsum(axis=1) > rng.uniform(size=(20000, 1))).argmax(axis=1)
+    # Standard error of the slope from the curvature of the likelihood: about 0.03.
+    assert fit_slope(scores, codes) == pytest.approx(3, abs=0.12)
+    assert expected_calibration_error(p, codes) < 0.015
+    # One overconfident by a factor of four in its slope is told.
+    assert expected_calibration_error(softmax(12 * scores, axis=1), codes) > 0.1
+
+
+def test_certainty_is_never_proved_by_few_cases():
+    scores = np.eye(3)[[0, 1, 2, 0, 1]] * 2 - 1
+    slope = fit_slope(scores, np.array([0, 1, 2, 0, 1]))
+    p = softmax(slope * scores, axis=1).max()
+    # Laplace's rule for five right ones of three classes: (5 + 1) / (5 + 3).
+    assert p == pytest.approx(6 / 8, abs=1e-4)
+
+
+def test_scores_that_say_nothing_have_some_slope():
+    assert fit_slope(np.zeros((4, 2)), np.array([0, 1, 0, 1])) == 1
+
+
+def test_weights_count_as_repetitions(rng):
+    scores = rng.standard_normal((300, 3))
+    codes = rng.integers(3, size=300)
+    codes[:200] = scores[:200].argmax(axis=1)
+    twice = np.r_[np.arange(300), np.arange(100)]
+    weights = np.where(np.arange(300) < 100, 2.0, 1.0)
+    # The prior knows the number of cases, 300 or 400: a shift of the order of 1/300.
+    assert fit_slope(scores, codes, weights) == pytest.approx(
+        fit_slope(scores[twice], codes[twice]), rel=0.02
+    )
