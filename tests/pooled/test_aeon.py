@@ -49,7 +49,7 @@ def test_is_the_same_estimator(ours: Any, theirs: Any, method):
     if theirs is AeonPooledReservoirRegressor:
         y = X.mean(axis=1)
     given = {"n_readouts": 16, "random_state": 0}
-    a, b = ours(**given).fit(X, y), theirs(**given).fit(X[:, None], y)
+    a, b = ours(**given).fit(X, y), theirs(**given).fit(X[:, None], y)  # pyright: ignore[reportArgumentType]
     assert a.get_params().keys() == b.get_params().keys()
     np.testing.assert_array_equal(getattr(b, method)(X[:, None]), getattr(a, method)(X))
 

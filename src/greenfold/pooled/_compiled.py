@@ -5,6 +5,8 @@ adds to the state, a recurrence adds it up, a second product reads the states ou
 pooling runs over the result, sixteen readouts at a time, all in a few hundred kilobytes.
 """
 
+# numba's own types do not say what an intrinsic takes when it is called.
+# pyright: reportCallIssue=false
 from __future__ import annotations
 
 import numpy as np

@@ -20,7 +20,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model
+from numba.extending import intrinsic, overload, register_model  # pyright: ignore[reportAttributeAccessIssue]
 
 __all__ = [
     "fill8",

@@ -81,7 +81,7 @@ def pool(
     counts, level, position, stretch = [], [], [], []
     for t in range(N_THRESHOLDS):
         own = xp.reshape(thresholds[t, :], (3, 1, D))
-        weight = xp.astype(Z > own, Z.dtype)
+        weight = xp.astype(own < Z, Z.dtype)
         sums = basis @ weight
         count = sums[:, :, :4, :]
         total = xp.sum(count, axis=2)
@@ -150,6 +150,6 @@ def _won(Z: Any, xp: Any) -> list[Any]:
             width //= 2
             best = better(best[..., :width], best[..., width:])
         members = xp.concat([best] * GROUP, axis=3)
-        wins = xp.astype(Z == members, Z.dtype)
+        wins = xp.astype(members == Z, Z.dtype)
         found.append(xp.sqrt(xp.sum(wins * size, axis=2) / K))
     return found

@@ -135,7 +135,7 @@ def from_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Esti
     given = {}
     for name, value in metadata["parameters"].items():
         pairs = isinstance(value, dict)
-        given[name] = {key: weight for key, weight in value["pairs"]} if pairs else value
+        given[name] = dict(value["pairs"]) if pairs else value
     estimator = kind(**given)
     estimator._check_parameters()
     n_channels, n_steps = int(metadata["n_channels"]), int(metadata["n_steps"])

@@ -7,6 +7,7 @@ where numba is installed and the series are on the host, else by array operation
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -156,7 +157,7 @@ class FeatureMap:
         )
 
     def standardise(self, values: Any) -> Any:
-        """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels), gaps zero."""
+        """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels); no gaps."""
         xp = compat.array_namespace(values)
         if self.mean is None or self.deviation is None:
             mean = xp.mean(values, axis=2, keepdims=True)
@@ -231,7 +232,7 @@ class FeatureMap:
         return [reads * q // 4 for q in range(5)]
 
     def readings(self, x: Any, scale: int) -> Any:
-        """Readouts and their differences, (n, 3, n_reads, n_readouts); ``x`` as in `pool`."""
+        """Readouts and their differences, (n, 3, n_reads, n_readouts); x as in `pool`."""
         cut = self._cut(x, self.bank.scales[scale].stride)
         if not self._compiled(x):
             return _plain.readings(cut, *self._constants(scale, x))
@@ -244,7 +245,7 @@ class FeatureMap:
 
     @staticmethod
     def _cut(x: Any, stride: int) -> Any:
-        """The series in readings, (n, n_reads, stride · n_channels); zero before it begins."""
+        """The series in readings, (n, n_reads, stride · n_channels); zero before."""
         xp = compat.array_namespace(x)
         n, n_steps, n_channels = x.shape
         lack = -n_steps % stride
@@ -273,7 +274,7 @@ def _constants(one: ScaleReservoir) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     factor = np.exp(one.rates * one.stride)
     return (
         np.ascontiguousarray(one.drive, dtype=np.float32),
-        np.stack([factor.real, factor.imag]).astype(np.float32),
+        np.stack([factor.real, factor.imag]).astype(np.float32),  # pyright: ignore[reportAttributeAccessIssue]
         np.ascontiguousarray(one.split_readouts, dtype=np.float32),
     )
 
@@ -286,7 +287,7 @@ def _in_threads(work: Callable[[int, int], None], n: int, n_jobs: int | None) ->
         return
     edges = np.linspace(0, n, threads + 1).astype(int).tolist()
     Parallel(threads, prefer="threads")(
-        delayed(work)(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)
+        delayed(work)(a, b) for a, b in itertools.pairwise(edges)
     )
 
 

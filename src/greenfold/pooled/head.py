@@ -129,5 +129,5 @@ def _gram(block: Any) -> np.ndarray:
         xp = compat.array_namespace(block)
         return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
     # One triangle costs half of a full product.
-    upper = blas.ssyrk(1.0, block.T, trans=1)
+    upper = blas.ssyrk(1.0, block.T, trans=1)  # pyright: ignore[reportAttributeAccessIssue]
     return np.triu(upper).astype(np.float64) + np.triu(upper, 1).T

@@ -68,8 +68,8 @@ def solve_ridge(
     Notes
     -----
     With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
-    case i is [V d Vᵀ S(y − ȳ)]_i / (√ω_i Σ_k V_ik² d_k): the usual (y_i − f_i)/(1 − h_i), in
-    which the small factor λ cancels.
+    case i is [V d Vᵀ S(y − ȳ)]_i / (√ω_i Σ_k V_ik² d_k): the usual (y_i − f_i)/(1 − h_i),
+    in which the small factor λ cancels.
     """
     n = len(gram)
     omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
