@@ -17,6 +17,38 @@ from ._repr import Shown
 from .gains import KINDS, Gain
 
 
+class UnstableError(ValueError):
+    """A network has modes that grow.
+
+    Attributes
+    ----------
+    abscissa : float
+        Largest real part of its eigenvalues.
+    """
+
+    def __init__(self, message: str, abscissa: float) -> None:
+        super().__init__(message)
+        self.abscissa = abscissa
+
+
+#: A draw so far from stability is not repeated: the next one would be no better.
+_HOPELESS = 1.5
+
+
+def _refused(found: list[float], g: float, last: UnstableError) -> str:
+    """What to do where no draw of a random network was stable."""
+    if len(found) == 1 and found[0] <= _HOPELESS:
+        way = "draw again with max_draws=100, or scale it with spectral_radius=0.9"
+    else:
+        way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
+    drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"
+    allow = ", or pass allow_unstable=True" if "allow_unstable" in str(last) else ""
+    return (
+        f"{drawn} unstable: the largest real part of the eigenvalues of φ'(0) W is "
+        f"{min(found):.4g}, and it must be below 1; {way}{allow}."
+    )
+
+
 def _abscissa(matrix: np.ndarray) -> float:
     """Largest real part of the eigenvalues."""
     return float(np.real(np.linalg.eigvals(matrix)).max())
@@ -127,10 +159,11 @@ class Reservoir(Shown):
             if self.gain.is_linear
             else "since a non-linear network cannot be unfolded around growing modes"
         )
-        raise ValueError(
+        raise UnstableError(
             "`weights` make the network unstable: the largest real part of the "
             f"eigenvalues of φ'(0) W is {radius:.4g}, and it must be below 1; multiply "
-            f"the weights (or g) by {scale:.3g} to reach 0.9, {escape}."
+            f"the weights (or g) by {scale:.3g} to reach 0.9, {escape}.",
+            radius,
         )
 
     @classmethod
@@ -143,6 +176,8 @@ class Reservoir(Shown):
         rng: np.random.Generator | int | None = None,
         *,
         allow_unstable: bool = False,
+        max_draws: int = 1,
+        spectral_radius: float | None = None,
     ) -> Reservoir:
         """Draw W_ij ~ N(0, g²/N), the paper's random network.
 
@@ -150,17 +185,37 @@ class Reservoir(Shown):
         ----------
         n_neurons : int
         g : float
-            Spread of the weights; the eigenvalues fill a disc of radius g. Small
-            networks scatter around it, so that g close to 1 may be refused.
+            Spread of the weights; the eigenvalues fill a disc of radius g. Networks
+            scatter around it, the more the smaller they are, so that one with g close to
+            1 may be unstable: at g = 0.9 and 100 neurons, four of a hundred are.
         tau, gain, allow_unstable
             See `Reservoir`.
         rng : numpy Generator, int or None
             Source of randomness.
+        max_draws : int
+            Draw again while the network is unstable, at most so many in all. The first
+            stable draw is kept, so that seeds whose first one is stable give the same
+            network for any number.
+        spectral_radius : float, optional
+            Scale the weights so that the largest |λ| of W is this, whatever g is.
         """
         n_neurons = check.count(n_neurons, "n_neurons")
         spread = check.positive(g, "g") / np.sqrt(n_neurons)
-        weights = check.generator(rng).standard_normal((n_neurons, n_neurons)) * spread
-        return cls(weights, tau, gain, allow_unstable)
+        max_draws = check.count(max_draws, "max_draws")
+        if spectral_radius is not None:
+            check.positive(spectral_radius, "spectral_radius")
+        source = check.generator(rng)
+        found: list[float] = []
+        while True:
+            weights = source.standard_normal((n_neurons, n_neurons)) * spread
+            if spectral_radius is not None:
+                weights *= spectral_radius / np.abs(np.linalg.eigvals(weights)).max()
+            try:
+                return cls(weights, tau, gain, allow_unstable)
+            except UnstableError as error:
+                found.append(error.abscissa)
+                if len(found) == max_draws or min(found) > _HOPELESS:
+                    raise UnstableError(_refused(found, g, error), min(found)) from None
 
     def with_tau(self, tau: float) -> Reservoir:
         """The same network with another time constant."""

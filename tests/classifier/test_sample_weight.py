@@ -132,8 +132,13 @@ def test_a_class_weight_says_nothing_about_the_width_of_a_class(rng):
     np.testing.assert_allclose(weighted.share, [2 / 3, 1 / 3])
 
 
+@pytest.mark.slow
 def test_balanced_classes_reach_the_balanced_ridge(data_dir):
-    """Mean over draws of 500 of the heartbeats: two series of the rarest class decide."""
+    """Mean over draws of 500 heartbeats.
+
+    The rarest class has two series, so that one draw says little: the difference of two
+    methods scatters by 0.02 between draws.
+    """
     parts = [
         load_dataset("ECG5000", split, data_dir=data_dir) for split in ("train", "test")
     ]
@@ -141,7 +146,7 @@ def test_balanced_classes_reach_the_balanced_ridge(data_dir):
     y = np.concatenate([part[1] for part in parts])
     rng = np.random.default_rng(0)
     found = []
-    for _ in range(3):
+    for _ in range(6):
         order = rng.permutation(len(y))
         kept = [order[y[order] == c][: max(2, (y == c).sum() // 10)] for c in np.unique(y)]
         train = np.concatenate(kept)

@@ -77,7 +77,10 @@ class ReservoirClassifier(
         Standard deviation of the noise that every neuron's state will carry when it is
         read. η, threshold and probabilities allow for it.
     class_weight : {None, "balanced"} or dict, default None
-        Weight of a series of each class.
+        Weight of a series of each class. It says how much a class counts: in the mean of
+        the rest that another class is told from, in the plane of decision, and, by its
+        square root, in the choice of η. How far series scatter inside a class is taken
+        from all of them as they are.
     certify : bool, default False
         Spend the time to bring the upper bound on the soft margin down to it (order 0).
         The bound is valid in any case, but may be loose for large η.
@@ -109,7 +112,8 @@ class ReservoirClassifier(
     reservoir_ : Reservoir
     eta_ : float
     eta_scores_ : EtaChoice or None
-        The cross-validation, where there was one.
+        The cross-validation, where there was one; its ``note`` says so where the best η
+        is the last of those compared.
     validity_ : Validity or None, or list of them
         How far the expansion can be trusted (order ≥ 1).
     n_iter_ : int or ndarray (n_classes,)

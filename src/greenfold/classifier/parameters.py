@@ -11,7 +11,7 @@ import numpy as np
 
 from .._validation import shown
 from ..gains import Gain
-from ..reservoir import Reservoir
+from ..reservoir import Reservoir, UnstableError
 from ..systems import Network
 
 
@@ -121,18 +121,26 @@ def make_reservoir(estimator: Any, rng: np.random.Generator) -> Any:
     if isinstance(given, Network):
         return given
     gain = Gain.quadratic(estimator.alpha) if estimator.order else Gain.linear()
-    if given is not None:
-        return Reservoir(given, tau, gain)
-    # Small networks scatter around the spectral radius g; those that happen to be
-    # unstable are drawn again, so that no seed fails by chance.
-    draws = 0
-    while True:
-        draws += 1
-        try:
-            return Reservoir.random(estimator.n_neurons, estimator.g, tau, gain, rng)
-        except ValueError:
-            if draws == _DRAWS:
-                raise
+    try:
+        if given is not None:
+            return Reservoir(given, tau, gain)
+        # Small networks scatter around the spectral radius g; those that happen to be
+        # unstable are drawn again, so that no seed fails by chance.
+        size, g = estimator.n_neurons, estimator.g
+        return Reservoir.random(size, g, tau, gain, rng, max_draws=_DRAWS)
+    except UnstableError as error:
+        # Said here in the words of the estimator, which has no `allow_unstable`.
+        name, what = ("g", "lower it") if given is None else ("reservoir", "scale it")
+        other = (
+            ""
+            if estimator.order
+            else ", or pass reservoir=Reservoir(weights, allow_unstable=True)"
+        )
+        raise ValueError(
+            f"The {name!r} parameter of {type(estimator).__name__} makes the network "
+            f"unstable: the largest real part of its eigenvalues is {error.abscissa:.4g} "
+            f"and must be below 1; {what} by a factor of {0.9 / error.abscissa:.2g}{other}."
+        ) from None
 
 
 def keep_input(

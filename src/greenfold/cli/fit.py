@@ -195,12 +195,11 @@ def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> 
             f"{row.network_and_order}, {row.classifier.reservoir_.n_neurons} neurons",
         ),
         ("input u", row.projection),
-        ("η", f"{row.classifier.eta_:.4g}"),
+        ("η", _eta(row.classifier)),
         ("soft margin κ", f"{row.soft_margin:.5g}"),
     ]
     if np.isfinite(row.bound):
-        proof = "proven optimal" if row.proven else f"gap {row.gap:.1%}"
-        pairs.append(("upper bound", f"{row.bound:.5g} ({proof})"))
+        pairs.append(("upper bound", f"{row.bound:.5g} ({_proof(row)})"))
     pairs.append((f"{judged} accuracy", f"{row.accuracy:.2%}"))
     if row.noise:
         pairs.append((f"under noise {row.noise:g}", f"{row.noisy_accuracy:.2%}"))
@@ -209,6 +208,29 @@ def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> 
     pairs += [("model", model)] if model else []
     pairs += [("report", report.absolute())] if report else []
     show.facts(pairs)
+
+
+def _eta(classifier: Any) -> str:
+    """The chosen η, and a word where it is the last of its grid."""
+    scores = classifier.eta_scores_
+    note = scores.note if scores is not None else ""
+    return f"{classifier.eta_:.4g}" + (f" ({note})" if note else "")
+
+
+#: Gap above which it is said what to do about it.
+_WIDE = 0.05
+
+
+def _proof(row: Any) -> str:
+    """How far the optimum is proven, and how to prove more where that is little."""
+    if row.proven:
+        return "proven optimal"
+    gap = f"gap {row.gap:.1%}"
+    if not row.is_optimised or row.gap <= _WIDE:
+        return gap
+    if not row.classifier.certify:
+        return f"{gap}: a quick bound; --certify tightens it, and a smaller --eta does"
+    return f"{gap}: the bound is not tight at this η; a smaller --eta closes it"
 
 
 def register(app: typer.Typer) -> None:

@@ -40,7 +40,8 @@ class EtaChoice(Shown):
     accuracy : ndarray (n_etas, n_folds)
         Held-out accuracy, under readout noise where it was given.
     score : ndarray (n_etas,)
-        What is maximised: mean accuracy, plus a little for the margin.
+        What is maximised: mean accuracy, plus a little for the margin; classes that are
+        weighted up count with the square root of their weight.
     best : float
         The η of highest score; among equals, the smallest.
     overlap : ndarray (n_etas, n_etas) or None
@@ -225,10 +226,10 @@ def cross_validate(
     if not done:
         nothing = np.full((len(etas), 1), np.nan)
         return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
-    total = np.array([found[0] for found in done])
-    accuracy = np.stack([found[1] for found in done], axis=1)
-    score = np.sum([found[2] for found in done], axis=0) / total.sum()
-    return EtaChoice(etas, accuracy / total, score, float(etas[np.argmax(score)]))
+    accuracy = np.stack([found[0] for found in done], axis=1)
+    weight = sum(found[1] for found in done)
+    score = np.sum([found[2] for found in done], axis=0) / weight
+    return EtaChoice(etas, accuracy, score, float(etas[np.argmax(score)]))
 
 
 def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -281,8 +282,8 @@ def _one_fold(
     scaling: float | None,
     noise: float,
     threshold: str,
-) -> tuple[float, np.ndarray, np.ndarray] | None:
-    """Weight, and weighted sums of accuracy and score, of one fold."""
+) -> tuple[np.ndarray, float, np.ndarray] | None:
+    """Accuracy of one fold; weight and weighted sum of its score."""
     n_classes = len(class_weights)
     train = ~held_out
     seen = np.bincount(codes[train], minlength=n_classes) > 0
@@ -305,13 +306,17 @@ def _one_fold(
     accuracy, score = np.empty(len(etas)), np.empty(len(etas))
     answers = codes[held_out]
     w_out = weights[held_out] * class_weights[answers]
+    # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter the
+    # choice in proportion to √n, each by what is known of it; else the two series of a rare
+    # class would choose η by chance.
+    w_score = weights[held_out] * np.sqrt(class_weights[answers])
     for i in range(len(etas)):
         clouds = Clouds.of(Z_in[i], labels, w, class_weights)
         decision = decide(clouds, noise=noise, threshold=threshold)
         correct, margin = held_out_score(decision, Z_out[i], answers, noise)
-        accuracy[i] = w_out @ correct
-        score[i] = accuracy[i] + _MARGIN_SHARE * (w_out @ np.tanh(margin / _MARGIN_SCALE))
-    return float(w_out.sum()), accuracy, score
+        accuracy[i] = w_out @ correct / w_out.sum()
+        score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
+    return accuracy, float(w_score.sum()), score
 
 
 def _kernels(
