@@ -358,7 +358,7 @@ def test_check_by_simulation_names_bad_input():
         check_by_simulation(inside(unfolding), X, labels, u, v)
     with pytest.raises(ValueError, match=r"`v`.*\(10,\).*\(3,\)"):
         check_by_simulation(unfolding, X, labels, u, v[:3])
-    with pytest.raises(ValueError, match="`labels` must be −1 or \\+1"):
+    with pytest.raises(ValueError, match="`labels` must hold exactly two classes; got 6"):
         check_by_simulation(unfolding, X, np.arange(6), u, v)
     with pytest.raises(ValueError, match="`engine`.*scipy.*'euler'"):
         check_by_simulation(unfolding, X, labels, u, v, engine="euler")

@@ -74,6 +74,8 @@ SAVED = {
 }
 
 
+# How far the expansion is to be trusted does not matter here.
+@pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")
 @pytest.mark.parametrize("name", SAVED)
 def test_a_loaded_classifier_is_the_saved_one(tmp_path, name):
     X, _ = beats()
