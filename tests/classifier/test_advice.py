@@ -73,7 +73,8 @@ def test_random_networks_can_be_drawn_again_or_scaled():
         Reservoir.random(60, g=1.4, rng=0, max_draws=100)
     with pytest.raises(ValueError, match="lower `g`.*allow_unstable=True"):
         Reservoir.random(30, g=4.0, rng=0, max_draws=100)
-    for wrong in ({"max_draws": 0}, {"spectral_radius": -1.0}):
+    both: list[dict[str, Any]] = [{"max_draws": 0}, {"spectral_radius": -1.0}]
+    for wrong in both:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Reservoir.random(30, **wrong)
 
