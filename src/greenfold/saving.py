@@ -1,8 +1,8 @@
-"""Objects as files that hold numbers, not code: `save` and `load`.
+"""Objects as files that hold numbers, not code: ``save`` and ``load``.
 
 A file is one kind of object: a fitted classifier, a network, a kernel, or the result of an
 optimisation. How the file is made, and what is checked when it is read, is said in
-`greenfold._archive`; what each object is made of, beside that object.
+``greenfold._archive``; what each object is made of, beside that object.
 """
 
 from __future__ import annotations

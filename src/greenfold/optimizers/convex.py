@@ -46,7 +46,7 @@ _MIXTURES = 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _ASCENT_EVALUATIONS = 500
 _ASCENT_TOL = 1e-14
-#: Amplification (`LinearProblem.growth`) from which many starts are tried: single inputs,
+#: Amplification (``LinearProblem.growth``) from which many starts are tried: single inputs,
 #: random ones, how many of the best are ascended from, rounds of alternation at the end.
 AMPLIFIED = 1e3
 #: Amplification of which no digit is left of what is not amplified.
