@@ -31,13 +31,17 @@ class UnstableError(ValueError):
         self.abscissa = abscissa
 
 
-#: A draw so far from stability is not repeated: the next one would be no better.
-_HOPELESS = 1.5
+def _is_hopeless(found: list[float], n_neurons: int) -> bool:
+    """Whether draws lie so far from stability that another would be no better.
+
+    The largest eigenvalue scatters by about 1/√N from draw to draw.
+    """
+    return min(found) > 1 + 5 / np.sqrt(n_neurons)
 
 
-def _refused(found: list[float], g: float, last: UnstableError) -> str:
+def _refused(found: list[float], n_neurons: int, g: float, last: UnstableError) -> str:
     """What to do where no draw of a random network was stable."""
-    if len(found) == 1 and found[0] <= _HOPELESS:
+    if len(found) == 1 and not _is_hopeless(found, n_neurons):
         way = "draw again with max_draws=100, or scale it with spectral_radius=0.9"
     else:
         way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
@@ -214,8 +218,9 @@ class Reservoir(Shown):
                 return cls(weights, tau, gain, allow_unstable)
             except UnstableError as error:
                 found.append(error.abscissa)
-                if len(found) == max_draws or min(found) > _HOPELESS:
-                    raise UnstableError(_refused(found, g, error), min(found)) from None
+                if len(found) == max_draws or _is_hopeless(found, n_neurons):
+                    message = _refused(found, n_neurons, g, error)
+                    raise UnstableError(message, min(found)) from None
 
     def with_tau(self, tau: float) -> Reservoir:
         """The same network with another time constant."""
