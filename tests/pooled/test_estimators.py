@@ -472,9 +472,9 @@ def test_fit_head_is_what_the_classifier_uses(two):
     fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
     series = fitted._read(X, fitting=False)
     targets = np.where(y == "b", 1.0, -1.0)[:, None]
-    head, solution = fit_head(fitted.map_, series, targets)
+    found = fit_head(fitted.map_, series, targets)
     test = fitted._read(X_test, fitting=False)
     np.testing.assert_array_equal(
-        head.scores(fitted.map_, test)[:, 0], fitted.decision_function(X_test)
+        found.head.scores(fitted.map_, test)[:, 0], fitted.decision_function(X_test)
     )
-    np.testing.assert_array_equal(solution.held_out[:, 0], fitted.held_out_scores_)
+    np.testing.assert_array_equal(found.held_out[:, 0], fitted.held_out_scores_)

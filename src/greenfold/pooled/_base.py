@@ -36,6 +36,7 @@ class PooledBase(BaseEstimator):
     n_channels_in_: int
     map_: FeatureMap
     _any_length: bool
+    _head_seed: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -90,3 +91,4 @@ class PooledBase(BaseEstimator):
             n_readouts=self.n_readouts,
         )
         self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=self._engine())
+        self._head_seed = int(rng.integers(2**31))

@@ -46,9 +46,11 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         Slope of the probabilities over the scores.
     penalty_ : float
         Ridge penalty, relative to the mean squared length of the (standardised) features.
-    held_out_scores_ : ndarray (n_cases,) or (n_cases, n_classes)
-        Decision values of the training series, each without that series; None in a
-        classifier that was read from a file.
+    held_out_scores_ : ndarray (n,) or (n, n_classes)
+        Decision values of the training series ``held_out_cases_``, each without that
+        series; None in a classifier that was read from a file.
+    held_out_cases_ : ndarray (n,) of int
+        All training series up to 4096 of them, else 512 drawn at random.
     n_features_in_ : int
         Steps of the longest training series.
     n_channels_in_ : int
@@ -63,7 +65,9 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
     (n_steps,) or (n_channels, n_steps) arrays of any length, missing values allowed.
 
     Memory is about 300 kB a training series at the defaults, up to 1 GiB; beyond that the
-    features are made twice instead of kept. Predictions keep no features.
+    features are made twice instead of kept. Beyond 4096 series the ridge regression is an
+    average over parts of some 2500 (`greenfold.pooled.parts`), and time grows linearly with
+    their number. Predictions keep no features.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
     slope_: float
     penalty_: float
     held_out_scores_: np.ndarray | None
+    held_out_cases_: np.ndarray | None
 
     def __init__(
         self,
@@ -130,12 +135,16 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         targets = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         if len(classes) == 2:
             targets = targets[:, 1:]
-        head, solution = fit_head(self.map_, series, targets, weights, self.n_jobs)
-        held_out = solution.held_out
-        self.slope_ = fit_slope(_all_scores(held_out), codes, weights)
-        self.penalty_ = solution.penalty
+        found = fit_head(
+            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
+        )
+        cases, held_out = found.cases, found.held_out
+        own = None if weights is None else weights[cases]
+        self.slope_ = fit_slope(_all_scores(held_out), codes[cases], own)
+        self.penalty_ = found.penalty
+        self.held_out_cases_ = cases
         self.held_out_scores_ = held_out[:, 0] if len(classes) == 2 else held_out
-        self.head_ = head
+        self.head_ = found.head
         return self
 
     def _read_labels(self, y: Any, n_cases: int) -> np.ndarray:

@@ -157,11 +157,11 @@ def from_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Esti
         objects = metadata["classes_are_objects"]
         estimator.classes_ = classes.astype(object) if objects else classes
         estimator.slope_ = _positive(metadata, "slope")
-        estimator.held_out_scores_ = None
+        estimator.held_out_scores_ = estimator.held_out_cases_ = None
         n_targets = 1 if len(classes) == 2 else len(classes)
     else:
         estimator._flat = bool(metadata["one_target"])
-        estimator.held_out_predictions_ = None
+        estimator.held_out_predictions_ = estimator.held_out_cases_ = None
         if estimator._flat:
             n_targets = 1
     estimator.penalty_ = _positive(metadata, "penalty")

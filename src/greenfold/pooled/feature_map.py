@@ -247,12 +247,11 @@ class FeatureMap:
     def _cut(x: Any, stride: int) -> Any:
         """The series in readings, (n, n_reads, stride · n_channels); zero before."""
         xp = compat.array_namespace(x)
-        n, n_steps, n_channels = x.shape
+        _, n_steps, n_channels = x.shape
         lack = -n_steps % stride
         if lack:
-            before = xp.zeros((n, lack, n_channels), dtype=x.dtype, device=compat.device(x))
-            x = xp.concat([before, x], axis=1)
-        cut = xp.reshape(x, (n, (n_steps + lack) // stride, stride * n_channels))
+            x = xp.concat([xp.zeros_like(x[:, :1, :])] * lack + [x], axis=1)
+        cut = xp.reshape(x, (-1, (n_steps + lack) // stride, stride * n_channels))
         return np.ascontiguousarray(cut) if isinstance(cut, np.ndarray) else cut
 
     @cached_property

@@ -1,7 +1,8 @@
 """The linear head on pooled features: standardised, weighted by kind, ridge.
 
 Features are made reservoir by reservoir. Those of the training series are kept between the
-two passes over them if they fit into memory, and made again if they do not.
+two passes over them if they fit into memory, and made again if they do not. Beyond
+`DUAL_CASES` series the Gram matrix would grow too large; see `parts`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from .._arrays import batches, like, to_host
 from .collection import Collection
 from .feature_map import FeatureMap
 from .kinds import N_ROWS, row_weights
-from .ridge import RidgeSolution, solve_ridge
+from .ridge import solve_ridge
 
-__all__ = ["LinearHead", "fit_head"]
+__all__ = ["HeadFit", "LinearHead", "fit_head"]
 
+#: Series up to which all features are used, at a cost that grows as their cube.
+DUAL_CASES = 4096
 #: Features of the training series that are kept.
 KEPT_BYTES = 2**30
 #: Columns standardised at a time.
@@ -51,13 +54,35 @@ class LinearHead:
         return made.scores(series, self.means, self.coefficients, n_jobs) + self.intercept
 
 
+@dataclass(frozen=True, eq=False)
+class HeadFit:
+    """A fitted head, and what it predicts for series that were held out.
+
+    Attributes
+    ----------
+    head : LinearHead
+    penalty : float
+    cases : ndarray of int
+        Series that were held out: one after the other all of them, or a part.
+    held_out : ndarray (len(cases), n_targets)
+        Their scores without them.
+    """
+
+    head: LinearHead
+    penalty: float
+    cases: np.ndarray
+    held_out: np.ndarray
+
+
 def fit_head(
     made: FeatureMap,
     series: Collection,
     targets: np.ndarray,
     weights: np.ndarray | None = None,
+    *,
+    seed: int = 0,
     n_jobs: int | None = None,
-) -> tuple[LinearHead, RidgeSolution]:
+) -> HeadFit:
     """Ridge regression on the features of training series.
 
     Parameters
@@ -67,17 +92,23 @@ def fit_head(
     targets : ndarray (n_cases, n_targets)
     weights : ndarray (n_cases,), optional
         Of the cases.
+    seed : int
+        Used beyond `DUAL_CASES`.
     n_jobs : int, optional
     """
     n = len(series)
+    if n > DUAL_CASES:
+        from .parts import fit_parts
+
+        return fit_parts(made, series, targets, weights, seed=seed, n_jobs=n_jobs)
     keep = 4 * n * sum(made.widths) <= KEPT_BYTES
     gram = np.zeros((n, n))
     kept, means, factors = [], [], []
     for scale in range(len(made.widths)):
         block = made.blocks(series, scale, n_jobs)
-        mean, factor = _standard(block)
-        _apply(block, mean, factor)
-        gram += _gram(block)
+        mean, factor = standard(block)
+        block = standardised(block, mean, factor)
+        gram += gram_of(block)
         means.append(mean)
         factors.append(factor)
         if keep:
@@ -90,18 +121,18 @@ def fit_head(
         if keep:
             block = kept[scale]
         else:
-            block = made.blocks(series, scale, n_jobs)
-            _apply(block, mean, factor)
+            block = standardised(made.blocks(series, scale, n_jobs), mean, factor)
         both = np.concatenate([solution.dual, share[:, None]], axis=1)
         xp = compat.array_namespace(block)
         wide = xp.astype(like(both, block), block.dtype)
         found = to_host(xp.permute_dims(block, (1, 0)) @ wide).astype(np.float64)
         intercept -= found[:, -1] @ found[:, :-1]
         coefficients.append((found[:, :-1] * factor[:, None]).astype(np.float32))
-    return LinearHead(means, coefficients, intercept), solution
+    head = LinearHead(means, coefficients, intercept)
+    return HeadFit(head, solution.penalty, np.arange(n), solution.held_out)
 
 
-def _standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
+def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean of every feature, and the factor that brings it to its weight."""
     xp = compat.array_namespace(block)
     mean, deviation = np.empty(block.shape[1]), np.empty(block.shape[1])
@@ -116,18 +147,20 @@ def _standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
     return mean.astype(np.float32), factor
 
 
-def _apply(block: Any, mean: np.ndarray, factor: np.ndarray) -> None:
-    """Standardise in place."""
+def standardised(block: Any, mean: np.ndarray, factor: np.ndarray) -> Any:
+    """(block − mean) · factor, in place."""
     xp = compat.array_namespace(block)
     block -= like(mean, block)
     block *= xp.astype(like(factor, block), block.dtype)
+    return block
 
 
-def _gram(block: Any) -> np.ndarray:
+def gram_of(block: Any) -> np.ndarray:
     """F Fᵀ, each product in single precision."""
     if not isinstance(block, np.ndarray):
         xp = compat.array_namespace(block)
         return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
     # One triangle costs half of a full product.
-    upper = blas.ssyrk(1.0, block.T, trans=1)  # pyright: ignore[reportAttributeAccessIssue]
+    syrk: Any = blas.ssyrk  # pyright: ignore[reportAttributeAccessIssue]
+    upper = syrk(1.0, block.T, trans=1)
     return np.triu(upper).astype(np.float64) + np.triu(upper, 1).T

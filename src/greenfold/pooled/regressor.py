@@ -37,9 +37,11 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
         Coefficients and intercept.
     penalty_ : float
         Ridge penalty, relative to the mean squared length of the (standardised) features.
-    held_out_predictions_ : ndarray (n_cases,) or (n_cases, n_targets)
-        Predictions for the training series, each without that series; None in a regressor
-        that was read from a file.
+    held_out_predictions_ : ndarray (n,) or (n, n_targets)
+        Predictions for the training series ``held_out_cases_``, each without that series;
+        None in a regressor that was read from a file.
+    held_out_cases_ : ndarray (n,) of int
+        All training series up to 4096 of them, else 512 drawn at random.
     n_features_in_ : int
         Steps of the longest training series.
     n_channels_in_ : int
@@ -64,6 +66,7 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
     head_: LinearHead
     penalty_: float
     held_out_predictions_: np.ndarray | None
+    held_out_cases_: np.ndarray | None
 
     def __init__(
         self,
@@ -110,9 +113,13 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
         unit = table.std(axis=0)
         unit[unit == 0] = 1
         self._fit_map(series)
-        head, solution = fit_head(self.map_, series, table / unit, None, self.n_jobs)
-        self.penalty_ = solution.penalty
-        held_out = solution.held_out * unit
+        found = fit_head(
+            self.map_, series, table / unit, seed=self._head_seed, n_jobs=self.n_jobs
+        )
+        head = found.head
+        self.penalty_ = found.penalty
+        self.held_out_cases_ = found.cases
+        held_out = found.held_out * unit
         self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
         self.head_ = LinearHead(
             head.means,

@@ -6,18 +6,21 @@ decomposition serves all penalties, the leave-one-out residuals included.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
-__all__ = ["PENALTIES", "RidgeSolution", "solve_ridge"]
+__all__ = ["PENALTIES", "RidgeSolution", "mean_square", "ridge_path", "solve_ridge"]
 
 #: Penalties that are compared, relative to the mean squared length of a centred case: from
 #: hardly any to one that leaves little but the mean.
 PENALTIES = np.logspace(-5, 2, 22)
 #: Weight of the constant direction, which is not penalised but taken out beforehand.
 _APART = 1e8
+#: Relative spread of cases below which they differ by rounding only.
+_ALIKE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,36 @@ def solve_ridge(
         ω_i > 0; one by default.
     penalties : ndarray (n_penalties,)
         Relative to the mean diagonal of the centred K.
+    """
+    omega = np.ones(len(gram)) if weights is None else weights
+    unit = mean_square(gram, omega)
+    found, errors = None, []
+    for penalty, (dual, held_out) in zip(
+        penalties, ridge_path(gram, targets, omega, penalties * unit), strict=True
+    ):
+        squares = ((targets - held_out) ** 2).mean(axis=1)
+        errors.append(np.average(squares, weights=omega))
+        if found is None or errors[-1] < found[0]:
+            found = errors[-1], penalty * unit, dual, held_out
+    assert found is not None
+    _, penalty, dual, held_out = found
+    offset = np.average(targets, axis=0, weights=omega)
+    return RidgeSolution(
+        dual, offset, float(penalty), held_out, penalties * unit, np.array(errors)
+    )
+
+
+def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
+    """Weighted squared length of a centred case, on average; one where all are alike."""
+    share = weights / weights.sum()
+    centred = weights @ np.diag(gram) - weights.sum() * (share @ gram @ share)
+    return float(centred) / len(gram) if centred > _ALIKE * np.trace(gram) else 1.0
+
+
+def ridge_path(
+    gram: np.ndarray, targets: np.ndarray, weights: np.ndarray, penalties: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Dual coefficients and held-out predictions for each penalty, in units of K.
 
     Notes
     -----
@@ -71,45 +104,24 @@ def solve_ridge(
     case i is [V d Vᵀ S(y − ȳ)]_i / (√ω_i Σ_k V_ik² d_k): the usual (y_i − f_i)/(1 − h_i),
     in which the small factor λ cancels.
     """
-    n = len(gram)
-    omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    omega = np.asarray(weights, dtype=np.float64)
     share = omega / omega.sum()
-    K = np.asarray(gram, dtype=np.float64)
-    row = K @ share
-    K = K - row[:, None] - row[None, :] + share @ row
-    offset = share @ targets
+    A = np.array(gram, dtype=np.float64)
+    row = A @ share
+    A += share @ row
+    A -= row[:, None]
+    A -= row[None, :]
     root = np.sqrt(omega)
-    A = K * root[:, None] * root[None, :]
-    size = float(np.trace(A)) / n
-    if not size > 0:
-        # All cases look alike: nothing but the mean can be learnt.
-        flat = np.zeros_like(targets, dtype=np.float64)
-        held_out = (omega.sum() * offset - omega[:, None] * targets) / np.maximum(
-            omega.sum() - omega, np.finfo(float).tiny
-        )[:, None]
-        errors = np.full(
-            len(penalties), np.average(_squares(targets - held_out), weights=omega)
-        )
-        return RidgeSolution(flat, offset, 1.0, held_out, penalties, errors)
+    A *= root[:, None]
+    A *= root[None, :]
     unit = np.sqrt(share)
-    A += (_APART * size) * np.outer(unit, unit)
+    largest = max(float(np.trace(A)) / len(A), float(penalties.max()))
+    A += (_APART * largest) * np.outer(unit, unit)
     e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
     e = np.maximum(e, 0)
-    rotated = V.T @ (root[:, None] * (targets - offset))
+    rotated = V.T @ (root[:, None] * (targets - share @ targets))
     squared = V**2
-    found = None
-    errors = np.empty(len(penalties))
-    for i, penalty in enumerate(penalties * size):
+    for penalty in penalties:
         d = 1 / (e + penalty)
         c = V @ (d[:, None] * rotated)
-        residual = c / ((squared @ d) * root)[:, None]
-        errors[i] = np.average(_squares(residual), weights=omega)
-        if found is None or errors[i] < found[0]:
-            found = errors[i], penalty, root[:, None] * c, targets - residual
-    assert found is not None
-    _, penalty, dual, held_out = found
-    return RidgeSolution(dual, offset, float(penalty), held_out, penalties * size, errors)
-
-
-def _squares(residual: np.ndarray) -> np.ndarray:
-    return (residual**2).mean(axis=1)
+        yield root[:, None] * c, targets - c / ((squared @ d) * root)[:, None]
