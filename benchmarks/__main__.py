@@ -9,7 +9,7 @@ from pathlib import Path
 from ._measure import machine, peers_needed, write_json
 
 #: Modules of this package with a function ``run(rounds)`` that returns a Report.
-NAMES = ("unfolding", "optimum", "nonlinear", "dynamics", "classification")
+NAMES = ("unfolding", "optimum", "nonlinear", "dynamics", "classification", "pooled")
 
 
 def main() -> None:

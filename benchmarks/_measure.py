@@ -23,7 +23,7 @@ from typing import Any
 
 MIB = 2**20
 #: The peers that `make peers` installs, by the names they are imported by.
-PEERS = ("reservoirpy", "reservoir_computing", "torchdiffeq")
+PEERS = ("aeon", "reservoirpy", "reservoir_computing", "torchdiffeq")
 
 
 @dataclass(frozen=True)

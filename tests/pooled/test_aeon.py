@@ -48,8 +48,8 @@ def test_is_the_same_estimator(ours: Any, theirs: Any, method):
     X, y = synthetic_heartbeats(30, n_steps=20, rng=0)
     if theirs is AeonPooledReservoirRegressor:
         y = X.mean(axis=1)
-    given = {"n_readouts": 16, "random_state": 0}
-    a, b = ours(**given).fit(X, y), theirs(**given).fit(X[:, None], y)  # pyright: ignore[reportArgumentType]
+    given: dict[str, Any] = {"n_readouts": 16, "random_state": 0}
+    a, b = ours(**given).fit(X, y), theirs(**given).fit(X[:, None], y)
     assert a.get_params().keys() == b.get_params().keys()
     np.testing.assert_array_equal(getattr(b, method)(X[:, None]), getattr(a, method)(X))
 

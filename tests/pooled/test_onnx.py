@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from greenfold.pooled import PooledReservoirClassifier, PooledReservoirRegressor
+from greenfold.pooled.onnx import to_onnx
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from greenfold.pooled.onnx import to_onnx
-
-SMALL = {"n_scales": 3, "n_readouts": 16, "engine": "array", "random_state": 0}
+SMALL: dict[str, Any] = {
+    "n_scales": 3,
+    "n_readouts": 16,
+    "engine": "array",
+    "random_state": 0,
+}
 
 
 def run(model, X, n_outputs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -59,10 +61,10 @@ def test_penalty_is_the_one_that_scikit_learn_chooses(problem):
 def test_cases_that_look_alike_leave_the_mean(rng):
     targets = rng.standard_normal((6, 1))
     found = solve_ridge(np.ones((6, 6)), targets)
-    # Coefficients Fᵀ · dual vanish, whatever the features.
+    # Coefficients Fᵀ · dual vanish, whatever the features that all cases share.
     np.testing.assert_allclose(found.dual.sum(), 0, atol=1e-9 * np.abs(found.dual).max())
     np.testing.assert_allclose(found.offset, targets.mean(axis=0))
-    others = [np.delete(targets, i).mean() for i in range(6)]
+    others: Any = [np.delete(targets, i).mean() for i in range(6)]
     np.testing.assert_allclose(found.held_out[:, 0], others)
 
 
@@ -126,7 +128,7 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     own = [np.sort(part) for part in np.array_split(order[30:], 3)]
     scaled = []
     for block in blocks:
-        mean, factor = standard(block[own[0]])
+        mean, factor = standard(block[own[0]].copy())
         scaled.append((block - mean) * factor)
     F = np.concatenate(scaled, axis=1)
     wanted = np.zeros_like(targets)

@@ -18,9 +18,9 @@ import operator
 from typing import Any
 
 from llvmlite import ir
+from numba import extending
 from numba.core import types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model  # pyright: ignore[reportAttributeAccessIssue]
 
 __all__ = [
     "fill8",
@@ -34,6 +34,10 @@ __all__ = [
     "store",
 ]
 
+# numba's own types do not know what its decorators return.
+_extending: Any = extending
+intrinsic, overload = _extending.intrinsic, _extending.overload
+
 #: Values are finite, and the sign of zero does not matter.
 _FLAGS = ("nnan", "ninf", "nsz", "contract")
 
@@ -46,7 +50,7 @@ class Lanes(types.Type):
         super().__init__(name=f"Lanes({width})")
 
 
-@register_model(Lanes)
+@_extending.register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Lanes) -> None:
         super().__init__(dmm, fe_type, ir.VectorType(ir.FloatType(), fe_type.width))

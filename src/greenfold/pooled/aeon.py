@@ -1,4 +1,4 @@
-"""Adapters to aeon: classifier, regressor, collection transformer (``greenfold[aeon]``)."""
+"""Adapters to aeon: classifier, regressor, transformer (needs ``greenfold[aeon]``)."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class AeonReservoirFeatures(BaseCollectionTransformer):
         self.features_ = ReservoirFeatures(**_given(self)).fit(X)
         return self
 
-    def _transform(self, X: Any, y: Any = None) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def _transform(self, X: Any, y: Any = None) -> Any:
         return self.features_.transform(X)
 
     @classmethod

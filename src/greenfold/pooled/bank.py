@@ -167,10 +167,11 @@ def draw_bank(
     most = max(1, int(n_steps // MIN_READS))
     drawn = []
     for scale in scales:
-        decay = scale * np.exp(rng.uniform(*np.log(DECAYS), n_oscillators))  # pyright: ignore[reportCallIssue, reportArgumentType]
+        low, high = np.log(DECAYS)
+        decay = scale * np.exp(rng.uniform(low, high, n_oscillators))
         fastest = min(FREQUENCIES[1] / scale, np.pi)
-        bounds = np.log([FREQUENCIES[0] / scale, fastest])
-        frequency = np.exp(rng.uniform(*bounds, n_oscillators))  # pyright: ignore[reportCallIssue, reportArgumentType]
+        low, high = np.log([FREQUENCIES[0] / scale, fastest])
+        frequency = np.exp(rng.uniform(low, high, n_oscillators))
         u = np.zeros((2 * n_oscillators, n_channels))
         # The power of exp(−t/T) is T/2.
         u[0::2] = np.sqrt(2 / decay)[:, None]

@@ -107,7 +107,6 @@ def fit_head(
     for scale in range(len(made.widths)):
         block = made.blocks(series, scale, n_jobs)
         mean, factor = standard(block)
-        block = standardised(block, mean, factor)
         gram += gram_of(block)
         means.append(mean)
         factors.append(factor)
@@ -133,18 +132,29 @@ def fit_head(
 
 
 def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of every feature, and the factor that brings it to its weight."""
+    """Standardise features in place.
+
+    Returns
+    -------
+    mean : ndarray (n_features,), float32
+    factor : ndarray (n_features,)
+        Brings a centred feature to its weight; zero where it does not vary.
+    """
     xp = compat.array_namespace(block)
-    mean, deviation = np.empty(block.shape[1]), np.empty(block.shape[1])
-    for columns in batches(block.shape[1], 1, _COLUMNS):
-        part = xp.astype(block[:, columns], xp.float64)
-        own = xp.mean(part, axis=0)
-        mean[columns] = to_host(own)
-        deviation[columns] = np.sqrt(to_host(xp.mean((part - own) ** 2, axis=0)))
-    weight = np.repeat(row_weights(), len(mean) // N_ROWS)
+    n, width = block.shape
+    equal = like(np.full((1, n), 1 / n, np.float32), block)
+    mean = to_host(equal @ block)[0]
+    block -= like(mean, block)
+    square = np.empty(width)
+    for columns in batches(width, 1, _COLUMNS):
+        part = block[:, columns]
+        square[columns] = to_host(xp.sum(part * part, axis=0))
+    deviation = np.sqrt(square / n)
+    weight = np.repeat(row_weights(), width // N_ROWS)
     varies = deviation > _ROUNDING * np.abs(mean) + np.finfo(np.float32).tiny
     factor = np.where(varies, weight / np.where(varies, deviation, 1), 0)
-    return mean.astype(np.float32), factor
+    block *= xp.astype(like(factor, block), block.dtype)
+    return mean, factor
 
 
 def standardised(block: Any, mean: np.ndarray, factor: np.ndarray) -> Any:

@@ -172,11 +172,9 @@ class _Graph:
         """Add an operation; shape and type are those of the first input unless given."""
         name = f"n{len(self.nodes)}"
         names = [one.name for one in inputs]
-        self.nodes.append(
-            self.onnx.helper.make_node(operator, names, [name], **attributes)
-        )
-        shape = inputs[0].shape if shape is None else shape
-        return _Traced(self, name, shape, inputs[0].dtype if dtype is None else dtype)
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
+        sizes = inputs[0].shape if shape is None else shape
+        return _Traced(self, name, sizes, inputs[0].dtype if dtype is None else dtype)
 
     def cast(self, value: _Traced, dtype: np.dtype) -> _Traced:
         return self.node("Cast", value, dtype=dtype, to=self._type(dtype))

@@ -54,7 +54,8 @@ def fit_parts(
         standardised(made.blocks(outside, s, n_jobs), *scales[s]) for s in range(n_scales)
     ]
     penalties = None
-    duals, scores = [], 0.0
+    duals: list[np.ndarray] = []
+    scores: Any = 0.0
     for part in parts:
         few, own = series.take(part), omega[part]
         gram, cross = np.zeros((len(part), len(part))), np.zeros((len(cases), len(part)))
@@ -72,7 +73,7 @@ def fit_parts(
     assert penalties is not None
     errors = ((scores - targets[cases]) ** 2).mean(axis=2) @ omega[cases]
     best = int(errors.argmin())
-    coefficients = [0.0] * n_scales
+    coefficients: list[Any] = [0.0] * n_scales
     intercept = np.zeros(targets.shape[1])
     for part, dual in zip(parts, duals, strict=True):
         few, share = series.take(part), omega[part] / omega[part].sum()
@@ -96,7 +97,7 @@ def fit_parts(
 
 
 def _products(a: Any, b: Any) -> np.ndarray:
-    """a bᵀ in the precision of ``a``, on the host in float64."""
+    """Products a bᵀ in the precision of ``a``, on the host in float64."""
     xp = compat.array_namespace(a)
     turned = xp.permute_dims(xp.astype(b, a.dtype), (1, 0))
     return to_host(a @ turned).astype(np.float64)

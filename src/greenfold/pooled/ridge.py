@@ -17,8 +17,6 @@ __all__ = ["PENALTIES", "RidgeSolution", "mean_square", "ridge_path", "solve_rid
 #: Penalties that are compared, relative to the mean squared length of a centred case: from
 #: hardly any to one that leaves little but the mean.
 PENALTIES = np.logspace(-5, 2, 22)
-#: Weight of the constant direction, which is not penalised but taken out beforehand.
-_APART = 1e8
 #: Relative spread of cases below which they differ by rounding only.
 _ALIKE = 1e-12
 
@@ -101,8 +99,8 @@ def ridge_path(
     Notes
     -----
     With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
-    case i is [V d Vᵀ S(y − ȳ)]_i / (√ω_i Σ_k V_ik² d_k): the usual (y_i − f_i)/(1 − h_i),
-    in which the small factor λ cancels.
+    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i (Σ_k V_ik² d_k − ω_i/λΣω): the usual
+    (y_i − f_i)/(1 − h_i), in which the small factor λ cancels.
     """
     omega = np.asarray(weights, dtype=np.float64)
     share = omega / omega.sum()
@@ -114,9 +112,6 @@ def ridge_path(
     root = np.sqrt(omega)
     A *= root[:, None]
     A *= root[None, :]
-    unit = np.sqrt(share)
-    largest = max(float(np.trace(A)) / len(A), float(penalties.max()))
-    A += (_APART * largest) * np.outer(unit, unit)
     e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
     e = np.maximum(e, 0)
     rotated = V.T @ (root[:, None] * (targets - share @ targets))
@@ -124,4 +119,7 @@ def ridge_path(
     for penalty in penalties:
         d = 1 / (e + penalty)
         c = V @ (d[:, None] * rotated)
-        yield root[:, None] * c, targets - c / ((squared @ d) * root)[:, None]
+        # Centring has put √share among the eigenvectors of e = 0; the intercept is its
+        # part, and is not penalised.
+        left = squared @ d - share / penalty
+        yield root[:, None] * c, targets - c / (left * root)[:, None]
