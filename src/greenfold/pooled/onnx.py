@@ -120,6 +120,7 @@ class _Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
+        self.names: dict[Any, str] = {}
 
     def _type(self, dtype: np.dtype) -> int:
         return self.onnx.helper.np_dtype_to_tensor_dtype(dtype)
@@ -131,7 +132,9 @@ class _Graph:
         return _Traced(self, name, sizes, dtype)
 
     def output(self, name: str, value: _Traced) -> None:
-        self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
+        self.nodes.append(
+            self.onnx.helper.make_node("Identity", [self.named(value)], [name])
+        )
         shape = ["n_cases" if n is None else n for n in value.shape]
         self.outputs.append(
             self.onnx.helper.make_tensor_value_info(name, self._type(value.dtype), shape)
@@ -156,10 +159,20 @@ class _Graph:
         )
 
     def constant(self, value: Any) -> _Traced:
-        array = np.asarray(value)
-        name = f"c{len(self.constants)}"
-        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
-        return _Traced(self, name, array.shape, array.dtype)
+        return _Traced(
+            self, "", np.shape(value), np.asarray(value).dtype, np.asarray(value)
+        )
+
+    def named(self, value: _Traced) -> str:
+        """Name of a value; a constant that is used gets one, equal ones the same."""
+        if value.value is None:
+            return value.name
+        array = np.ascontiguousarray(value.value).reshape(value.shape)
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self.names:
+            self.names[key] = f"c{len(self.names)}"
+            self.constants.append(self.onnx.numpy_helper.from_array(array, self.names[key]))
+        return self.names[key]
 
     def node(
         self,
@@ -171,7 +184,7 @@ class _Graph:
     ) -> _Traced:
         """Add an operation; shape and type are those of the first input unless given."""
         name = f"n{len(self.nodes)}"
-        names = [one.name for one in inputs]
+        names = [self.named(one) for one in inputs]
         self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
         sizes = inputs[0].shape if shape is None else shape
         return _Traced(self, name, sizes, inputs[0].dtype if dtype is None else dtype)
@@ -192,6 +205,23 @@ class _Graph:
         )
 
 
+#: What is computed at once where both sides are known.
+_KNOWN: dict[str, Any] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Equal": np.equal,
+    "And": np.logical_and,
+    "Max": np.maximum,
+    "Min": np.minimum,
+}
+
+
 def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     """Shape of an elementwise result; None is the number of cases."""
     width = max(len(a), len(b))
@@ -200,15 +230,23 @@ def _broadcast(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Traced:
-    """An array that is a name in a graph. Its first axis may be of unknown length."""
+    """An array that is a name in a graph. Its first axis may be of unknown length.
+
+    What is known while the graph is built has a ``value``, and is computed there and then.
+    """
 
     device = "cpu"
 
     def __init__(
-        self, graph: _Graph, name: str, shape: tuple[Any, ...], dtype: np.dtype
+        self,
+        graph: _Graph,
+        name: str,
+        shape: tuple[Any, ...],
+        dtype: np.dtype,
+        value: np.ndarray | None = None,
     ) -> None:
         self.graph, self.name, self.shape = graph, name, shape
-        self.dtype = np.dtype(dtype)
+        self.dtype, self.value = np.dtype(dtype), value
 
     def __array_namespace__(self, api_version: str | None = None) -> _Namespace:
         return _Namespace(self.graph)
@@ -220,6 +258,8 @@ class _Traced:
 
     def _combine(self, operator: str, a: Any, b: Any, dtype: Any = None) -> _Traced:
         a, b = self._wrap(a), self._wrap(b)
+        if a.value is not None and b.value is not None:
+            return self.graph.constant(_KNOWN[operator](a.value, b.value))
         return self.graph.node(
             operator, a, b, shape=_broadcast(a.shape, b.shape), dtype=dtype or a.dtype
         )
@@ -279,6 +319,8 @@ class _Traced:
 
     def __getitem__(self, key: Any) -> _Traced:
         """Slices of step one, integers, None and one ellipsis."""
+        if self.value is not None:
+            return self.graph.constant(self.value[key])
         key = key if isinstance(key, tuple) else (key,)
         used = sum(k is not None and k is not Ellipsis for k in key)
         if Ellipsis not in key:
@@ -334,9 +376,13 @@ class _Namespace:
         return self.graph.constant(np.arange(n, dtype=dtype))
 
     def astype(self, x: _Traced, dtype: Any) -> _Traced:
+        if x.value is not None:
+            return self.graph.constant(x.value.astype(dtype))
         return x if x.dtype == dtype else self.graph.cast(x, np.dtype(dtype))
 
     def reshape(self, x: _Traced, shape: tuple[int, ...]) -> _Traced:
+        if x.value is not None:
+            return self.graph.constant(x.value.reshape(shape))
         target = self.graph.constant(np.array(shape))
         known = None not in x.shape
         if -1 in shape:
@@ -356,6 +402,8 @@ class _Namespace:
         return self.graph.node("Concat", *arrays, shape=shape, axis=axis)
 
     def stack(self, arrays: list[_Traced], axis: int = 0) -> _Traced:
+        if all(one.value is not None for one in arrays):
+            return self.graph.constant(np.stack([one.value for one in arrays], axis))  # type: ignore[misc]
         axes = self.graph.constant(np.array([axis]))
         wide = []
         for one in arrays:
@@ -398,13 +446,15 @@ class _Namespace:
         return self.graph.node("Abs", x)
 
     def full_like(self, x: _Traced, value: float) -> _Traced:
-        return x * 0 + value
-
-    def zeros_like(self, x: _Traced) -> _Traced:
-        return x * 0
+        """One number, which is repeated where it is used."""
+        return self.graph.constant(np.full((1,) * len(x.shape), value, x.dtype))
 
     def ones_like(self, x: _Traced) -> _Traced:
-        return x * 0 + 1
+        return self.full_like(x, 1)
+
+    def zeros_like(self, x: _Traced) -> _Traced:
+        # Concatenated, hence of the full shape.
+        return x * 0
 
     def isnan(self, x: _Traced) -> None:
         """Missing values are not looked for."""
