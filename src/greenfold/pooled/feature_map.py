@@ -7,7 +7,6 @@ where numba is installed and the series are on the host, else by array operation
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import like
-from ..datasets._atomic import replacing
+from .._files import replacing
 from .classifier import PooledReservoirClassifier
 from .regressor import PooledReservoirRegressor
 
