@@ -1,0 +1,46 @@
+"""`greenfold demo`, on less data than it shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("jinja2")
+
+from greenfold import demo
+
+from .conftest import invoke
+
+
+def test_demo_writes_its_page_and_prefers_solved_projections(monkeypatch):
+    for name, value in (("N_TRAIN", 40), ("N_TEST", 40), ("N_STEPS", 20)):
+        monkeypatch.setattr(demo, name, value)
+    monkeypatch.setitem(demo.PARAMETERS, "n_neurons", 12)
+    monkeypatch.setitem(demo.PARAMETERS, "alpha", 0.02)
+    # Its figures are drawn in the tests of the page.
+    monkeypatch.setattr("greenfold.report.page.render", lambda *_, **__: "the page")
+    made = json.loads(invoke("demo", "--report", "page.html", "--json").stdout)
+    assert [(row["projection"], row["order"]) for row in made["rows"]] == [
+        ("random", 0),
+        ("optimised", 0),
+        ("random", 1),
+        ("optimised", 1),
+    ]
+    assert made["rows"][1]["soft_margin"] > made["rows"][0]["soft_margin"]
+    assert Path("page.html").read_text("utf-8") == "the page"
+
+
+def test_orders_are_shown_as_they_are(monkeypatch):
+    errors = np.array([np.power(demo.ALPHAS, k + 1.0) for k in demo.ORDERS])
+    monkeypatch.setattr(demo, "order_errors", lambda: errors)
+    told = json.loads(invoke("demo", "--orders", "--json").stdout)
+    np.testing.assert_allclose(told["relative_errors"], errors)
+    np.testing.assert_allclose(told["slopes"], [1, 2, 3, 4])
+    shown = invoke("demo", "--orders").stdout
+    for slope in ("1.00", "2.00", "3.00", "4.00"):
+        assert slope in shown
+    assert not list(Path().iterdir())  # and no page
