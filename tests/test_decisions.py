@@ -21,7 +21,7 @@ def drawn(rng, n_classes, n_readouts, n=200):
 
 
 def clouds_of(Z, codes):
-    return Clouds.of(Z, codes, np.ones(len(Z)), int(codes.max()) + 1)
+    return Clouds.of(Z, codes, np.ones(len(Z)), np.ones(codes.max() + 1))
 
 
 @pytest.mark.parametrize(("n_classes", "n_readouts"), [(2, 1), (3, 3), (5, 5)])
@@ -75,7 +75,7 @@ def test_held_out_score_is_the_share_of_noisy_values_decided_right(n_classes, rn
 
 def test_a_class_that_was_never_seen_is_never_chosen(rng):
     Z, codes = drawn(rng, 3, 4)
-    clouds = Clouds.of(Z, codes, np.ones(len(Z)), 4)
+    clouds = Clouds.of(Z, codes, np.ones(len(Z)), np.ones(4))
     odds = decide(clouds, noise=0.0, threshold="trained").log_odds(Z)
     assert np.isfinite(odds).all()
     assert set(odds.argmax(1)) == {0, 1, 2}
@@ -88,3 +88,13 @@ def test_origin_leaves_the_plane_at_zero(rng):
         decide(clouds_of(Z, codes), noise=0.0, threshold="trained").threshold[0] + 3
     )
     assert decide(clouds_of(Z + 3, codes), noise=0.0, threshold="origin").threshold == 0
+
+
+def test_scatter_below_zero_by_rounding_is_none():
+    """As of a stream whose first batch holds one class: its readouts say nothing yet."""
+    clouds = Clouds.of_scatter(
+        np.full((3, 3), 5e-20), np.full((3, 3), -1e-24), np.array([10.0, 0, 0]), np.ones(3)
+    )
+    decision = decide(clouds, noise=0.0, threshold="trained")
+    assert np.isfinite(decision.coupling).all()
+    assert (decision.log_odds(np.zeros((4, 3))).argmax(1) == 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold._files import replacing
+from greenfold._files import plain, replacing, write_json
 from greenfold.datasets import read_npz, write_npz
 
 unix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of Unix")
@@ -203,3 +204,49 @@ def test_other_errors_pass_as_they_are(tmp_path):
         ):
             raise error
         assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    target = tmp_path / "file"
+    target.write_bytes(b"old")
+
+    def fail():
+        with replacing(target) as stream:
+            stream.write(b"half")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_plain_values():
+    made = plain(
+        {
+            1: np.arange(3),
+            "κ": np.float64(0.5),
+            "none": [np.nan, np.inf, None, True],
+            "path": Path("a"),
+            "nested": ({"x": np.array([[1.0, np.nan]])},),
+        }
+    )
+    assert made == {
+        "1": [0, 1, 2],
+        "κ": 0.5,
+        "none": [None, None, None, True],
+        "path": "a",
+        "nested": [{"x": [[1.0, None]]}],
+    }
+    assert type(made["κ"]) is float
+    with pytest.raises(TypeError, match="a set, which JSON has no form for"):
+        plain({"x": {1}})
+
+
+def test_json_that_cannot_be_written_leaves_no_file(tmp_path):
+    write_json(tmp_path / "a.json", plain({"x": np.eye(2)}))
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"x": [[1, 0], [0, 1]]}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "b.json", {"x": np.nan})
+    assert os.listdir(tmp_path) == ["a.json"]

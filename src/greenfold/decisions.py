@@ -77,8 +77,11 @@ class Clouds:
         class_weights: np.ndarray,
     ) -> Clouds:
         """Clouds from the scatter inside all classes and the weight of each class."""
+        # Where all series are read as the same value, rounding can leave less than none.
+        wide = np.diag(scatter) > 0
+        covariance = np.where(wide & wide[:, None], scatter, 0.0) / counts.sum()
         prior = counts * class_weights
-        return cls(means, scatter / counts.sum(), prior / prior.sum())
+        return cls(means, covariance, prior / prior.sum())
 
 
 @dataclass(frozen=True, eq=False)

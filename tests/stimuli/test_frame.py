@@ -4,16 +4,23 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
-from greenfold.stimuli import Series, frame_of, frame_of_moments
+from greenfold.stimuli import Frame, Series, frame_of_classes, frame_with_series, frames_of
+from greenfold.stimuli.class_moments import ClassMoments
 
 from .conftest import weighted_moments
+
+
+def frame_of(series, positive, weights, scaling) -> Frame:
+    """Frame of one class against the rest, every class with its own weight."""
+    (frame,) = frames_of(series, positive.astype(int), weights, np.ones(2), [1], scaling)
+    return frame
 
 
 @pytest.mark.parametrize("scaling", [1.0, 0.3])
 def test_of_two_classes_it_is_that_of_sample_stimuli(data, scaling):
     X, labels = data
     stimuli = SampleStimuli(X, labels, class_weight=None, length=scaling)
-    frame = frame_of(Series(X), labels == "well", np.ones(30), scaling, keep=True)
+    frame = frame_with_series(Series(X), labels == "well", np.ones(30), scaling)
     assert frame.centre == pytest.approx(stimuli.centre, rel=1e-13)
     assert frame.scale == pytest.approx(stimuli.scale, rel=1e-13)
     assert frame.stimuli.mu == pytest.approx(stimuli.mu, abs=1e-13)
@@ -42,13 +49,11 @@ def test_weights_are_those_of_numpy(data, rng):
 def test_from_moments_it_is_the_same(data):
     X, labels = data
     sides = [X[labels == name].reshape(-1, 8) for name in ("sick", "well")]
-    made = frame_of_moments(
-        [side.mean(0) for side in sides],
-        [np.cov(side.T, bias=True) for side in sides],
-        np.array([len(side) for side in sides]) / 30,
-        (2, 4),
-        1.0,
-    )
+    moments = [
+        ClassMoments(len(side), side.mean(0), len(side) * np.cov(side.T, bias=True))
+        for side in sides
+    ]
+    made = frame_of_classes(moments, 1, np.ones(2), (2, 4), 1.0)
     direct = frame_of(Series(X), labels == "well", np.ones(30), 1.0)
     assert made.centre == pytest.approx(direct.centre, rel=1e-13)
     assert made.scale == pytest.approx(direct.scale, rel=1e-13)
@@ -62,7 +67,7 @@ def test_the_centre_counts_only_series_that_have_begun(data):
     starts = np.arange(30) % 3
     present = np.arange(4) >= starts[:, None]
     late = Series(np.where(present[:, None], X, 0.0), present)
-    frame = frame_of(late, well, np.ones(30), None, keep=True)
+    frame = frame_with_series(late, well, np.ones(30), None)
     for step in range(4):
         begun = present[:, step]
         means = [X[begun & side, :, step].mean(0) for side in (well, ~well)]
