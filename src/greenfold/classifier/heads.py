@@ -16,6 +16,7 @@ from .. import _validation as check
 from .._repr import Shown
 from ..optimizers import Projections, convex, optimize
 from ..optimizers.ascent import ascend
+from ..optimizers.bound import AMPLIFIED
 from ..optimizers.linear import LinearProblem
 from ..stimuli import Frame, Series
 from ..unfolding import Kernel, Unfolding
@@ -152,7 +153,7 @@ def _solve_quickly(
         found = _Quick(kept, v, margin.value, 1)
     else:
         best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
-        if problem.growth > convex.AMPLIFIED:
+        if problem.growth > AMPLIFIED:
             best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
         if best.status == "interrupted":
             raise KeyboardInterrupt

@@ -36,10 +36,7 @@ class ClassStream:
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:
         """Before the first series; ``shape`` is (n_channels, n_steps)."""
         size = shape[0] * shape[1]
-        moments = [
-            ClassMoments(0, np.zeros(size), np.zeros((size, size)))
-            for _ in range(n_classes)
-        ]
+        moments = [ClassMoments.empty(size) for _ in range(n_classes)]
         return cls(moments, StreamSample.empty(n_classes, shape, seed))
 
     @property

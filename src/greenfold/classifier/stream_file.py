@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._archive import Content, refuse
+from ..covariances import Factored
 from ..stimuli import Series
 from ..stimuli.class_moments import ClassMoments
 from .estimator import ReservoirClassifier
@@ -26,11 +27,16 @@ def pack(
         arrays[f"sample_{name}"] = getattr(sample, name)
     if not sample.is_whole:
         # Else the moments are those of the sample, and need no room.
-        upper = np.triu_indices(stream.moments[0].scatter.shape[0])
         arrays["stream_counts"] = stream.counts
         arrays["stream_means"] = np.stack([part.mean for part in stream.moments])
-        arrays["stream_scatters"] = np.stack([p.scatter[upper] for p in stream.moments])
+        for c, part in enumerate(stream.moments):
+            if isinstance(part.scatter, Factored):
+                arrays[f"stream_factor_{c}"] = part.scatter.factor
+            else:
+                upper = np.triu_indices(len(part.mean))
+                arrays[f"stream_scatter_{c}"] = part.scatter[upper]
     return {
+        "factored": [isinstance(part.scatter, Factored) for part in stream.moments],
         "seed": sample.seed,
         "chosen_at": stream.chosen_at,
         "exponent": classifier._exponent,
@@ -79,12 +85,16 @@ def _unpack_moments(
     if (counts < 0).any() or not counts.any():
         refuse("its class moments have negative counts.")
     means = content.numbers("stream_means", (n_classes, size))
-    halves = content.numbers("stream_scatters", (n_classes, size * (size + 1) // 2))
-    upper = np.triu_indices(size)
+    factored = content.described["stream"]["factored"]
     found = []
-    for count, mean, half in zip(counts.tolist(), means, halves, strict=True):
-        scatter = np.zeros((size, size))
-        scatter[upper] = half
-        scatter.T[upper] = half
+    for c, (count, mean) in enumerate(zip(counts.tolist(), means, strict=True)):
+        if factored[c]:
+            scatter = Factored(content.numbers(f"stream_factor_{c}", (size, None)))
+        else:
+            half = content.numbers(f"stream_scatter_{c}", (size * (size + 1) // 2,))
+            upper = np.triu_indices(size)
+            scatter = np.zeros((size, size))
+            scatter[upper] = half
+            scatter.T[upper] = half
         found.append(ClassMoments(count, mean, scatter))
     return found

@@ -98,7 +98,8 @@ class QuadraticInput:
         n, n_channels = len(v), stimuli.n_channels
         rows = self.system.maps.readout_response(v)  # (K, N)
         mu = stimuli.mu.reshape(n_channels, -1)
-        psi = stimuli.psi.reshape(n_channels, stimuli.n_steps, n_channels, stimuli.n_steps)
+        shape = (n_channels, stimuli.n_steps)
+        psi = np.asarray(stimuli.psi).reshape(*shape, *shape)
         m0 = (mu @ rows).ravel()
         half = np.einsum("cndm,np->cpdm", psi, rows)
         sigma0 = 0.5 * problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)

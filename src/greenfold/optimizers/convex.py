@@ -20,10 +20,10 @@ mixtures of them, and the gap that remains is reported.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .alternating import alternate
 from .ascent import ascend
+from .bound import AMPLIFIED, tighten
 from .linear import LinearProblem
 from .low_rank import improve
 from .result import Candidate, relative_gap
@@ -35,10 +35,8 @@ _NOTHING = 1e-30
 _RELAXED = 0.1
 #: Evaluations of one local improvement of the relaxed solution.
 _IMPROVE_EVALUATIONS = 200
-#: Singular value decompositions without progress that count as a stall, and those that
-#: `tighten` may then spend on the bound.
+#: Singular value decompositions without progress that count as a stall.
 _PATIENCE = 10
-_TIGHTEN_EVALUATIONS = 300
 #: Singular pairs of X below this share of the leading one are not started from, and the
 #: random mixtures of the others that are.
 _MINOR = 1e-6
@@ -46,13 +44,11 @@ _MIXTURES = 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _ASCENT_EVALUATIONS = 500
 _ASCENT_TOL = 1e-14
-#: Amplification (``LinearProblem.growth``) from which many starts are tried: single inputs,
-#: random ones, how many of the best are ascended from, rounds of alternation at the end.
-AMPLIFIED = 1e3
 #: Amplification of which no digit is left of what is not amplified.
 _BEYOND = 1e15
+#: Where a network amplifies much: single inputs and random ones that are tried, how many of
+#: the best are ascended from, rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
-_METRIC_PROBES = 64
 
 
 class _Atoms:
@@ -293,71 +289,6 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     bound = max(bound, best.margin.value)
     found = Candidate(best.u, best.v, best.margin, best.history, status, bound)
     return found, n_svd
-
-
-def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
-    """Lower the upper bound by descent in its own variable.
-
-    σ_max(G(μ − ηψa)) + (η/2) aᵀψa bounds κ from above for *any* kernel a, not only for
-    those of the relaxed problem. Frank–Wolfe stalls where minute weights of large atoms
-    decide; this D-dimensional convex descent does not need them.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    kernel : ndarray (n_channels · n_steps,)
-        Where to start.
-
-    Returns
-    -------
-    float
-        The lowest bound met.
-    """
-    metric = _metric(problem)
-    if metric is None:
-        return np.inf
-    # The bound at the start sets the scale; it is zero only where nothing is left to do.
-    sigma, _, _ = problem.best_atom(problem.gradient_at(kernel))
-    scale = sigma + 0.5 * problem.eta * float(kernel @ problem.stimuli.psi @ kernel)
-    if scale == 0:
-        return 0.0
-    lowest = np.inf
-
-    def bound(c: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal lowest
-        a = np.linalg.solve(metric.T, c)
-        sigma, u, v = problem.best_atom(problem.gradient_at(a))
-        curved = problem.eta * (problem.stimuli.psi @ a)
-        value = sigma + 0.5 * float(a @ curved)
-        lowest = min(lowest, value + problem.rounding(problem.gradient_at(a)))
-        atom = problem.eta * (problem.stimuli.psi @ problem.kernel(u, v))
-        return value / scale, np.linalg.solve(metric, curved - atom) / scale
-
-    options = {"maxfun": _TIGHTEN_EVALUATIONS, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
-    minimize(bound, metric.T @ kernel, jac=True, method="L-BFGS-B", options=options)
-    return lowest
-
-
-def _metric(problem: LinearProblem) -> np.ndarray | None:
-    """Root of a metric for kernels in which the bound is about equally curved.
-
-    Its quadratic part is (η/2) aᵀψa; where the network amplifies much, σ_max(G(μ − ηψa))
-    is far steeper along some directions, and its Frobenius norm tells which.
-    """
-    curved = problem.eta * problem.stimuli.psi
-    values = np.linalg.eigvalsh(curved)
-    if values[-1] <= 0:
-        return None
-    if problem.growth > AMPLIFIED:
-        n = problem.system.n_inputs
-        u = np.random.default_rng(1).standard_normal((n, min(n, _METRIC_PROBES)))
-        R = problem.system.input_response(u / np.sqrt(u.shape[1]))
-        R = R.reshape(u.shape[1], problem.stimuli.n_steps, -1)
-        steep = np.einsum("pno,pmo->nm", R, R)
-        steep = np.kron(np.eye(problem.stimuli.n_channels), steep)
-        curved = curved + curved @ steep @ curved
-    values, vectors = np.linalg.eigh((curved + curved.T) / 2)
-    return vectors * np.sqrt(np.clip(values, 1e-12 * values[-1], None))
 
 
 def _ascend(

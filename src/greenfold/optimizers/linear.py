@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, svds
 
+from ..covariances import Factored, Symmetric, root
 from ..margins import SoftMargin
 from ..sphere import solve_in_eigenbasis
 from ..stimuli import Stimuli
@@ -61,6 +62,8 @@ class LinearProblem:
         """Optimal u for a given v (paper, cases A and B of the input projection)."""
         rows = self.system.readout_response(v)
         n_channels = self.stimuli.n_channels
+        if isinstance(self.stimuli.psi, Factored):
+            return self._best_input_in_span(rows, v)
         # Row (c, n) holds l_n in the columns of channel c: a = L vec(uᵀ).
         L = np.zeros((n_channels, self.stimuli.n_steps, n_channels, self.system.n_inputs))
         for c in range(n_channels):
@@ -68,6 +71,29 @@ class LinearProblem:
         L = L.reshape(n_channels * self.stimuli.n_steps, -1)
         flat = self._maximize(L)
         return flat.reshape(n_channels, -1).T, self.margin_of_kernel(L @ flat)
+
+    def _best_input_in_span(
+        self, rows: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, SoftMargin]:
+        """`best_input` where ψ is known by its factor: L itself is never formed."""
+        factor, white, rest = self._root_of_psi
+        shape = (self.stimuli.n_channels, self.stimuli.n_steps)
+
+        def pulled(columns: np.ndarray) -> np.ndarray:
+            """Lᵀ times columns (D, k), channel by channel."""
+            parts = rows.T @ columns.reshape(*shape, -1)
+            return parts.reshape(-1, columns.shape[-1])
+
+        size = np.sqrt(shape[0]) * float(np.linalg.norm(rows) * np.linalg.norm(rest))
+        flat = _in_singular_basis(
+            pulled(factor).T,
+            pulled(rest[:, None])[:, 0],
+            white,
+            np.array([self.eta]),
+            1e-13 * size,
+        )[0]
+        u = flat.reshape(shape[0], -1).T
+        return u, self.margin_of_kernel(self.kernel(u, v))
 
     def _maximize(self, L: np.ndarray) -> np.ndarray:
         """Maximise κ(L w) over unit vectors w.
@@ -103,33 +129,14 @@ class LinearProblem:
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
-        root, white, rest = self._root_of_psi
-        left, sizes, right = np.linalg.svd(root.T @ L, full_matrices=False)
-        # Ascending, as eigenvalues are; and one direction more where none is left out.
-        sizes, w = sizes[::-1], right[::-1].T
-        c = sizes * (left[:, ::-1].T @ white) + w.T @ (L.T @ rest)
-        if w.shape[1] < len(w):
-            flat = L.T @ rest
-            flat = flat - w @ (w.T @ flat)
-            size = float(np.linalg.norm(flat))
-            if size <= 1e-13 * np.linalg.norm(L) * np.linalg.norm(rest):
-                size, flat = 0.0, _orthogonal_direction(w)
-            w = np.column_stack([flat / np.linalg.norm(flat), w])
-            sizes, c = np.append(0.0, sizes), np.append(size, c)
-        # Singular values are known to rounding of the largest one.
-        resolution = etas[:, None] * (1e-14 * sizes[-1]) ** 2
-        inner = solve_in_eigenbasis(
-            c, etas[:, None] * sizes**2, np.eye(len(c)), resolution=resolution
-        )
-        made = inner.v @ w.T
-        return made / np.linalg.norm(made, axis=1, keepdims=True)
+        factor, white, rest = self._root_of_psi
+        rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
+        return _in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
 
     @cached_property
     def _root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """ψ = S Sᵀ as S (D, rank), and μ = S m + rest."""
-        values, vectors = np.linalg.eigh(self.stimuli.psi)
-        keep = values > 1e-14 * max(float(values[-1]), 0.0)
-        scale, basis = np.sqrt(values[keep]), vectors[:, keep]
+        basis, scale = root(self.stimuli.psi)
         along = basis.T @ self.stimuli.mu
         rest = self.stimuli.mu - basis @ along
         # Of coinciding means or full rank nothing is left but rounding.
@@ -253,8 +260,52 @@ class LinearProblem:
         return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v
 
 
-def _gram(L: np.ndarray, psi: np.ndarray) -> np.ndarray:
+def _in_singular_basis(
+    seen: np.ndarray,
+    beyond: np.ndarray,
+    white: np.ndarray,
+    etas: np.ndarray,
+    rounding: float,
+) -> np.ndarray:
+    """Unit w that maximise κ(L w), one row for each η, by the singular values of Sᵀ L.
+
+    Parameters
+    ----------
+    seen : ndarray (rank, n)
+        Sᵀ L, with ψ = S Sᵀ.
+    beyond : ndarray (n,)
+        Lᵀ times the part of μ that S does not reach.
+    white : ndarray (rank,)
+        m with μ = S m + that part.
+    etas : ndarray (n_etas,)
+    rounding : float
+        Size up to which ``beyond`` is none.
+    """
+    left, sizes, right = np.linalg.svd(seen, full_matrices=False)
+    # Ascending, as eigenvalues are; and one direction more where none is left out.
+    sizes, w = sizes[::-1], right[::-1].T
+    c = sizes * (left[:, ::-1].T @ white) + w.T @ beyond
+    if w.shape[1] < len(w):
+        flat = beyond - w @ (w.T @ beyond)
+        size = float(np.linalg.norm(flat))
+        if size <= rounding:
+            size, flat = 0.0, _orthogonal_direction(w)
+        w = np.column_stack([flat / np.linalg.norm(flat), w])
+        sizes, c = np.append(0.0, sizes), np.append(size, c)
+    # Singular values are known to rounding of the largest one.
+    resolution = etas[:, None] * (1e-14 * sizes[-1]) ** 2
+    inner = solve_in_eigenbasis(
+        c, etas[:, None] * sizes**2, np.eye(len(c)), resolution=resolution
+    )
+    made = inner.v @ w.T
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def _gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
     """Lᵀ ψ L, symmetric to the last bit."""
+    if isinstance(psi, Factored):
+        seen = psi.factor.T @ L
+        return seen.T @ seen
     made = L.T @ psi @ L
     return (made + made.T) / 2
 

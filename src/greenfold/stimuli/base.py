@@ -23,13 +23,13 @@ class Stimuli(Shown):
     ----------
     mu : ndarray (n_channels · n_steps,)
         μ = ⟨ζx⟩; channels one after the other.
-    psi : ndarray (n_channels · n_steps, n_channels · n_steps)
-        ψ = cov(ζx).
+    psi : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
+        ψ = cov(ζx); of few long series it is kept by its factor, and never formed.
     n_channels, n_steps : int
     """
 
     mu: np.ndarray
-    psi: np.ndarray
+    psi: Any
     n_channels: int
     n_steps: int
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import batches, like, namespace, to_host
+from ..covariances import DENSE_SIZE, Factored, Symmetric, outer, refuse_if_large
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,18 @@ class ClassMoments:
     count : float
         Total weight of the series; their number, where each has the weight one.
     mean : ndarray (n_channels · n_steps,)
-    scatter : ndarray (n_channels · n_steps, n_channels · n_steps)
+    scatter : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
+        Of few long series, and before the first one, kept by its factor.
     """
 
     count: float
     mean: np.ndarray
-    scatter: np.ndarray
+    scatter: Symmetric
+
+    @classmethod
+    def empty(cls, size: int) -> ClassMoments:
+        """Before the first series."""
+        return cls(0, np.zeros(size), Factored.zero(size))
 
     @classmethod
     def of(
@@ -38,7 +45,10 @@ class ClassMoments:
         """
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]
-        total = cls(0, np.zeros(size), np.zeros((size, size)))
+        total = cls.empty(size)
+        few = size > DENSE_SIZE and 3 * len(rows) <= size
+        if not few:
+            refuse_if_large(size)
         for part in batches(len(rows), 32.0 * size):
             chosen = xp.take(X, like(rows[part], X), axis=0)
             flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
@@ -58,9 +68,13 @@ class ClassMoments:
                 each, count = like(weights[part], flat), float(weights[part].sum())
                 mean = (each @ flat) / count
             centred = flat - mean
-            weighted = centred if each is None else centred * each[:, None]
-            scatter = xp.matrix_transpose(weighted) @ centred
-            total = total.merge(cls(count, to_host(mean), to_host(scatter)))
+            if few:
+                root = centred if each is None else centred * xp.sqrt(each)[:, None]
+                scatter = Factored(to_host(root).T)
+            else:
+                weighted = centred if each is None else centred * each[:, None]
+                scatter = to_host(xp.matrix_transpose(weighted) @ centred)
+            total = total.merge(cls(count, to_host(mean), scatter))
         return total
 
     def merge(self, other: ClassMoments) -> ClassMoments:
@@ -71,23 +85,24 @@ class ClassMoments:
         shift = other.mean - self.mean
         mean = self.mean + shift * (other.count / total)
         scatter = self.scatter + other.scatter
-        scatter = scatter + np.outer(shift, shift) * (self.count * other.count / total)
+        between = outer(shift, self.count * other.count / total, scatter)
+        scatter = scatter + between
         return ClassMoments(total, mean, scatter)
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Symmetric:
         """Covariance, normalised by the weight of the series."""
         return self.scatter / self.count
 
 
 def labelled_moments(
-    means: Sequence[np.ndarray], covariances: Sequence[np.ndarray], share: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    means: Sequence[np.ndarray], covariances: Sequence[Symmetric], share: np.ndarray
+) -> tuple[np.ndarray, Any]:
     """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1.
 
     Parameters
     ----------
-    means, covariances : two ndarray (D,), two ndarray (D, D)
+    means, covariances : two ndarray (D,), two ndarray or Factored (D, D)
     share : ndarray (2,)
         Weight of each class, adding to one.
     """
@@ -95,5 +110,5 @@ def labelled_moments(
     # Within the classes and between them: no difference of large numbers.
     apart = means[1] + means[0]
     within = share[0] * covariances[0] + share[1] * covariances[1]
-    psi = within + share[0] * share[1] * np.outer(apart, apart)
-    return mu, (psi + psi.T) / 2
+    psi = within + outer(apart, share[0] * share[1], within)
+    return mu, psi if isinstance(psi, Factored) else (psi + psi.T) / 2

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._repr import Shown
+from ..covariances import Factored, outer, trace
 from .base import Stimuli
 from .class_moments import ClassMoments, labelled_moments
 from .samples import SampleStimuli
@@ -180,13 +181,13 @@ def _mixture(
     """
     share = prior / prior.sum()
     mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
-    covariance = np.zeros_like(parts[0].scatter)
+    covariance: Any = Factored.zero(len(mean))
     for part in parts:
-        covariance += part.scatter
-    covariance /= sum(part.count for part in parts)
+        covariance = covariance + part.scatter
+    covariance = covariance / sum(part.count for part in parts)
     if len(parts) > 1:
         for p, part in zip(share, parts, strict=True):
-            covariance += p * np.outer(part.mean - mean, part.mean - mean)
+            covariance = covariance + outer(part.mean - mean, p, covariance)
     return mean, covariance
 
 
@@ -216,7 +217,7 @@ def _frame(
     scale = 1.0
     if scaling is not None:
         distance = float(np.linalg.norm(means[1] - means[0])) / 2
-        spread = float(np.sqrt(max(sum(np.trace(c) for c in covariances), 0.0)))
+        spread = float(np.sqrt(max(sum(trace(c) for c in covariances), 0.0)))
         # Means that coincide up to rounding set no scale; the spread does.
         if distance <= 1e-12 * max(spread, float(np.abs(centre).max())):
             distance = spread

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace, to_host
+from ..covariances import trace
 from ..margins import SoftMargin
 from ..systems import System
 from .base import Stimuli
@@ -184,7 +185,7 @@ class SampleStimuli(Stimuli):
         if normalize == "paper":
             centre = (plus.mean + minus.mean) / 2
             distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
-            spread = np.sqrt(max(np.trace(plus.covariance + minus.covariance), 0.0))
+            spread = np.sqrt(max(trace(plus.covariance) + trace(minus.covariance), 0.0))
             if distance <= 1e-13 * max(spread, np.abs(centre).max()):
                 raise ValueError(
                     "`normalize` = 'paper' scales by the distance of the class means, but "
@@ -268,11 +269,12 @@ class SampleStimuli(Stimuli):
     @property
     def labelled_second_moment(self) -> np.ndarray:
         """⟨ζ x xᵀ⟩ of the transformed series; needs their moments only."""
-        total = np.zeros_like(self.psi)
+        total = np.zeros(self.psi.shape)
         moments = zip((-1, 1), self.class_share, self.class_moments, strict=True)
         for sign, share, part in moments:
             mean = (part.mean - self.centre.ravel()) * self.scale
-            total += sign * share * (part.covariance * self.scale**2 + np.outer(mean, mean))
+            inside = np.asarray(part.covariance) * self.scale**2
+            total += sign * share * (inside + np.outer(mean, mean))
         return total
 
     def _design(self) -> Design:

@@ -1,0 +1,144 @@
+"""Covariances of long or wide series: kept by their factor where they are large.
+
+The covariance of n series of D values has rank n at most. Where D is large and n is not,
+it is kept as S with S Sᵀ = ψ, of shape (D, n), and never formed: 40 series of 64 channels
+and 200 steps have a ψ of 1.3 GB and an S of 4 MB. What the linear problem asks of ψ are
+products, sums, its trace and its root.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Factored", "Symmetric", "outer", "refuse_if_large", "root", "trace"]
+
+#: Up to this many values a series has, a full matrix costs next to nothing (8 MiB).
+DENSE_SIZE = 1024
+#: Share of the free memory that one full matrix may take; a fit holds several.
+_SHARE = 0.1
+
+
+class Factored:
+    """A symmetric, positive semi-definite matrix S Sᵀ that is known by S.
+
+    It takes part in products, in sums with its like or with full matrices, and is scaled by
+    numbers that are not negative. ``numpy.asarray`` forms it, where memory allows.
+
+    Parameters
+    ----------
+    factor : ndarray (size, rank)
+        S.
+    """
+
+    #: NumPy leaves operators between its arrays and this class to this class.
+    __array_ufunc__ = None
+
+    def __init__(self, factor: np.ndarray) -> None:
+        self.factor = factor
+
+    @classmethod
+    def zero(cls, size: int) -> Factored:
+        """The zero matrix."""
+        return cls(np.zeros((size, 0)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As of a matrix."""
+        return len(self.factor), len(self.factor)
+
+    @property
+    def T(self) -> Factored:
+        """Itself."""
+        return self
+
+    def __matmul__(self, other: np.ndarray) -> np.ndarray:
+        return self.factor @ (self.factor.T @ other)
+
+    def __rmatmul__(self, other: np.ndarray) -> np.ndarray:
+        return (other @ self.factor) @ self.factor.T
+
+    def __mul__(self, number: float) -> Factored:
+        return Factored(self.factor * np.sqrt(number))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number: float) -> Factored:
+        return self * (1 / number)
+
+    def __add__(self, other: Any) -> Any:
+        if not self.factor.shape[1]:
+            return other
+        if not isinstance(other, Factored):
+            return np.asarray(self) + other
+        made = Factored(np.concatenate([self.factor, other.factor], axis=1))
+        size, rank = made.factor.shape
+        # From here on the full matrix is the smaller of the two.
+        return np.asarray(made) if 2 * rank > size else made
+
+    __radd__ = __add__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        size = len(self.factor)
+        refuse_if_large(size)
+        made = self.factor @ self.factor.T
+        return made if dtype is None else made.astype(dtype)
+
+
+Symmetric = np.ndarray | Factored
+
+
+def outer(vector: np.ndarray, weight: float, like: Symmetric) -> Any:
+    """``weight`` · x xᵀ, for a weight that is not negative; in the form of ``like``."""
+    if isinstance(like, Factored):
+        return Factored(np.sqrt(weight) * vector[:, None])
+    return weight * np.outer(vector, vector)
+
+
+def trace(matrix: Symmetric) -> float:
+    """Sum of the diagonal."""
+    if isinstance(matrix, Factored):
+        return float((matrix.factor**2).sum())
+    return float(np.trace(matrix))
+
+
+def root(matrix: Symmetric) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal columns Q and sizes s > 0 with Q diag(s²) Qᵀ = the matrix."""
+    if isinstance(matrix, Factored):
+        basis, sizes, _ = np.linalg.svd(matrix.factor, full_matrices=False)
+        keep = sizes > 1e-14 * sizes.max(initial=0.0)
+        return basis[:, keep], sizes[keep]
+    values, vectors = np.linalg.eigh(matrix)
+    keep = values > 1e-14 * max(float(values[-1]), 0.0)
+    return vectors[:, keep], np.sqrt(values[keep])
+
+
+def refuse_if_large(size: int) -> None:
+    """Refuse a full covariance for which there is no room."""
+    free = _free_memory()
+    wanted = 8.0 * size**2
+    if size > DENSE_SIZE and free is not None and wanted > _SHARE * free:
+        raise MemoryError(
+            f"series of {size} values (channels × steps) have a covariance of "
+            f"{wanted / 2**30:.3g} GiB, of which several are needed, and "
+            f"{free / 2**30:.3g} GiB are free: take fewer steps or channels (average "
+            f"neighbouring steps), or at most {size // 3} series, whose covariance is "
+            "never formed at the linear order."
+        )
+
+
+def _free_memory() -> float | None:
+    """Free memory in bytes; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024.0 * int(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES") / 2
+    except (AttributeError, OSError, ValueError):
+        return None
