@@ -56,6 +56,35 @@ def comparison(rows: Sequence[Row], title: str, notes: Sequence[str]) -> None:
         screen.print(Text(note))
 
 
+def sweep_comparison(made: Any) -> None:
+    """Print the accuracies of a sweep, a row a data set where there are few."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    title = Text(f"Accuracy, {made.basis}")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("estimator", no_wrap=True)
+    for name in ("mean accuracy", "mean rank", "best on"):
+        table.add_column(name, justify="right", no_wrap=True)
+    best = (made.accuracy >= made.accuracy.max(axis=1, keepdims=True)).sum(axis=0)
+    for i in np.argsort(-made.mean_accuracy, kind="stable"):
+        cells = [
+            made.estimators[i],
+            f"{made.mean_accuracy[i]:.4f}",
+            f"{made.mean_rank[i]:.2f}",
+            f"{best[i]} sets",
+        ]
+        style = "bold" if made.estimators[i] in made.own else None
+        table.add_row(*map(Text, cells), style=style)
+    screen = console()
+    screen.print(table)
+    if made.left_out:
+        screen.print(Text(f"Left out, not complete: {', '.join(made.left_out)}."))
+    for note in made.notes:
+        screen.print(Text(note))
+
+
 def facts(pairs: Sequence[tuple[str, Any]]) -> None:
     """Print names and values, one a line."""
     from rich.table import Table

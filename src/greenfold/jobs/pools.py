@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
@@ -23,6 +24,8 @@ _CONNECT = 10.0
 _PATIENCE = 60.0
 #: Jobs sent ahead to each thread of a cluster, so that it need not wait for the next.
 _AHEAD = 2
+#: Seconds after which a process looks whether its parent still lives.
+_GLANCE = 0.5
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
 
@@ -102,7 +105,7 @@ class Processes:
             max_workers=self._n_jobs,
             timeout=300,
             env=_ONE_THREAD,
-            initializer=_leave_interrupts_to_the_parent,
+            initializer=_belong_to_parent,
         )
         return self._made
 
@@ -112,9 +115,18 @@ class Processes:
             self._made.shutdown(wait=True, kill_workers=at_once)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _belong_to_parent() -> None:
+    """Leave Ctrl-C to the parent, and end with it, however it ends."""
     # Ctrl-C reaches the whole process group; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCE)
+        os._exit(1)  # killed: nobody waits for what is computed here
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Cluster:
@@ -134,7 +146,9 @@ class Cluster:
                 "A sweep on a cluster needs dask: pip install 'greenfold[dask]'."
             ) from None
         # What it says about lost connections, with tracebacks, is said here in a sentence.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self._log = logging.getLogger("distributed.client")
+        self._level = self._log.level
+        self._log.setLevel(logging.CRITICAL)
         self.died: Any = (KilledWorker,)
         self._address = address
         try:
@@ -190,6 +204,8 @@ class Cluster:
         except (OSError, CancelledError, TimeoutError):
             if not at_once:
                 raise
+        finally:
+            self._log.setLevel(self._level)
 
 
 def _short(error: BaseException) -> str:

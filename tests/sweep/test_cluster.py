@@ -1,0 +1,149 @@
+"""A sweep on a real dask cluster that loses a worker, then its scheduler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+pytest.importorskip("typer")
+
+from greenfold.sweep import read_predictions
+
+from .conftest import write_set
+
+#: Starts a LocalCluster, scheduler in its own process, and says where it is.
+CLUSTER = """
+import sys, time
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+    ) as cluster:
+        pids = [worker.pid for worker in cluster.workers.values()]
+        print(cluster.scheduler_address, *pids, flush=True)
+        sys.stdin.read()
+"""
+ESTIMATORS = ["own_estimators:Nearest(seconds=0.25)", "other=own_estimators:Nearest"]
+N_RESULTS = 12 * 2
+
+
+class Cluster:
+    """A scheduler and two workers, to be killed one by one."""
+
+    def __init__(self, script: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self.address, *pids = self._process.stdout.readline().split()
+        self.workers = [int(pid) for pid in pids]
+
+    def kill_worker(self) -> None:
+        os.kill(self.workers[0], 9)
+
+    def kill(self) -> None:
+        self._process.kill()  # the scheduler, and with it the guards of the workers
+
+    def close(self) -> None:
+        self._process.communicate(timeout=20)
+
+
+@pytest.fixture
+def clusters(tmp_path):
+    (tmp_path / "cluster.py").write_text(CLUSTER)
+    made = []
+
+    def start() -> Cluster:
+        made.append(Cluster(tmp_path / "cluster.py"))
+        return made[-1]
+
+    yield start
+    for cluster in made:
+        cluster.close()
+
+
+def start_sweep(archive: Path, out: Path, *more: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "greenfold", "sweep", "--data-dir", str(archive)]
+    for name in ESTIMATORS:
+        command += ["-e", name]
+    return subprocess.Popen(
+        [*command, "--out", str(out), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(out: Path) -> set[str]:
+    return {str(path.relative_to(out)) for path in out.rglob("testResample*.csv")}
+
+
+def wait_for(out: Path, count: int, seconds: float = 60) -> None:
+    limit = time.monotonic() + seconds
+    while len(finished(out)) < count:
+        assert time.monotonic() < limit, f"{len(finished(out))} of {count} results"
+        time.sleep(0.02)
+
+
+def predicted(out: Path) -> dict[str, tuple[bytes, ...]]:
+    """All that a result says but for the time that it took."""
+    found = {name: read_predictions(out / name) for name in finished(out)}
+    return {
+        name: (
+            one.dataset.encode(),
+            one.estimator.encode(),
+            one.parameters.encode(),
+            one.labels.tobytes(),
+            one.predictions.tobytes(),
+            one.probabilities.tobytes(),
+        )
+        for name, one in found.items()
+    }
+
+
+def test_a_lost_worker_and_a_lost_scheduler_change_nothing(
+    archive, own, clusters, tmp_path
+):
+    for seed in range(9):  # beside the three there are
+        write_set(archive, f"More{seed}", seed=10 + seed)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+
+    cluster = clusters()
+    run = start_sweep(archive, broken, "--dask", cluster.address)
+    wait_for(broken, 3)
+    cluster.kill_worker()
+    wait_for(broken, 8)
+    cluster.kill()
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert errors.startswith("greenfold: The dask scheduler at")
+    assert errors.count("\n") == 1, errors
+    before = {name: (broken / name).stat().st_mtime_ns for name in finished(broken)}
+    assert 8 <= len(before) < N_RESULTS
+
+    again = start_sweep(archive, broken, "--dask", clusters().address)
+    printed, errors = again.communicate(timeout=120)
+    assert again.returncode == 0, errors
+    assert f"{N_RESULTS - len(before)} made now, {len(before)} found" in printed
+    # What was there was not touched.
+    assert all((broken / n).stat().st_mtime_ns == moment for n, moment in before.items())
+
+    without = start_sweep(archive, whole, "--jobs", "1")
+    _, errors = without.communicate(timeout=120)
+    assert without.returncode == 0, errors
+    assert len(finished(whole)) == N_RESULTS
+    assert predicted(broken) == predicted(whole)
+    assert not list(broken.rglob(".partial-*"))
+    assert not (broken / "failures").exists()
