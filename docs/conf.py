@@ -25,7 +25,7 @@ extensions = [
     "docstrings",
     "recorded",
 ]
-exclude_patterns = ["_build", "_ext", "_reproduction", "_benchmarks"]
+exclude_patterns = ["_build", "_ext", "_reproduction", "_benchmarks", "_sweep"]
 templates_path = ["_templates"]
 
 # Code in the pages is run at build time; an error in it is an error of the build.
@@ -50,7 +50,7 @@ autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
-autodoc_mock_imports = ["aeon", "nest", "onnx", "torch"]
+autodoc_mock_imports = ["aeon", "distributed", "nest", "onnx", "torch"]
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 

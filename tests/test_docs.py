@@ -62,10 +62,12 @@ PACKAGES = [
             "classifier",
             "datasets",
             "diagnosis",
+            "jobs",
             "optimizers",
             "paper",
             "report",
             "stimuli",
+            "sweep",
             "unfolding",
         )
     ),

@@ -1,8 +1,8 @@
 """Tables and figures from the JSON files of `greenfold reproduce` and of the benchmarks.
 
-A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``). It is replaced
-by what lies in ``_reproduction/`` or ``_benchmarks/``, or by a note that nothing is there,
-so that no number is ever typed into a page.
+A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``, ``sweep``). It
+is replaced by what lies in ``_reproduction/`` (``_benchmarks/``, ``_sweep/``), or by a note
+that nothing is there, so that no number is ever typed into a page.
 """
 
 from __future__ import annotations
@@ -167,9 +167,35 @@ def benchmarks(folder: Path) -> Iterator[str]:
         yield ""
 
 
+def sweep(folder: Path) -> Iterator[str]:
+    """Diagram and table of a recorded sweep; the page lies one folder down."""
+    record = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
+    names = record["estimators"]
+    yield f"Accuracy, {record['basis']}, greenfold {record['greenfold']}."
+    yield ""
+    yield "![critical differences](../_sweep/critical_difference.svg)"
+    yield ""
+    lines = [
+        ("**mean**", record["mean_accuracy"]),
+        *zip(record["datasets"], record["accuracy"], strict=True),
+    ]
+    rows = [
+        {"data set": name, **{n: f"{v:.4f}" for n, v in zip(names, line, strict=True)}}
+        for name, line in lines
+    ]
+    ranks = {n: f"{v:.2f}" for n, v in zip(names, record["mean_rank"], strict=True)}
+    yield from table([{"data set": "**mean rank**", **ranks}, *rows])
+    yield from (f"{note}  " for note in record["notes"])
+    yield ""
+    for path in sorted(folder.glob("scatter_*.svg")):
+        yield f"![{path.stem}](../_sweep/{path.name})"
+        yield ""
+
+
 _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "reproduction": reproduction,
     "benchmarks": benchmarks,
+    "sweep": sweep,
 }
 
 

@@ -106,5 +106,7 @@ def test_two_jobs_cannot_share_a_file(tmp_path, toys):
 def test_no_scheduler_is_one_sentence(tmp_path, toys, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(pools, "_CONNECT", 0.2)
+    with pytest.raises(ValueError, match="`dask` must be the address"):
+        run_jobs([toys.job(0)], tmp_path, dask="nonsense")
     with pytest.raises(ClusterLostError, match="No dask scheduler answers at `tcp://"):
         run_jobs([toys.job(0)], tmp_path, dask="tcp://127.0.0.1:9")

@@ -59,6 +59,8 @@ def test_a_sweep_and_its_comparison(archive, own, tmp_path):
     assert made["estimators"] == ["Nearest", "nb"]
     assert made["n_datasets"] == 3
     assert (tmp_path / "results" / "comparison" / "accuracy.csv").is_file()
+    record = (tmp_path / "results" / "comparison" / "comparison.json").read_text()
+    assert json.loads(record)["mean_rank"] == made["mean_rank"]
     table = invoke("--compare", "--published", "none", "--figures", "none").stdout
     assert "3 data sets, the provided split" in table
 

@@ -99,10 +99,13 @@ def test_an_unreachable_archive_is_a_note(results, monkeypatch):
         raise OSError("no route")
 
     monkeypatch.setattr(loaders.pd, "read_csv", unreachable)
-    made = compare(results, published=["ROCKET"])
+    made = compare(results, published=["ROCKET", "HC2"])
     assert made.estimators == ["A", "B", "C"]
-    assert "ROCKET" in made.notes[0]
-    assert "no route" in made.notes[0]
+    (note,) = made.notes
+    assert "ROCKET, HC2" in note
+    assert "no route" in note
+    (note,) = compare(results, published=["Nonesuch"]).notes
+    assert "Unknown estimator name Nonesuch" in note
 
 
 def test_the_archive_of_aeon_is_read_by_resample(results, monkeypatch):

@@ -130,6 +130,7 @@ def test_what_cannot_work_is_refused_before_any_work(tmp_path, archive, own):
     for names, data, resamples, part in (
         ([], ["One"], 1, "at least one estimator"),
         ([OWN, OWN], ["One"], 1, "Two estimators are called 'Nearest'"),
+        ([f"failures={OWN}"], ["One"], 1, "cannot be called 'failures'"),
         ([OWN, "Nonesuch"], ["One"], 1, "Nonesuch"),
         ([OWN], ["One"], 0, "`resamples`"),
         ([OWN], ["One"], [-1], "`resamples`"),

@@ -73,7 +73,7 @@ def sweep_comparison(made: Any) -> None:
             made.estimators[i],
             f"{made.mean_accuracy[i]:.4f}",
             f"{made.mean_rank[i]:.2f}",
-            f"{best[i]} sets",
+            f"{best[i]} of {len(made.datasets)}",
         ]
         style = "bold" if made.estimators[i] in made.own else None
         table.add_row(*map(Text, cells), style=style)

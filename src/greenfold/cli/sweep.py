@@ -54,11 +54,19 @@ def sweep(
         bool,
         typer.Option(
             "--compare",
-            help="Tables, critical-difference diagram and scatters of the folder, in its "
-            "folder 'comparison'; without -e of what is there.",
+            help="Draw and tabulate the results; without -e those that are there.",
             rich_help_panel=_COMPARE,
         ),
     ] = False,
+    comparison: Annotated[
+        Path | None,
+        typer.Option(
+            "--comparison",
+            help="Folder for tables and figures; by default 'comparison' in that of the "
+            "results.",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = None,
     published: Annotated[
         str,
         typer.Option(
@@ -148,7 +156,8 @@ def sweep(
         labels = (
             [] if published == "none" else [one.strip() for one in published.split(",")]
         )
-        made = _compare(out, labels, figures, data_dir, quiet=json)
+        folder = out / "comparison" if comparison is None else comparison
+        made = _compare(out, folder, labels, figures, data_dir, quiet=json)
         record["comparison"] = made
     if json:
         options.print_json(record)
@@ -206,13 +215,17 @@ def _tell(summary: Any, out: Path) -> None:
 
 
 def _compare(
-    out: Path, published: list[str], figures: str, data_dir: Path | None, quiet: bool
+    out: Path,
+    folder: Path,
+    published: list[str],
+    figures: str,
+    data_dir: Path | None,
+    quiet: bool,
 ) -> dict[str, Any]:
     from ..sweep import compare
     from ..sweep.comparison import write_tables
 
     made = compare(out, published=published, data_dir=data_dir)
-    folder = out / "comparison"
     written = write_tables(made, folder, out)
     if figures != "none":
         from ..sweep.figures import draw
@@ -223,13 +236,7 @@ def _compare(
 
         sweep_comparison(made)
         print(f"Tables and figures: {folder}")
-    return {
-        **asdict(made),
-        "mean_accuracy": made.mean_accuracy,
-        "mean_rank": made.mean_rank,
-        "n_datasets": len(made.datasets),
-        "files": written,
-    }
+    return {**made.record(), "files": written}
 
 
 def register(app: typer.Typer) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "check_name",
     "data_directory",
     "dataset_path",
+    "datasets_below",
     "find_split",
     "how_to_supply",
     "list_datasets",
@@ -97,15 +98,19 @@ def list_datasets(data_dir: str | Path | None = None) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for root in (data_directory(data_dir), cache_directory()):
-        if root is None:
-            continue
-        for folder in [
-            *_folders(root),
-            *(f for top in _folders(root) for f in _folders(top)),
-        ]:
-            name = folder.name
-            if name not in found and _NAME.fullmatch(name) and _is_dataset(folder):
-                found[name] = folder
+        if root is not None:
+            found = datasets_below(root) | found
+    return dict(sorted(found.items()))
+
+
+def datasets_below(root: Path) -> dict[str, Path]:
+    """Folder of each data set in `root` or one level down, in a fixed order."""
+    found: dict[str, Path] = {}
+    tops = _folders(root)
+    for folder in [*tops, *(f for top in tops for f in _folders(top))]:
+        name = folder.name
+        if name not in found and _NAME.fullmatch(name) and _is_dataset(folder):
+            found[name] = folder
     return dict(sorted(found.items()))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import threading
 import time
@@ -135,7 +136,8 @@ class Cluster:
     Parameters
     ----------
     address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the file that
+        ``dask scheduler --scheduler-file`` writes.
     """
 
     def __init__(self, address: str) -> None:
@@ -151,8 +153,16 @@ class Cluster:
         self._log.setLevel(logging.CRITICAL)
         self.died: Any = (KilledWorker,)
         self._address = address
+        is_file = os.path.isfile(address)
+        # Client takes its time to refuse what cannot be an address.
+        if not (is_file or re.fullmatch(r"(\w+://)?\S+:\d+/?", address)):
+            raise ValueError(
+                "`dask` must be the address of a scheduler, such as tcp://10.0.0.1:8786, "
+                f"or a scheduler file; got {address!r}."
+            )
+        place: Any = {"scheduler_file": address} if is_file else {"address": address}
         try:
-            self._client = Client(address, timeout=_CONNECT, set_as_default=False)
+            self._client = Client(**place, timeout=_CONNECT, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ClusterLostError(
                 f"No dask scheduler answers at `{address}` ({_short(error)}): start one "

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
@@ -74,9 +75,10 @@ class Store:
     def prepare(self) -> None:
         """Make the folder, and see that it can be written to before any work is done."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with replacing(self.folder / ".writable") as probe:
-            probe.write(b"")
-        (self.folder / ".writable").unlink(missing_ok=True)
+        try:
+            tempfile.TemporaryFile(dir=self.folder).close()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.folder)) from None
 
     def target(self, job: Job) -> Path:
         """File of the job's result."""

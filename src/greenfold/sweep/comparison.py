@@ -6,12 +6,14 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from .._files import replacing
+from .. import __version__
+from .._files import plain, replacing, write_json
 from ..datasets import DataError
 from . import published as _published
 from .predictions import read_predictions
@@ -76,6 +78,17 @@ class Comparison:
         else:
             splits = f"mean of {len(self.resamples)} resamples ({_shown(self.resamples)})"
         return f"{sets} data sets, {splits}"
+
+    def record(self) -> dict[str, Any]:
+        """All of it as JSON holds it, with the version of greenfold."""
+        return {
+            "greenfold": __version__,
+            "basis": self.basis,
+            "n_datasets": len(self.datasets),
+            **asdict(self),
+            "mean_accuracy": self.mean_accuracy,
+            "mean_rank": self.mean_rank,
+        }
 
     def __str__(self) -> str:
         width = max(map(len, self.estimators))
@@ -218,8 +231,9 @@ def _shown(numbers: Sequence[int]) -> str:
 
 
 def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
-    """Write the accuracies as CSV: one table, and one file an estimator as aeon has them.
+    """Write the accuracies: a record, a table, and a file an estimator as aeon has them.
 
+    ``comparison.json`` holds all numbers, ``accuracy.csv`` the table.
     ``classification/accuracy/<estimator>_accuracy.csv`` has a row a data set and a column a
     resample, which `aeon.benchmarking.results_loaders.get_estimator_results` reads with the
     folder as its ``path``.
@@ -227,7 +241,8 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
     rows = [["dataset", *comparison.estimators]]
     for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
         rows.append([name, *(f"{one:.6f}" for one in line)])
-    written = [_write_rows(folder / "accuracy.csv", rows)]
+    written = [_write_rows(folder / "accuracy.csv", rows), folder / "comparison.json"]
+    write_json(written[1], plain(comparison.record()))
     scores, _ = read_folder(results)
     for label in comparison.own:
         rows = [["Resamples:", *map(str, comparison.resamples)]]

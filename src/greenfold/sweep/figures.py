@@ -58,7 +58,7 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
                 title=f"Accuracy, {comparison.basis}",
             )
             for axis in (axes.xaxis, axes.yaxis):
-                axis.label.set_size("large")  # a long name would run into the legend
+                axis.label.set_size("medium")  # a long name would run into the legend
             stem = f"scatter_{_file(names[i])}_{_file(names[j])}"
             written.append(_save(figure, folder / f"{stem}.{kind}"))
     return written

@@ -12,6 +12,9 @@ from .estimators import EstimatorSpec, parse_estimator
 from .experiment import FORMAT, experiment
 from .sources import Source, find_sources
 
+#: Other folders beside those of the estimators.
+_RESERVED = {"comparison", "failures"}
+
 
 def sweep(
     estimators: Iterable[str | EstimatorSpec],
@@ -55,8 +58,9 @@ def sweep(
     n_jobs : int, optional
         Processes; by default as many as there are cores.
     dask : str, optional
-        Address of a dask scheduler, in place of processes of this machine. Its workers
-        must see the data under the same paths, or name them by ``GREENFOLD_DATA``.
+        Address of a dask scheduler, or its scheduler file, in place of processes of this
+        machine. Its workers must see the data under the same paths, or name them by
+        ``GREENFOLD_DATA``.
     redo : bool, default False
         Redo finished results too.
     summary : Summary, optional
@@ -102,6 +106,10 @@ def plan(
         raise ValueError("`estimators` must name at least one estimator.")
     labels = [spec.label for spec in specs]
     for label in labels:
+        if label.casefold() in _RESERVED:
+            raise ValueError(
+                f"An estimator cannot be called {label!r}, a folder with another purpose."
+            )
         if labels.count(label) > 1:
             raise ValueError(
                 f"Two estimators are called {label!r}: name one, as in 'other={label}'."

@@ -53,25 +53,28 @@ def published_accuracies(
     """
     table = _table(resamples, data_dir)
     found: Scores = {}
-    notes = []
+    notes, missing, reason = [], [], ""
     for name in names:
         known = table.get(name.casefold(), {})
         if not any(one in known for one in datasets):
             try:
-                known = _from_archive(name, datasets, resamples)
-            except _TROUBLE as error:
-                why = " ".join(str(error).split())[:120] or type(error).__name__
-                notes.append(
-                    f"No published results of {name} on these resamples are at hand, and "
-                    f"the archive could not be asked ({why.rstrip('.')})."
-                )
+                # Whoever did not answer once is not asked again.
+                known = {} if reason else _from_archive(name, datasets, resamples)
+            except (OSError, ImportError, EOFError) as error:
+                reason = " ".join(str(error).split())[:120] or type(error).__name__
+            except ValueError as error:  # a name that aeon does not know, a broken table
+                notes.append(f"No published results of {name}: {error}")
+                continue
+            if reason:
+                missing.append(name)
                 continue
         found[name] = {one: known[one] for one in datasets if one in known}
+    if missing:
+        notes.append(
+            f"No published results of {', '.join(missing)} on these resamples are at hand, "
+            f"and the archive could not be asked ({reason.rstrip('.')})."
+        )
     return found, notes
-
-
-#: Whatever may happen between here and the archive.
-_TROUBLE = (OSError, ImportError, ValueError, KeyError, IndexError, EOFError)
 
 
 def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:

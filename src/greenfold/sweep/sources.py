@@ -18,7 +18,7 @@ from ..datasets import (
     list_datasets,
     read_series,
 )
-from ..datasets.locate import check_name, find_split
+from ..datasets.locate import check_name, datasets_below, find_split
 
 Part = tuple[Any, np.ndarray]
 
@@ -90,8 +90,7 @@ def _sets_of(folder: Path) -> dict[str, Path]:
     folder = folder.resolve()
     if find_split(folder, folder.name, "train"):
         return {folder.name: folder}
-    below = list_datasets(folder)
-    found = {name: path for name, path in below.items() if folder in path.parents}
+    found = datasets_below(folder)
     if not found:
         raise FileNotFoundError(
             f"The folder {str(folder)!r} holds no data sets: they are folders <Name> with "
