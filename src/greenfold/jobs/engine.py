@@ -21,6 +21,8 @@ from .store import Failure, State, Store
 
 #: Seconds after which the loop looks up, for Ctrl-C and for new workers.
 _BREATH = 0.5
+#: Characters of a title in the progress display.
+_TITLE = 28
 
 
 @dataclass
@@ -204,7 +206,7 @@ class _Loop:
                 self._bar.advance(job.weight)
                 claim.release()
                 return
-            self._bar.advance(0, job.path)
+            self._bar.advance(0, _short(job.title or job.path))
             arguments = (job.work, dict(job.configuration), dict(job.context))
             future = self._pool.submit(perform, *arguments)
         except BaseException:
@@ -269,6 +271,11 @@ class _Loop:
             done = future.done() and not future.cancelled() and future.exception() is None
             if done and self._store.state(started.job) is not State.FINISHED:
                 self._enter(started, future.result())
+
+
+def _short(text: str) -> str:
+    """So that the time left finds room on a line of eighty characters."""
+    return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"
 
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:

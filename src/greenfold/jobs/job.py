@@ -37,6 +37,8 @@ class Job:
         as the folder where the data lie.
     weight : float
         Share in the work, for the estimate of the time left.
+    title : str
+        What the progress display calls it; by default its path.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Job:
     configuration: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
+    title: str = ""
 
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts

@@ -143,6 +143,7 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int) -> Job:
         },
         context={"folder": source.folder},
         weight=float(source.size),
+        title=f"{source.name} {resample} {spec.label}",
     )
 
 
