@@ -77,7 +77,7 @@ format: $(STAMP)  ## apply the formatter and the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST, aeon, dask, ONNX)
+heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST, aeon, dask, ONNX, reservoirpy)
 
 docs: $(DOCS)  ## build the documentation, its code executed
 	$(TESTENV) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

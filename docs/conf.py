@@ -50,7 +50,7 @@ autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
-autodoc_mock_imports = ["aeon", "distributed", "nest", "onnx", "torch"]
+autodoc_mock_imports = ["aeon", "distributed", "nest", "onnx", "reservoirpy", "torch"]
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 

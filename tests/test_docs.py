@@ -46,7 +46,11 @@ EQUATIONS = [
 ]
 
 #: What an optional module needs; its examples are skipped where that is missing.
-OPTIONAL = {"greenfold.classifier.aeon": "aeon", "greenfold.cli": "typer"}
+OPTIONAL = {
+    "greenfold.classifier.aeon": "aeon",
+    "greenfold.cli": "typer",
+    "greenfold.reservoirpy": "reservoirpy",
+}
 
 
 def listed() -> set[str]:

@@ -13,7 +13,14 @@ from .conftest import LIBRARIES, slope
 
 @pytest.mark.parametrize(
     "gain",
-    [Gain.linear(), Gain.quadratic(0.2), Gain.polynomial([0, 0.5, 0.1, -0.3]), Gain.tanh()],
+    [
+        Gain.linear(),
+        Gain.quadratic(0.2),
+        Gain.polynomial([0, 0.5, 0.1, -0.3]),
+        Gain.tanh(),
+        Gain.sigmoid(),
+        Gain.softplus(),
+    ],
     ids=lambda gain: gain.name,
 )
 def test_gain_matches_its_taylor_series_and_derivative(gain):
@@ -104,7 +111,18 @@ def test_without_bias_it_is_tanh():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("gain", [Gain.tanh(), Gain.biased_tanh(0.5), Gain.quadratic(0.1)])
+@pytest.mark.parametrize(
+    "gain",
+    [
+        Gain.tanh(),
+        Gain.biased_tanh(0.5),
+        Gain.quadratic(0.1),
+        Gain.sigmoid(),
+        Gain.softplus(),
+        Gain.relu(),
+    ],
+    ids=lambda gain: gain.name,
+)
 def test_any_array_library(gain, library):
     y = np.linspace(-2, 2, 9)
     there = pytest.importorskip(library).asarray(y)
@@ -133,3 +151,53 @@ def test_custom():
 def test_a_custom_gain_may_have_a_kink_at_rest():
     gain = Gain.custom(lambda y: np.maximum(y, 0.1 * y), lambda y: np.where(y > 0, 1, 0.1))
     assert gain.slope == 0.1
+
+
+def test_rectified_and_sigmoid_gains_are_what_they_say():
+    y = np.array([-800.0, -3.0, -1e-3, 0.0, 0.7, 20.0, 800.0])
+    assert Gain.relu()(y) == pytest.approx(np.maximum(y, 0), abs=0)
+    assert Gain.relu().derivative(y).tolist() == [0, 0, 0, 0.5, 1, 1, 1]
+    assert Gain.softplus()(y) == pytest.approx(np.logaddexp(y, 0), rel=1e-15)
+    # Written with tanh, it loses what lies below rounding of 1.
+    expected = np.exp(-np.logaddexp(-y, 0))
+    assert Gain.sigmoid()(y) == pytest.approx(expected, rel=1e-13, abs=1e-16)
+    # Their slopes: relu' from the differences, the others from the formulas.
+    assert Gain.softplus().derivative(y) == pytest.approx(expected, rel=1e-13, abs=1e-16)
+    slopes = np.exp(-np.logaddexp(-y, 0) - np.logaddexp(y, 0))
+    assert Gain.sigmoid().derivative(y) == pytest.approx(slopes, rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize(
+    "gain",
+    [
+        Gain.tanh(5),
+        Gain.biased_tanh(-0.8, 5),
+        Gain.sigmoid(5),
+        Gain.softplus(5),
+        Gain.polynomial([0, 0.5, 0.1, -0.3, 0.2, 0.1]),
+    ],
+    ids=lambda gain: gain.name,
+)
+def test_series_at_any_point_leaves_the_next_power(gain):
+    points = np.array([-1.1, 0.3, 0.9, 2.0])
+    found = gain.around(points)
+    assert len(found) == 6
+    assert found[0] == pytest.approx(0, abs=0)
+    assert found[1] == pytest.approx(gain.derivative(points), rel=1e-13)
+    steps = np.array([0.08, 0.04, 0.02])
+    for i, point in enumerate(points):
+        moved = gain(point + steps) - gain(np.array(point))
+        rest = np.abs(moved - sum(c[i] * steps**k for k, c in enumerate(found)))
+        if gain.kind == "polynomial":
+            assert rest.max() < 1e-14  # rounding of numbers near 5
+        else:
+            assert slope(steps, rest) == pytest.approx(6, abs=0.4)
+
+
+def test_a_gain_without_a_series_has_its_slope():
+    assert [c.tolist() for c in Gain.relu().around(np.array([-1.0, 2.0]))] == [
+        [0, 0],
+        [0, 1],
+    ]
+    assert not Gain.relu().expands
+    assert not Gain.relu().is_linear

@@ -3,6 +3,7 @@ from . import (
     datasets,
     diagnosis,
     dynamics,
+    echo_state,
     gains,
     margins,
     optimizers,
@@ -20,6 +21,7 @@ from . import (
 from .classifier import ReservoirClassifier, noisy_accuracy
 from .diagnosis import choose_eta, choose_tau
 from .dynamics import Dynamics
+from .echo_state import EchoStateNetwork
 from .gains import Gain
 from .optimizers import Projections, optimize
 from .reservoir import Reservoir
@@ -33,6 +35,7 @@ __version__: str
 
 __all__ = [
     "Dynamics",
+    "EchoStateNetwork",
     "ExpansionWarning",
     "Gain",
     "GaussianStimuli",
@@ -49,6 +52,7 @@ __all__ = [
     "datasets",
     "diagnosis",
     "dynamics",
+    "echo_state",
     "gains",
     "load",
     "margins",

@@ -27,10 +27,10 @@ def run_nest(
     """
     kind = _model_of(reservoir)
     nest = _import_nest()
-    wanted = min(reservoir.tau, dt) / 100 if resolution is None else resolution
+    wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
     ratio = dt / check.positive(wanted, "resolution")
     per_step = max(1, round(ratio))
-    tau = reservoir.tau * _TICK * per_step / dt
+    tau = reservoir.mean_tau * _TICK * per_step / dt
     n_cases, _, n_steps = X.shape
     found = np.empty((n_cases, n_steps, reservoir.n_neurons))
     for case in range(n_cases):
@@ -44,6 +44,11 @@ def _model_of(reservoir: Reservoir) -> str:
         raise ValueError(
             f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate "
             'neuron for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
+        )
+    if reservoir.bias is not None or isinstance(reservoir.tau, np.ndarray):
+        raise ValueError(
+            "`reservoir` has a bias, or a time constant for each neuron, which the engine "
+            '"nest" does not run; use engine="scipy".'
         )
     return model
 

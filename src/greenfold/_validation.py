@@ -27,6 +27,42 @@ def positive(value: Any, name: str) -> float:
     return number
 
 
+def positive_each(value: Any, name: str, n_neurons: int) -> float | np.ndarray:
+    """Return a positive number, or an array (n_neurons,) of them that are not all equal."""
+    if np.ndim(value) == 0:
+        return positive(value, name)
+    array = host_array(value, name, ndim=(1,))
+    if array.shape != (n_neurons,):
+        raise ValueError(
+            f"`{name}` must be one number, or one for each of the {n_neurons} neurons; got "
+            f"shape {array.shape}."
+        )
+    if not (array > 0).all():
+        at = int(np.argmin(array))
+        raise ValueError(f"`{name}` must be positive; got {array[at]:g} for neuron {at}.")
+    if (array == array[0]).all():
+        return float(array[0])
+    array.flags.writeable = False
+    return array
+
+
+def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
+    """Return ``bias`` as a private array (n_neurons,); None where it is absent or zero."""
+    if bias is None:
+        return None
+    array = host_array(bias, "bias", ndim=(0, 1))
+    if array.ndim and array.shape != (n_neurons,):
+        raise ValueError(
+            f"`bias` must be one number, or one for each of the {n_neurons} neurons; got "
+            f"shape {array.shape}."
+        )
+    if not array.any():
+        return None
+    array = np.broadcast_to(array, (n_neurons,)).copy()
+    array.flags.writeable = False
+    return array
+
+
 def count(value: Any, name: str, *, minimum: int = 1) -> int:
     """Return ``value`` as an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

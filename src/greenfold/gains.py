@@ -13,46 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from . import _gain_functions as functions
 from . import _validation as check
-from ._arrays import namespace
 
 #: Taylor coefficients of tanh, from tan(iy)/i: (-1)^(k-1) 2^2k (2^2k - 1) B_2k / (2k)!.
 _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 155925)
 
-
-def _tanh(y: Any) -> Any:
-    return namespace(y).tanh(y)
-
-
-def _tanh_derivative(y: Any) -> Any:
-    return 1 - _tanh(y) ** 2
-
-
-# (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y): nothing cancels near
-# rest, and it is exactly zero there.
-
-
-def _biased(y: Any, t: float) -> Any:
-    bent = _tanh(y)
-    return bent / (1 + t * bent)
-
-
-def _biased_derivative(y: Any, t: float) -> Any:
-    bent = _tanh(y)
-    return (1 - bent**2) / (1 + t * bent) ** 2
-
-
 #: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
 _MAX_BIAS = 5.0
-
-
-def _biased_series(t: float, degree: int) -> list[float]:
-    """Taylor coefficients of the biased tanh, from f' = 1 − f² for f = tanh(y + b)."""
-    f = [t]
-    for k in range(degree):
-        square = sum(f[i] * f[k - i] for i in range(k + 1))
-        f.append(((k == 0) - square) / (k + 1))
-    return [0.0, *(c / f[1] for c in f[1:])]
 
 
 @dataclass(frozen=True)
@@ -60,13 +28,14 @@ class Gain:
     """Gain function φ of the neurons, with its Taylor coefficients at rest.
 
     Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial`, `Gain.tanh`,
-    `Gain.biased_tanh` or `Gain.custom`.
+    `Gain.biased_tanh`, `Gain.sigmoid`, `Gain.softplus`, `Gain.relu` or `Gain.custom`.
 
     Attributes
     ----------
     coefficients : tuple of float
-        Taylor coefficients c_0 = 0, c_1, c_2, … of φ in increasing powers, used by
-        the unfolding. `simulate` and `Dynamics` use the exact function instead.
+        Taylor coefficients φ(0), c_1, c_2, … of φ in increasing powers, used by the
+        unfolding of a network that rests at zero. `simulate` and `Dynamics` use the
+        exact function instead.
     name : str
         What is printed.
     kind : str or None
@@ -83,13 +52,16 @@ class Gain:
     _derivative: Callable[[Any], Any] | None = field(
         default=None, repr=False, compare=False
     )
+    _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
+        default=None, repr=False, compare=False
+    )
     kind: str | None = field(default=None, repr=False, compare=False)
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     nest_model: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
-        if coefficients[0] != 0:
+        if coefficients[0] != 0 and self._function is None:
             raise ValueError(
                 "`coefficients` must begin with φ(0) = 0, so that the resting network "
                 f"stays at rest; got {coefficients[0]}."
@@ -137,8 +109,9 @@ class Gain:
         return cls(
             _TANH[: degree + 1],
             "tanh",
-            _tanh,
-            _tanh_derivative,
+            functions.tanh,
+            functions.tanh_slope,
+            _series=functions.tanh_series,
             kind="tanh",
             parameters={"degree": degree},
             nest_model="tanh_rate_ipn",
@@ -167,13 +140,63 @@ class Gain:
         degree = check.count(degree, "degree")
         t = float(np.tanh(value))
         return cls(
-            tuple(_biased_series(t, degree)),
+            _at_zero(partial(functions.biased_series, t=t), degree),
             f"biased_tanh(b={value:g})",
-            partial(_biased, t=t),
-            partial(_biased_derivative, t=t),
+            partial(functions.biased, t=t),
+            partial(functions.biased_slope, t=t),
+            _series=partial(functions.biased_series, t=t),
             kind="biased_tanh",
             parameters={"b": value, "degree": degree},
         )
+
+    @classmethod
+    def sigmoid(cls, degree: int = 11) -> Gain:
+        """φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
+
+        It is ½ at zero, so that a network with it rests elsewhere (`Reservoir.rest`). The
+        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
+        the series converges for |y| < π.
+        """
+        degree = check.count(degree, "degree")
+        return cls(
+            _at_zero(functions.sigmoid_series, degree),
+            "sigmoid",
+            functions.sigmoid,
+            functions.sigmoid_slope,
+            _series=functions.sigmoid_series,
+            kind="sigmoid",
+            parameters={"degree": degree},
+        )
+
+    @classmethod
+    def softplus(cls, degree: int = 11) -> Gain:
+        """φ(y) = log(1 + e^y), a rectified gain without a kink.
+
+        It is log 2 at zero, so that a network with it rests elsewhere (`Reservoir.rest`).
+        The unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
+        the series converges for |y| < π.
+        """
+        degree = check.count(degree, "degree")
+        return cls(
+            _at_zero(functions.softplus_series, degree),
+            "softplus",
+            functions.softplus,
+            functions.sigmoid,
+            _series=functions.softplus_series,
+            kind="softplus",
+            parameters={"degree": degree},
+        )
+
+    @classmethod
+    def relu(cls) -> Gain:
+        """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
+
+        It has two slopes and no Taylor series: an unfolding of order 0 takes the slope of
+        each neuron where it rests, 0 or 1. A bias puts the rest away from the kink; without
+        one all neurons rest on it, and the slope is taken to be the mean, ½. Higher orders
+        do not exist.
+        """
+        return cls((0.0, 0.5), "relu", functions.relu, functions.relu_slope, kind="relu")
 
     @classmethod
     def custom(
@@ -219,6 +242,11 @@ class Gain:
         return KINDS[kind](**parameters)
 
     @property
+    def offset(self) -> float:
+        """φ(0)."""
+        return self.coefficients[0]
+
+    @property
     def slope(self) -> float:
         """φ'(0)."""
         return self.coefficients[1] if len(self.coefficients) > 1 else 0.0
@@ -233,16 +261,40 @@ class Gain:
         """Whether an unfolding sees a non-linear part."""
         return len(self.coefficients) > 2
 
+    def around(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at each point.
+
+        Parameters
+        ----------
+        points : ndarray (n_neurons,)
+
+        Returns
+        -------
+        tuple of ndarray (n_neurons,)
+            c_0 = 0, c_1, … up to the degree of the gain, or to its slope where it has no
+            series.
+        """
+        degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
+        if self._series is not None:
+            found = self._series(points, degree)
+        elif self._function is None:
+            found = functions.polynomial_series(points, degree, self.coefficients)
+        else:
+            found = [points, np.asarray(self.derivative(points), dtype=np.float64)]
+        return (np.zeros(len(points)), *found[1:])
+
     def __call__(self, y: Any) -> Any:
         """Evaluate φ exactly."""
-        return self._function(y) if self._function else _horner(self.coefficients, y)
+        if self._function:
+            return self._function(y)
+        return functions.horner(self.coefficients, y)
 
     def derivative(self, y: Any) -> Any:
         """Evaluate φ' exactly."""
         if self._derivative:
             return self._derivative(y)
         slopes = [k * c for k, c in enumerate(self.coefficients)][1:]
-        return _horner(slopes or [0.0], y)
+        return functions.horner(slopes or [0.0], y)
 
     def advice(self, scale: float) -> str:
         """How to make the non-linear part smaller by a factor, in words."""
@@ -296,12 +348,10 @@ def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any]
         )
 
 
-def _horner(coefficients: Any, y: Any) -> Any:
-    """Polynomial with coefficients in increasing powers, for arrays of any namespace."""
-    total = 0 * y + float(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        total = total * y + float(c)
-    return total
+def _at_zero(
+    series: Callable[[np.ndarray, int], list[np.ndarray]], degree: int
+) -> tuple[float, ...]:
+    return tuple(float(c[0]) for c in series(np.zeros(1), degree))
 
 
 #: Gains by the name under which a file holds them.
@@ -311,4 +361,7 @@ KINDS: dict[str, Callable[..., Gain]] = {
     "polynomial": Gain.polynomial,
     "tanh": Gain.tanh,
     "biased_tanh": Gain.biased_tanh,
+    "sigmoid": Gain.sigmoid,
+    "softplus": Gain.softplus,
+    "relu": Gain.relu,
 }

@@ -1,156 +1,128 @@
-"""What the network is: weights, time constant and gain; its modes and stability."""
+"""What the network is: weights, time constants, gain and bias; its modes and stability."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from . import _archive
+from . import _archive, topologies
 from . import _validation as check
 from ._repr import Shown
-from .gains import KINDS, Gain
+from .gains import Gain
+from .modes import Modes, abscissa
+from .network_file import pack_network, unpack_network
+from .rest import UnstableError, rest_of_rates
 
-
-class UnstableError(ValueError):
-    """A network has modes that grow.
-
-    Attributes
-    ----------
-    abscissa : float
-        Largest real part of its eigenvalues.
-    """
-
-    def __init__(self, message: str, abscissa: float) -> None:
-        super().__init__(message)
-        self.abscissa = abscissa
-
-
-def _is_hopeless(found: list[float], n_neurons: int) -> bool:
-    """Whether draws lie so far from stability that another would be no better.
-
-    The largest eigenvalue scatters by about 1/√N from draw to draw.
-    """
-    return min(found) > 1 + 5 / np.sqrt(n_neurons)
-
-
-def _refused(found: list[float], n_neurons: int, g: float, last: UnstableError) -> str:
-    """What to do where no draw of a random network was stable."""
-    if len(found) == 1 and not _is_hopeless(found, n_neurons):
-        way = "draw again with max_draws=100, or scale it with spectral_radius=0.9"
-    else:
-        way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
-    drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"
-    allow = ", or pass allow_unstable=True" if "allow_unstable" in str(last) else ""
-    return (
-        f"{drawn} unstable: the largest real part of the eigenvalues of φ'(0) W is "
-        f"{min(found):.4g}, and it must be below 1; {way}{allow}."
-    )
-
-
-def _abscissa(matrix: np.ndarray) -> float:
-    """Largest real part of the eigenvalues."""
-    return float(np.real(np.linalg.eigvals(matrix)).max())
-
-
-@dataclass(frozen=True)
-class Modes:
-    """Eigenmodes of the connectivity: w_αᵀ W = λ_α w_αᵀ, slowest mode first.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray (n_neurons,), complex
-        λ_α of φ'(0) W, by decreasing real part.
-    left_vectors : ndarray (n_neurons, n_neurons), complex
-        Row α is w_α, of unit length.
-    time_constants : ndarray (n_neurons,)
-        τ_α = τ / (1 − Re λ_α); infinite where Re λ_α ≥ 1.
-
-    Notes
-    -----
-    Modes are for looking at a network. W is not normal, so its eigenvectors may be
-    badly conditioned; no result of greenfold is computed from them.
-    """
-
-    eigenvalues: NDArray[np.complex128]
-    left_vectors: NDArray[np.complex128]
-    time_constants: NDArray[np.float64]
-
-    def loading(self, u: Any) -> np.ndarray:
-        """Loading ω_α = w_αᵀ u of an input projection (paper, Fig. 2c).
-
-        Parameters
-        ----------
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
-
-        Returns
-        -------
-        ndarray (n_neurons,) or (n_neurons, n_channels), complex
-        """
-        vector = check.host_array(u, "u", ndim=(1, 2))
-        check.input_projection(vector, len(self.eigenvalues))
-        return self.left_vectors @ vector
+__all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Reservoir(Shown):
-    """A recurrent network τ ẏ = −y + W φ(y) + u x(t) (paper, `eom_network`).
+    """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (paper, `eom_network`).
+
+    The paper's network has one time constant and no bias. Where a bias, or a gain that is
+    not zero at zero, moves the rest state away from zero, it is found, checked for
+    stability, and everything is counted from it: states of `unfold`, `Dynamics` and
+    `simulate` are deviations from `rest`, where every series begins.
 
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
         W_ij is the connection from neuron j to neuron i. Stored dense: the
         propagator of a sparse network is dense.
-    tau : float
-        Time constant of the neurons, in the unit of time that the stimuli use.
+    tau : float or array_like (n_neurons,)
+        Time constant of the neurons, or of each, in the unit of time that the stimuli use.
     gain : Gain, optional
-        φ; linear by default. A gain with φ'(0) ≠ 1 is exact too: the linear part of
-        the dynamics then has the connectivity φ'(0) W.
+        φ; linear by default. A gain with φ' ≠ 1 at rest is exact too: the linear part of
+        the dynamics then has the connectivity W diag(φ').
     allow_unstable : bool
         Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact
         over a finite time. A non-linear one is always refused, as in the paper: the
         perturbation expansion is built on growing modes and diverges.
+    bias : float or array_like (n_neurons,), optional
+        b, a constant input to each neuron.
+
+    Attributes
+    ----------
+    rest : ndarray (n_neurons,)
+        The state without input, y* = W φ(y*) + b.
+
+    Examples
+    --------
+    >>> from greenfold import Gain, Reservoir
+    >>> weights = [[0.5, -1.0], [0.8, 0.0]]
+    >>> network = Reservoir(weights, tau=[0.02, 0.01], gain=Gain.sigmoid(), bias=0.3)
+    >>> network.rest.round(3).tolist()
+    [-0.129, 0.674]
     """
 
     weights: np.ndarray
-    tau: float
+    tau: float | np.ndarray
     gain: Gain
     allow_unstable: bool
+    bias: np.ndarray | None
+    rest: np.ndarray = field(init=False)
 
     def __init__(
         self,
         weights: Any,
-        tau: float = 0.25,
+        tau: Any = 0.25,
         gain: Gain | None = None,
         allow_unstable: bool = False,
+        *,
+        bias: Any = None,
     ) -> None:
-        gain = Gain.linear() if gain is None else gain
-        if not isinstance(gain, Gain):
-            raise TypeError(
-                f"`gain` must be a Gain, such as Gain.quadratic(0.05); got {gain!r}."
-            )
-        object.__setattr__(self, "weights", check.square_weights(weights))
-        object.__setattr__(self, "tau", check.positive(tau, "tau"))
-        object.__setattr__(self, "gain", gain)
-        object.__setattr__(self, "allow_unstable", bool(allow_unstable))
+        gain = check_gain(gain, Gain.linear())
+        matrix = check.square_weights(weights)
+        values = {
+            "weights": matrix,
+            "tau": check.positive_each(tau, "tau", len(matrix)),
+            "gain": gain,
+            "allow_unstable": bool(allow_unstable),
+            "bias": check.constant_input(bias, len(matrix)),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        rest = self._find_rest()
+        rest.flags.writeable = False
+        object.__setattr__(self, "rest", rest)
         self._refuse_growth()
 
+    def _find_rest(self) -> np.ndarray:
+        n = self.n_neurons
+        bias = np.zeros(n) if self.bias is None else self.bias
+        if self.bias is None and not self.gain.offset:
+            return bias
+        if self.gain.is_linear and self.allow_unstable:
+            try:
+                return np.linalg.solve(np.eye(n) - self.gain.slope * self.weights, bias)
+            except np.linalg.LinAlgError:
+                raise ValueError(
+                    "`bias` leaves the network without a rest state: one of its modes has "
+                    "the eigenvalue 1 and integrates it for ever; scale the weights."
+                ) from None
+        tau = np.broadcast_to(np.asarray(self.tau), (n,))
+        return rest_of_rates(self.weights, bias, tau, self.gain, self.gain.derivative)
+
     def _facts(self) -> dict[str, Any]:
-        return {
+        facts = {
             "neurons": self.n_neurons,
-            "tau": self.tau,
+            "tau": printed_range(self.tau),
             "gain": self.gain.name,
             "largest_real_part": self.spectral_abscissa,
         }
+        return facts if self.bias is None else {**facts, "bias": printed_range(self.bias)}
 
     def __repr__(self) -> str:
+        bias = "" if self.bias is None else f", bias={printed_range(self.bias)}"
         return (
-            f"Reservoir({self.n_neurons} neurons, tau={self.tau:g}, gain={self.gain.name})"
+            f"Reservoir({self.n_neurons} neurons, tau={printed_range(self.tau)}, "
+            f"gain={self.gain.name}{bias})"
         )
 
     def _refuse_growth(self) -> None:
@@ -163,6 +135,14 @@ class Reservoir(Shown):
             if self.gain.is_linear
             else "since a non-linear network cannot be unfolded around growing modes"
         )
+        if isinstance(self.tau, np.ndarray):
+            raise UnstableError(
+                "`weights` make the network unstable: with these time constants its "
+                f"fastest growing mode grows by {radius - 1:.4g} of itself in their mean; "
+                "scale the weights down, slow excitation or speed up inhibition, "
+                f"{escape}.",
+                radius,
+            )
         raise UnstableError(
             "`weights` make the network unstable: the largest real part of the "
             f"eigenvalues of φ'(0) W is {radius:.4g}, and it must be below 1; multiply "
@@ -175,13 +155,15 @@ class Reservoir(Shown):
         cls,
         n_neurons: int,
         g: float = 0.9,
-        tau: float = 0.25,
+        tau: Any = 0.25,
         gain: Gain | None = None,
         rng: np.random.Generator | int | None = None,
         *,
         allow_unstable: bool = False,
         max_draws: int = 1,
         spectral_radius: float | None = None,
+        connectivity: float = 1.0,
+        bias: Any = None,
     ) -> Reservoir:
         """Draw W_ij ~ N(0, g²/N), the paper's random network.
 
@@ -192,7 +174,7 @@ class Reservoir(Shown):
             Spread of the weights; the eigenvalues fill a disc of radius g. Networks
             scatter around it, the more the smaller they are, so that one with g close to
             1 may be unstable: at g = 0.9 and 100 neurons, four of a hundred are.
-        tau, gain, allow_unstable
+        tau, gain, allow_unstable, bias
             See `Reservoir`.
         rng : numpy Generator, int or None
             Source of randomness.
@@ -202,29 +184,155 @@ class Reservoir(Shown):
             network for any number.
         spectral_radius : float, optional
             Scale the weights so that the largest |λ| of W is this, whatever g is.
+        connectivity : float
+            Probability of a connection; g stays the radius.
         """
         n_neurons = check.count(n_neurons, "n_neurons")
-        spread = check.positive(g, "g") / np.sqrt(n_neurons)
-        max_draws = check.count(max_draws, "max_draws")
-        if spectral_radius is not None:
-            check.positive(spectral_radius, "spectral_radius")
+        g = check.positive(g, "g")
+        share = topologies.connection_probability(connectivity)
         source = check.generator(rng)
-        found: list[float] = []
-        while True:
-            weights = source.standard_normal((n_neurons, n_neurons)) * spread
-            if spectral_radius is not None:
-                weights *= spectral_radius / np.abs(np.linalg.eigvals(weights)).max()
-            try:
-                return cls(weights, tau, gain, allow_unstable)
-            except UnstableError as error:
-                found.append(error.abscissa)
-                if len(found) == max_draws or _is_hopeless(found, n_neurons):
-                    message = _refused(found, n_neurons, g, error)
-                    raise UnstableError(message, min(found)) from None
 
-    def with_tau(self, tau: float) -> Reservoir:
-        """The same network with another time constant."""
-        return Reservoir(self.weights, tau, self.gain, self.allow_unstable)
+        def draw() -> np.ndarray:
+            return topologies.random_weights(n_neurons, g, source, share)
+
+        def make(weights: np.ndarray) -> Reservoir:
+            return cls(weights, tau, gain, allow_unstable, bias=bias)
+
+        scaled = topologies.scaling(draw, spectral_radius)
+        draws = check.count(max_draws, "max_draws")
+        return topologies.first_stable(scaled, make, n_neurons, g, draws)
+
+    @classmethod
+    def excitatory_inhibitory(
+        cls,
+        n_neurons: int,
+        g: float = 0.9,
+        tau: Any = 0.25,
+        gain: Gain | None = None,
+        rng: np.random.Generator | int | None = None,
+        *,
+        excitatory: float = 0.8,
+        connectivity: float = 1.0,
+        inhibition: float | None = 1.0,
+        bias: Any = None,
+        max_draws: int = 1,
+        spectral_radius: float | None = None,
+    ) -> Reservoir:
+        """Draw a network that obeys Dale's law: a neuron excites, or inhibits, all others.
+
+        Parameters
+        ----------
+        n_neurons : int
+        g : float
+            Radius of the disc that the bulk of the eigenvalues fills.
+        tau : float, (float, float) or array_like (n_neurons,)
+            Two numbers are the time constants of excitatory and inhibitory neurons.
+        gain, bias
+            See `Reservoir`; two numbers are the bias of either population.
+        rng : numpy Generator, int or None
+        excitatory : float
+            Share of excitatory neurons, which come first.
+        connectivity : float
+            Probability of a connection.
+        inhibition : float, optional
+            Inhibition over excitation, summed over the inputs of each neuron: 1 is
+            balanced, more is dominated by inhibition. None leaves it as it is drawn.
+        max_draws, spectral_radius
+            As in `random`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Reservoir
+        >>> network = Reservoir.excitatory_inhibitory(50, tau=(0.02, 0.01), rng=0)
+        >>> np.unique(np.sign(network.weights[:, :40])).tolist()
+        [1.0]
+        >>> np.unique(np.sign(network.weights[:, 40:])).tolist()
+        [-1.0]
+        """
+        n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
+        g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
+        n_excitatory = round(share * n_neurons)
+        if not 0 < n_excitatory < n_neurons:
+            raise ValueError(
+                "`excitatory` must leave neurons of both kinds, a share between 0 and 1; "
+                f"got {share:g} of {n_neurons} neurons."
+            )
+        if inhibition is not None:
+            inhibition = check.positive(inhibition, "inhibition")
+        p = topologies.connection_probability(connectivity)
+        source = check.generator(rng)
+        sizes = (n_excitatory, n_neurons - n_excitatory)
+
+        def draw() -> np.ndarray:
+            return topologies.dale_weights(*sizes, g, source, p, inhibition)
+
+        def make(weights: np.ndarray) -> Reservoir:
+            each = [topologies.by_population(value, sizes) for value in (tau, bias)]
+            return cls(weights, each[0], gain, bias=each[1])
+
+        scaled = topologies.scaling(draw, spectral_radius)
+        draws = check.count(max_draws, "max_draws")
+        return topologies.first_stable(scaled, make, n_neurons, g, draws)
+
+    @classmethod
+    def cycle(
+        cls,
+        n_neurons: int,
+        weight: float = 0.9,
+        tau: Any = 0.25,
+        gain: Gain | None = None,
+        *,
+        bias: Any = None,
+    ) -> Reservoir:
+        """A ring of neurons, each driving the next with the same weight.
+
+        Parameters
+        ----------
+        n_neurons : int
+        weight : float
+            Below 1 in size for a gain of slope 1.
+        tau, gain, bias
+            See `Reservoir`.
+        """
+        weights = topologies.cycle_weights(*topologies.checked_chain(n_neurons, weight))
+        return cls(weights, tau, gain, bias=bias)
+
+    @classmethod
+    def delay_line(
+        cls,
+        n_neurons: int,
+        weight: float = 0.9,
+        tau: Any = 0.25,
+        gain: Gain | None = None,
+        *,
+        bias: Any = None,
+    ) -> Reservoir:
+        """A chain of neurons, each driving the next: a cascade of low-pass filters.
+
+        Parameters
+        ----------
+        n_neurons : int
+        weight : float
+        tau, gain, bias
+            See `Reservoir`.
+        """
+        weights = topologies.delay_line_weights(
+            *topologies.checked_chain(n_neurons, weight)
+        )
+        return cls(weights, tau, gain, bias=bias)
+
+    def with_tau(self, tau: Any) -> Reservoir:
+        """The same network with another time constant.
+
+        Parameters
+        ----------
+        tau : float or array_like (n_neurons,)
+            A number is the new mean of unequal time constants, whose ratios are kept.
+        """
+        if isinstance(self.tau, np.ndarray) and np.ndim(tau) == 0:
+            tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
+        return Reservoir(self.weights, tau, self.gain, self.allow_unstable, bias=self.bias)
 
     def save(self, path: str | Path) -> None:
         """Write the network to a file that holds no code; read it with `greenfold.load`."""
@@ -236,10 +344,43 @@ class Reservoir(Shown):
         """Number of neurons N."""
         return self.weights.shape[0]
 
+    @property
+    def mean_tau(self) -> float:
+        """The time constant, or the mean of unequal ones."""
+        return float(np.mean(self.tau))
+
+    @cached_property
+    def pace(self) -> float | np.ndarray:
+        """Mean time constant over that of each neuron; 1.0 where they are equal."""
+        return self.mean_tau / self.tau if isinstance(self.tau, np.ndarray) else 1.0
+
+    @cached_property
+    def coefficients(self) -> tuple[Any, ...]:
+        """Taylor coefficients of φ(y* + d) − φ(y*) in powers of d, from c_0 = 0 on.
+
+        Numbers where the network rests at zero, else arrays (n_neurons,).
+        """
+        if self.rest.any():
+            return self.gain.around(self.rest)
+        return (0.0, *self.gain.coefficients[1:])
+
+    @cached_property
+    def linear_weights(self) -> np.ndarray:
+        """Connectivity W_ij φ'(y*_j) of the network linearised at rest."""
+        slope = self.coefficients[1] if len(self.coefficients) > 1 else 0.0
+        return slope * self.weights
+
+    def mode_matrix(self, connectivity: np.ndarray) -> np.ndarray:
+        """What `Modes` are the modes of, for a connectivity that acts on deviations."""
+        if not isinstance(self.pace, np.ndarray):
+            return connectivity
+        identity = np.eye(self.n_neurons)
+        return identity + self.pace[:, None] * (connectivity - identity)
+
     @cached_property
     def spectral_abscissa(self) -> float:
-        """Largest Re λ of the linear connectivity φ'(0) W."""
-        return _abscissa(self.gain.slope * self.weights)
+        """Largest Re λ of the linear connectivity; see `Modes` for unequal neurons."""
+        return abscissa(self.mode_matrix(self.linear_weights))
 
     @property
     def is_stable(self) -> bool:
@@ -250,15 +391,15 @@ class Reservoir(Shown):
         """Eigenvalues, left eigenvectors and time constants of the connectivity."""
         eigenvalues, left = cast(
             "tuple[np.ndarray, np.ndarray]",
-            linalg.eig(self.gain.slope * self.weights, left=True, right=False),
+            linalg.eig(self.mode_matrix(self.linear_weights), left=True, right=False),
         )
         order = np.argsort(-np.real(eigenvalues), kind="stable")
         eigenvalues = eigenvalues[order]
         with np.errstate(divide="ignore"):
             decay = np.maximum(1 - np.real(eigenvalues), 0)
-            constants = self.tau / decay
+            constants = self.mean_tau / decay
         # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
-        return Modes(eigenvalues, left.conj().T[order], constants)
+        return Modes(eigenvalues, left.conj().T[order], constants, self.pace)
 
     def linearized_abscissa(self, states: Any) -> np.ndarray:
         """Largest Re λ̃ of the connectivity linearised around given states.
@@ -270,7 +411,7 @@ class Reservoir(Shown):
         Parameters
         ----------
         states : array_like (..., n_neurons)
-            Any collection of states, for example a trajectory.
+            Any collection of states, for example a trajectory, as deviations from rest.
 
         Returns
         -------
@@ -282,42 +423,44 @@ class Reservoir(Shown):
                 f"`states` must have {self.n_neurons} neurons along its last axis; "
                 f"got shape {states.shape}."
             )
-        slopes = self.gain.derivative(states).reshape(-1, self.n_neurons)
+        slopes = self.gain.derivative(self.rest + states).reshape(-1, self.n_neurons)
         # One matrix at a time: a stack of N×N matrices for a whole trajectory of many
         # cases would not fit into memory.
-        found = [_abscissa(self.weights * slope) for slope in slopes]
+        found = [abscissa(self.mode_matrix(self.weights * slope)) for slope in slopes]
         return np.asarray(found).reshape(states.shape[:-1])
+
+
+def check_gain(gain: Any, default: Gain) -> Gain:
+    """Return ``gain``, or the default for None."""
+    gain = default if gain is None else gain
+    if not isinstance(gain, Gain):
+        raise TypeError(
+            f"`gain` must be a Gain, such as Gain.quadratic(0.05); got {gain!r}."
+        )
+    return gain
+
+
+def printed_range(value: float | np.ndarray) -> str:
+    """A number, or the range of several, as it is printed."""
+    low, high = float(np.min(value)), float(np.max(value))
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+#: What a file holds of a network beside its weights and gain.
+_PARTS = ("tau", "allow_unstable", "bias")
 
 
 def pack_reservoir(
     reservoir: Any, arrays: dict[str, np.ndarray], name: str
 ) -> dict[str, Any]:
-    """A network as JSON; its weights go into ``arrays`` under ``name``."""
+    """A network as JSON; its arrays go into ``arrays`` under ``name``."""
     if not isinstance(reservoir, Reservoir):
         raise TypeError(
             f"only a Reservoir can be saved as a network; got {type(reservoir).__name__}."
         )
-    gain = reservoir.gain
-    if gain.kind not in KINDS:
-        raise TypeError(
-            f"the gain {gain.name} is made of code and can not be saved; others can: "
-            f"{', '.join(KINDS)}."
-        )
-    arrays[f"{name}_weights"] = reservoir.weights
-    return {
-        "weights": f"{name}_weights",
-        "tau": reservoir.tau,
-        "allow_unstable": reservoir.allow_unstable,
-        "gain": gain.kind,
-        "gain_parameters": dict(gain.parameters),
-    }
+    return pack_network(reservoir, _PARTS, arrays, name)
 
 
 def unpack_reservoir(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Reservoir:
     """The network that `pack_reservoir` described; checked as every network is."""
-    return Reservoir(
-        arrays[described["weights"]],
-        float(described["tau"]),
-        Gain.of_kind(described["gain"], described["gain_parameters"]),
-        bool(described["allow_unstable"]),
-    )
+    return Reservoir(**unpack_network(described, _PARTS, arrays))

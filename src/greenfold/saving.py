@@ -14,6 +14,7 @@ from typing import Any
 from ._archive import Content, ModelFileError, reading, refuse
 from .classifier.estimator import ReservoirClassifier
 from .classifier.model_file import unpack_classifier
+from .echo_state import EchoStateNetwork, unpack_echo_state_network
 from .optimizers.result import Projections, unpack_projections
 from .reservoir import Reservoir, unpack_reservoir
 from .unfolding.kernel import Kernel, unpack_kernel
@@ -23,6 +24,7 @@ __all__ = ["ModelFileError", "load", "save"]
 #: Kind of a file to what is made of it.
 _KINDS: dict[str, Callable[[Content], Any]] = {
     "classifier": unpack_classifier,
+    "echo_state_network": unpack_echo_state_network,
     "kernel": unpack_kernel,
     "projections": unpack_projections,
     "reservoir": lambda content: unpack_reservoir(content.described, content.arrays),
@@ -34,15 +36,16 @@ def save(obj: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    obj : ReservoirClassifier, Projections, Reservoir or Kernel
+    obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork or Kernel
         A classifier must be fitted. A network with a gain of one's own code is refused.
     path : str or Path
         Replaced if it exists, in one step at the end.
     """
-    if not isinstance(obj, ReservoirClassifier | Projections | Reservoir | Kernel):
+    kinds = ReservoirClassifier | Projections | Reservoir | EchoStateNetwork | Kernel
+    if not isinstance(obj, kinds):
         raise TypeError(
-            "`obj` must be a ReservoirClassifier, Projections, a Reservoir or a Kernel; "
-            f"got {type(obj).__name__}."
+            "`obj` must be a ReservoirClassifier, Projections, a Reservoir, an "
+            f"EchoStateNetwork or a Kernel; got {type(obj).__name__}."
         )
     obj.save(path)
 
@@ -56,7 +59,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    ReservoirClassifier, Projections, Reservoir or Kernel
+    ReservoirClassifier, Projections, Reservoir, EchoStateNetwork or Kernel
         What the file says it is. A classifier is fitted, predicts exactly as the saved one
         did, and goes on with `partial_fit` where that one could.
 

@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 
 from . import _validation as check
 from ._arrays import batches, like
+from .echo_state import EchoStateNetwork
 from .reservoir import Reservoir
 
 #: Cases integrated together share one step-size control; the norm averages over all of
@@ -22,21 +23,23 @@ _CASES_TOGETHER = 256
 
 
 def simulate(
-    reservoir: Reservoir,
+    reservoir: Reservoir | EchoStateNetwork,
     X: Any,
     u: Any,
-    dt: float,
+    dt: float | None = None,
     engine: str = "scipy",
     *,
     trajectories: bool = False,
     rtol: float = 1e-10,
     resolution: float | None = None,
 ) -> Any:
-    """Integrate τ ẏ = −y + W φ(y) + u x(t) from rest (paper, `eom_network`).
+    """Integrate τ ẏ = −y + W φ(y) + b + u x(t) from rest (paper, `eom_network`).
 
     Parameters
     ----------
-    reservoir : Reservoir
+    reservoir : Reservoir or EchoStateNetwork
+        States are deviations from its rest state. A network in discrete time is stepped
+        as it is written; ``dt`` is not needed then.
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Stimuli, constant over steps of length ``dt``.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
@@ -63,14 +66,25 @@ def simulate(
     FloatingPointError
         Where the true dynamics diverge, naming the case and the step.
     """
-    if not isinstance(reservoir, Reservoir):
-        raise TypeError(f"`reservoir` must be a Reservoir; got {type(reservoir).__name__}.")
+    discrete = isinstance(reservoir, EchoStateNetwork)
+    if not discrete and not isinstance(reservoir, Reservoir):
+        raise TypeError(
+            "`reservoir` must be a Reservoir or an EchoStateNetwork; got "
+            f"{type(reservoir).__name__}."
+        )
     shape = getattr(X, "shape", None) or np.shape(X)
     reference = check.stimuli(X, shape[-1] if shape else 0)
     host = check.host_array(reference, "X")
     projection = check.input_projection(u, reservoir.n_neurons, host.shape[1])
-    dt = check.positive(dt, "dt")
-    if engine == "scipy":
+    dt = check.positive(1.0 if discrete and dt is None else dt, "dt")
+    if discrete:
+        if engine != "scipy":
+            raise ValueError(
+                f"`engine` = {engine!r} runs networks in continuous time only; leave it "
+                "out for an EchoStateNetwork."
+            )
+        states = _run_map(reservoir, host, projection)
+    elif engine == "scipy":
         states = _run_scipy(reservoir, host, projection, dt, check.positive(rtol, "rtol"))
     elif engine == "nest":
         from ._nest import run_nest
@@ -79,6 +93,26 @@ def simulate(
     else:
         raise ValueError(f'`engine` must be "scipy" or "nest"; got {engine!r}.')
     return like(states if trajectories else states[:, -1], reference)
+
+
+def _run_map(network: EchoStateNetwork, X: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """States of a network in discrete time, one step after the other."""
+    n_cases, _, n_steps = X.shape
+    found = np.empty((n_cases, n_steps, network.n_neurons))
+    bias = 0.0 if network.bias is None else network.bias
+    y = np.tile(network.rest, (n_cases, 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(n_steps):
+            active = network.gain(y @ network.weights.T + X[:, :, step] @ u.T + bias)
+            y = (1 - network.leak) * y + network.leak * active
+            if not np.isfinite(y).all():
+                case = int(np.argwhere(~np.isfinite(y))[0][0])
+                raise FloatingPointError(
+                    f"the simulated network diverges in step {step} of case {case}; the "
+                    "stimuli or the non-linearity are too strong for it to stay bounded."
+                )
+            found[:, step] = y - network.rest
+    return found
 
 
 def _run_scipy(
@@ -107,10 +141,13 @@ def _integrate_step(
 ) -> np.ndarray | None:
     """One stimulus step for a batch; None where the solver could not reach its end."""
     shape, W, tau, gain = y.shape, reservoir.weights, reservoir.tau, reservoir.gain
+    # The whole equation; only the state is counted from rest, as the tolerance is.
+    rest, bias = reservoir.rest, 0.0 if reservoir.bias is None else reservoir.bias
+    constant = drive + bias - rest
 
     def slope(_: float, flat: np.ndarray) -> np.ndarray:
         state = flat.reshape(shape)
-        return ((drive - state + gain(state) @ W.T) / tau).ravel()
+        return ((constant - state + gain(rest + state) @ W.T) / tau).ravel()
 
     # The absolute tolerance follows the scale of what moves the network.
     scale = max(np.abs(drive).max(), np.abs(y).max())

@@ -272,8 +272,8 @@ class Network(Protocol):
         ...
 
     @property
-    def tau(self) -> float:
-        """Time constant."""
+    def tau(self) -> Any:
+        """Time constant, or one for each neuron."""
         ...
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from . import _validation as check
 from ._arrays import to_host
 from .margins import gaussian_soft_margin, state_moments
+from .modes import abscissa
 from .reservoir import Reservoir
 from .simulation import simulate
 from .sphere import maximize_on_sphere
@@ -251,11 +252,9 @@ def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -
     """
     states = np.tensordot(scale ** np.arange(len(paths)), paths, axes=1)
     states = states[np.argsort((states**2).sum(1))[-_N_STATES:]]
-    slope = reservoir.gain.slope
-    slopes = slope + scale * (reservoir.gain.derivative(states) - slope)
-    return max(
-        float(np.linalg.eigvals(reservoir.weights * row).real.max()) for row in slopes
-    )
+    slope = reservoir.gain.derivative(reservoir.rest)
+    slopes = slope + scale * (reservoir.gain.derivative(reservoir.rest + states) - slope)
+    return max(abscissa(reservoir.mode_matrix(reservoir.weights * row)) for row in slopes)
 
 
 def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> float:

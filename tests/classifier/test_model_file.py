@@ -57,6 +57,13 @@ SAVED = {
     "order 2": {"order": 2, "alpha": 0.001, "input_projection": "random"},
     "own weights": {"reservoir": np.diag([0.1, 0.2, 0.3])},
     "own reservoir": {"reservoir": Reservoir.random(5, tau=0.7, rng=0)},
+    "a circuit": {
+        "reservoir": Reservoir.excitatory_inhibitory(
+            6, tau=(0.7, 0.3), gain=Gain.sigmoid(degree=3), bias=0.2, rng=0
+        ),
+        "order": 1,
+        "input_projection": "random",
+    },
     "biased tanh": {
         "reservoir": Reservoir.random(5, gain=Gain.biased_tanh(0.5, degree=3), rng=0),
         "order": 1,

@@ -14,18 +14,23 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace
+from ..echo_state import EchoStateNetwork
 from ..reservoir import Reservoir
 from ..unfolding import Unfolding, unfold
 from ..unfolding.linear_order import LinearOrder
 from . import batch
 from .control import StepError, plan_substeps, probe_series, step_error
-from .course import Course, make_course
-from .etdrk4 import ExponentialStep, exponential_step
+from .course import Course, Stepper, make_course
+from .discrete import leaky_step
+from .etdrk4 import exponential_step
 from .excess import Excess
 
 
 class Dynamics:
-    """The true dynamics τ ẏ = −y + W φ(y) + u x(t) of a reservoir (`eom_network`).
+    """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) of a reservoir (`eom_network`).
+
+    An echo state network is run as it is, step by step and without an error. States are
+    deviations from the rest state of the network.
 
     Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), the
     input projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
@@ -34,12 +39,13 @@ class Dynamics:
 
     Parameters
     ----------
-    reservoir : Reservoir
+    reservoir : Reservoir or EchoStateNetwork
         With any gain.
     n_steps : int
         Number of steps K of the stimuli.
     dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``.
+        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
+        a step is a step, 1 by default.
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
@@ -48,6 +54,9 @@ class Dynamics:
         stimuli and the projection at hand, the number of sub-steps in a step: the largest
         series and some others are run with halved sub-steps to compare with. Stimuli in
         float32 do not come closer than their rounding.
+    start : array_like (n_neurons,), optional
+        The state in which every series begins, not counted from rest; at rest by default.
+        Other simulators begin at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
@@ -69,24 +78,25 @@ class Dynamics:
 
     def __init__(
         self,
-        reservoir: Reservoir,
+        reservoir: Reservoir | EchoStateNetwork,
         *,
         n_steps: int,
-        dt: float,
+        dt: float | None = None,
         readout: Any = None,
         tol: float = 1e-6,
+        start: Any = None,
     ) -> None:
         self.tol = check.positive(tol, "tol")
         # It checks the other arguments, and has the linear order.
-        self._set(unfold(reservoir, n_steps=n_steps, dt=dt, readout=readout), {})
+        linear = unfold(reservoir, n_steps=n_steps, dt=dt, readout=readout)
+        self._start = _checked_start(start, reservoir)
+        self._set(linear, {})
 
-    def _set(self, linear: Unfolding, steps: dict[float, ExponentialStep]) -> None:
+    def _set(self, linear: Unfolding, steps: dict[float, Stepper]) -> None:
         self._linear, self._steps = linear, steps
         self._courses: dict[int, Course] = {}
         self.step_error: StepError | None = None
-        gain = linear.reservoir.gain
-        at_rest = np.zeros(linear.n_neurons)
-        self._excess = Excess.around(at_rest, gain, gain.derivative)
+        self._discrete = isinstance(linear.reservoir, EchoStateNetwork)
 
     def __repr__(self) -> str:
         return (
@@ -95,7 +105,7 @@ class Dynamics:
         )
 
     @property
-    def reservoir(self) -> Reservoir:
+    def reservoir(self) -> Any:
         """The network."""
         return self._linear.reservoir
 
@@ -136,8 +146,8 @@ class Dynamics:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the gain is linear."""
-        return self.reservoir.gain.is_linear
+        """Whether the gain is linear, and every series begins at rest."""
+        return self.reservoir.gain.is_linear and self._start is None
 
     @property
     def degree(self) -> int | None:
@@ -162,17 +172,13 @@ class Dynamics:
         readout : float or array_like (n_steps,)
         """
         made = object.__new__(Dynamics)
-        made.tol = self.tol
+        made.tol, made._start = self.tol, self._start
         made._set(self._linear.with_readout(readout), self._steps)
         return made
 
-    def _step(self, length: float) -> ExponentialStep:
+    def _step(self, length: float) -> Stepper:
         if length not in self._steps:
-            reservoir = self.reservoir
-            tau = np.full(self.n_neurons, reservoir.tau)
-            self._steps[length] = exponential_step(
-                reservoir.weights, tau, self._excess, length
-            )
+            self._steps[length] = _make_step(self.reservoir, length)
         return self._steps[length]
 
     def _course(self, n_sub: int) -> Course:
@@ -184,6 +190,7 @@ class Dynamics:
                 n_sub,
                 weights=linear.readout_weights,
                 time=linear.readout_time,
+                start=self._start,
             )
         return self._courses[n_sub]
 
@@ -199,6 +206,9 @@ class Dynamics:
 
     def _planned(self, X: Any, u: np.ndarray, at_least: int = 0) -> Course:
         """The course that keeps to the tolerance for these stimuli and this projection."""
+        if self._discrete:  # a map has no sub-steps, and does not err
+            self.step_error = StepError(1, 0.0, ())
+            return self._course(1)
         error = np.inf
         if at_least:
             with suppress(batch.Divergence):  # with shorter sub-steps it may not
@@ -300,3 +310,34 @@ class Dynamics:
             return batch.Linearization(course, X, projection)
 
         return at
+
+
+def _make_step(network: Any, length: float) -> Stepper:
+    """One (sub-)step of a network of either kind."""
+    gain, rest = network.gain, network.rest
+    if isinstance(network, EchoStateNetwork):
+        return leaky_step(
+            network.weights,
+            network.leak,
+            gain,
+            gain.derivative,
+            bias=network.bias,
+            rest=rest,
+        )
+    tau = np.broadcast_to(np.asarray(network.tau), (network.n_neurons,))
+    excess = Excess.around(rest, gain, gain.derivative)
+    return exponential_step(network.weights, tau, excess, length)
+
+
+def _checked_start(start: Any, network: Any) -> np.ndarray | None:
+    """Where series begin, as a deviation from rest; None for at rest."""
+    if start is None:
+        return None
+    state = check.host_array(start, "start", ndim=(1,))
+    if state.shape != (network.n_neurons,):
+        raise ValueError(
+            f"`start` must have one entry per neuron, shape ({network.n_neurons},); got "
+            f"shape {state.shape}."
+        )
+    deviation = state - network.rest
+    return deviation if deviation.any() else None

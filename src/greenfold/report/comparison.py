@@ -260,7 +260,7 @@ def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) ->
     rng = np.random.default_rng([seed, n_draws])
     settings = row.classifier.get_params()
     settings |= {"reservoir": row.classifier.reservoir_, "eta": row.classifier.eta_}
-    settings |= {"tau": row.classifier.reservoir_.tau, "certify": False, "order": 0}
+    settings |= {"tau": row.classifier.reservoir_.mean_tau, "certify": False, "order": 0}
     shape = (row.classifier.reservoir_.n_neurons, row.classifier.n_channels_in_)
     found = []
     for _ in range(n_draws):

@@ -57,7 +57,7 @@ def _class_hue(index: int) -> int:
 
 
 def _in_tau(row: Row, times: Any) -> np.ndarray:
-    return np.asarray(times) / row.classifier.reservoir_.tau
+    return np.asarray(times) / row.classifier.reservoir_.mean_tau
 
 
 def _steps(row: Row) -> np.ndarray:
@@ -305,7 +305,7 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
             continue
         C = kernels[0][1].quadratic[0, :, 0, :]
         largest = float(np.abs(C).max()) or 1.0
-        end = row.classifier.duration / row.classifier.reservoir_.tau
+        end = row.classifier.duration / row.classifier.reservoir_.mean_tau
         with drawing(f"quadratic{row.projection}", height=3.3) as made:
             ax = made.axes
             ax.grid(False)
@@ -353,7 +353,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
         _plain_decades(
             ax,
             content.mode_loadings(rows[0].classifier)[0]
-            / rows[0].classifier.reservoir_.tau,
+            / rows[0].classifier.reservoir_.mean_tau,
         )
         ax.set(
             xlabel=r"time constant $\tau_\alpha$ of the mode (units of $\tau$)",

@@ -241,7 +241,7 @@ def _parameters(row: Row) -> list[tuple[str, str]]:
     }
     chosen = {
         "eta": f"{row.classifier.eta_:g}",
-        "tau": f"{row.classifier.reservoir_.tau:g}",
+        "tau": f"{row.classifier.reservoir_.mean_tau:g}",
     }
     for name, value in chosen.items():
         if isinstance(given[name], str):

@@ -160,14 +160,15 @@ def _pair_table(schedule: Schedule, nodes: Any) -> Any:
     width = nodes.shape[-1]
     channels = nodes.shape[1]
     n_neurons = panel.E.shape[0]
-    alpha = schedule.coefficients[2]
+    alpha = schedule.at_nodes(panel)[2]
     by_step = xp.reshape(nodes, (n, p, channels, width))
     table = like(np.zeros((n, n, channels, channels, n_neurons)), nodes)
     # State and source side by side: one product moves both, and the memory is reused.
     # Two dimensions, because a stack of single rows would be multiplied row by row.
     pairs = channels * channels
     both = like(np.zeros((n * pairs, n_neurons + width)), nodes)
-    move = xp.concat([panel.E, alpha * panel.S], axis=0)
+    square = alpha * panel.S if isinstance(alpha, float) else alpha[:, None] * panel.S
+    move = xp.concat([panel.E, square], axis=0)
     for l in range(n):
         here = both[: (n - l) * pairs, :]
         for a in range(p):
@@ -286,7 +287,7 @@ def _pair_table_adjoint(schedule: Schedule, nodes: Any, table_bar: Any) -> Any:
     xp = namespace(nodes)
     panel, n, p = schedule.panel, schedule.n_steps, schedule.n_panels
     channels, width = nodes.shape[1], nodes.shape[2]
-    alpha = schedule.coefficients[2]
+    alpha = schedule.at_nodes(panel)[2]
     transpose = xp.matrix_transpose
     by_step = xp.reshape(nodes, (n, p, channels, width))
     bar = like(np.zeros((n, p, channels, width)), nodes)

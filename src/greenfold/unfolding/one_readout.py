@@ -73,7 +73,7 @@ class OneReadout:
         for bar in self._tail_bars:
             at_nodes = current @ tail.E_nodes
             at_nodes[-1] += u.T @ tail.F_nodes
-            weights = schedule.coefficients[2] * (tail.S @ bar)
+            weights = schedule.at_nodes(tail)[2] * (tail.S @ bar)
             _add_square(C, at_nodes.reshape(-1, len(weights)), weights)
             current = current @ tail.E
             current[-1] += u.T @ tail.F
@@ -173,7 +173,7 @@ def source_weights(schedule: Schedule, bars: np.ndarray) -> np.ndarray:
     quadrature of its source: (n_steps, n_panels · q · n_neurons).
     """
     whole = bars[: schedule.n_steps * schedule.n_panels]
-    weights = schedule.coefficients[2] * (whole @ schedule.panel.S.T)
+    weights = schedule.at_nodes(schedule.panel)[2] * (whole @ schedule.panel.S.T)
     return weights.reshape(schedule.n_steps, schedule.n_panels * weights.shape[1])
 
 

@@ -1,10 +1,12 @@
 """Exact propagation of the linear network over one step, and quadrature inside it.
 
-With A = I − φ'(0) W the linear network moves over a time s by
+With A = I − W diag(φ'), φ' the slopes at rest, the linear network moves over a time s by
 
     E(s) = exp(−A s/τ),    F(s) = A⁻¹ (I − E(s)),    y → E(s) y + F(s) u x,
 
-and a source W f entering over the step is weighted with E(step − s) W / τ.
+and a source W f entering over the step is weighted with E(step − s) W / τ. Neurons with
+time constants τ_i of their own are the same with A, W and u multiplied by τ/τ_i from the
+left, τ their mean. A network in discrete time has no inside of a step: E and F are given.
 """
 
 from __future__ import annotations
@@ -136,18 +138,18 @@ def plan_quadrature(
     -------
     n_panels, n_nodes : int
     """
-    degree = len(reservoir.gain.coefficients) - 1
+    degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
         return 1, 0
-    A = np.eye(reservoir.n_neurons) - reservoir.gain.slope * reservoir.weights
+    A, _ = _in_mean_time(reservoir)
     factors = order * (degree - 1) + 2
-    exponent = factors * float(np.linalg.norm(A, 2)) * length / reservoir.tau
+    exponent = factors * float(np.linalg.norm(A, 2)) * length / reservoir.mean_tau
     n_panels = max(1, ceil(min(exponent / _PANEL_EXPONENT, 1e9)))
     if n_panels > _MAX_PANELS:
         raise ValueError(
-            f"`dt` = {length:g} is {length / reservoir.tau:.3g} time constants, and order "
-            f"{order} would take {n_panels} quadrature panels in every step; the network "
-            "has settled long before, shorten `dt` below "
+            f"`dt` = {length:g} is {length / reservoir.mean_tau:.3g} time constants, and "
+            f"order {order} would take {n_panels} quadrature panels in every step; the "
+            "network has settled long before, shorten `dt` below "
             f"{length * _MAX_PANELS / n_panels:.3g}."
         )
     beta = exponent / n_panels
@@ -180,12 +182,13 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Prop
     order : int
         The node-to-node weights `B` are only built for order ≥ 2.
     """
-    n, tau = reservoir.n_neurons, reservoir.tau
-    W = reservoir.weights
-    A = np.eye(n) - reservoir.gain.slope * W
+    n, tau = reservoir.n_neurons, reservoir.mean_tau
+    A, W = _in_mean_time(reservoir)
     unit_nodes, unit_weights = _gauss_unit(n_nodes)
     times = np.append(unit_nodes, 1.0) * (length / tau)
     E, F = phi_functions(A, times)
+    if isinstance(reservoir.pace, np.ndarray):
+        F *= reservoir.pace
     # E(length − s_j) is E at the mirrored node.
     S = (unit_weights * length / tau)[:, None, None] * (E[-2::-1] @ W)[:n_nodes]
     B = _node_weights(A, W, unit_nodes, unit_weights, length / tau) if order >= 2 else None
@@ -199,6 +202,30 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Prop
         S=np.ascontiguousarray(S.transpose(0, 2, 1)).reshape(n_nodes * n, n),
         B=B,
     )
+
+
+def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Propagators:
+    """One step of a network in discrete time, y → E y + F u x, as a panel without nodes."""
+    n = len(E)
+    return Propagators(
+        length=length,
+        E=np.ascontiguousarray(E.T),
+        F=np.ascontiguousarray(F.T),
+        nodes=np.empty(0),
+        E_nodes=np.empty((n, 0)),
+        F_nodes=np.empty((n, 0)),
+        S=np.empty((0, n)),
+        B=None,
+    )
+
+
+def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
+    """A and W with time counted in mean time constants."""
+    A = np.eye(reservoir.n_neurons) - reservoir.linear_weights
+    if not isinstance(reservoir.pace, np.ndarray):
+        return A, reservoir.weights
+    pace = reservoir.pace[:, None]
+    return pace * A, pace * reservoir.weights
 
 
 def _gauss_unit(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:

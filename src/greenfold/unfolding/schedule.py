@@ -9,6 +9,7 @@ functions and certificates are made of these.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class Schedule:
     tail_panels : int
         Panels of the tail.
     order : int
-    coefficients : tuple of float
-        Taylor coefficients of the gain.
+    coefficients : tuple of float or array (n_neurons,)
+        Taylor coefficients of the gain at rest, the same for all neurons or one for each.
     xp : namespace
         Array namespace of the matrices.
     """
@@ -51,7 +52,7 @@ class Schedule:
     tail: Propagators | None
     tail_panels: int
     order: int
-    coefficients: tuple[float, ...]
+    coefficients: tuple[Any, ...]
     xp: Any = field(default_factory=namespace, repr=False)
 
     def on(self, reference: Any) -> Schedule:
@@ -60,7 +61,27 @@ class Schedule:
             return self
         tail = None if self.tail is None else _move(self.tail, reference)
         panel, xp = _move(self.panel, reference), namespace(reference)
-        return replace(self, panel=panel, tail=tail, xp=xp)
+        coefficients = tuple(_moved(c, reference) for c in self.coefficients)
+        return replace(self, panel=panel, tail=tail, coefficients=coefficients, xp=xp)
+
+    def at_nodes(self, panel: Propagators) -> tuple[Any, ...]:
+        """Coefficients that multiply states at the nodes of a panel, (..., q n_neurons)."""
+        if all(isinstance(c, float) for c in self.coefficients):
+            return self.coefficients
+        return self._tail_coefficients if panel is self.tail else self._coefficients
+
+    @cached_property
+    def _coefficients(self) -> tuple[Any, ...]:
+        return self._tiled(self.panel)
+
+    @cached_property
+    def _tail_coefficients(self) -> tuple[Any, ...]:
+        assert self.tail is not None
+        return self._tiled(self.tail)
+
+    def _tiled(self, panel: Propagators) -> tuple[Any, ...]:
+        q = panel.nodes.shape[0]
+        return tuple(self.xp.tile(c, (q,)) for c in self.coefficients)
 
     @property
     def n_inputs(self) -> int:
@@ -87,11 +108,12 @@ class Schedule:
 
 
 def _move(panel: Propagators, reference: Any) -> Propagators:
-    moved = {
-        name: like(value, reference) if isinstance(value, np.ndarray) else value
-        for name, value in vars(panel).items()
-    }
+    moved = {name: _moved(value, reference) for name, value in vars(panel).items()}
     return Propagators(**moved)
+
+
+def _moved(value: Any, reference: Any) -> Any:
+    return like(value, reference) if isinstance(value, np.ndarray) else value
 
 
 def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:

@@ -32,7 +32,7 @@ def _powers(terms: list[Any], upto: int, degree: int) -> list[list[Any]]:
     return table
 
 
-def source(terms: list[Any], upto: int, coefficients: tuple[float, ...]) -> list[Any]:
+def source(terms: list[Any], upto: int, coefficients: tuple[Any, ...]) -> list[Any]:
     """Orders 0…upto of f(Σ_i ε^i terms_i), f the gain without its linear part."""
     degree = len(coefficients) - 1
     table = _powers(terms, upto, degree)
@@ -45,7 +45,7 @@ def source(terms: list[Any], upto: int, coefficients: tuple[float, ...]) -> list
     ]
 
 
-def source_slope(terms: list[Any], upto: int, coefficients: tuple[float, ...]) -> list[Any]:
+def source_slope(terms: list[Any], upto: int, coefficients: tuple[Any, ...]) -> list[Any]:
     """Orders 0…upto of f'(Σ_i ε^i terms_i)."""
     degree = len(coefficients) - 1
     table = _powers(terms, upto, degree - 1)
@@ -99,7 +99,7 @@ def forward(
     kept : list of list of array, or empty
     """
     xp = namespace(X)
-    order, coefficients = schedule.order, schedule.coefficients
+    order = schedule.order
     zero = xp.zeros_like(X[:, 0, 0][:, None] * u[:, 0][None, :])
     y = [zero] * (order + 1)
     read = [zero] * (order + 1)
@@ -113,6 +113,7 @@ def forward(
         ahead = [yk @ panel.E for yk in y]
         ahead[0] = ahead[0] + drive @ panel.F
         if order:
+            coefficients = schedule.at_nodes(panel)
             _, sources = _at_nodes(y, drive, panel, order, coefficients)
             for k in range(1, order + 1):
                 ahead[k] = ahead[k] + sources[k - 1] @ panel.S
@@ -145,7 +146,7 @@ def pullback(
     array (n_neurons, n_channels)
     """
     xp = namespace(X)
-    order, coefficients = schedule.order, schedule.coefficients
+    order = schedule.order
     transpose = xp.matrix_transpose
     gradient = xp.zeros_like(u)
     bar = [xp.zeros_like(cotangent)] * (order + 1)
@@ -159,6 +160,7 @@ def pullback(
         before = [b @ transpose(panel.E) for b in bar]
         drive_bar = bar[0] @ transpose(panel.F)
         if order:
+            coefficients = schedule.at_nodes(panel)
             states, _ = _at_nodes(y, drive, panel, order, coefficients)
             slopes = source_slope(states, order - 1, coefficients)
             node_bar = [xp.zeros_like(states[0])] * order

@@ -16,21 +16,22 @@ import numpy as np
 from .. import _validation as check
 from .._arrays import like, namespace
 from .._repr import Shown
+from ..echo_state import EchoStateNetwork
 from ..reservoir import Reservoir
 from . import all_neurons, routes
 from .greens_sum import GreensSum
 from .kernel import Kernel
 from .linear_order import LinearOrder
 from .one_readout import OneReadout, SquareOfInput
-from .propagators import Propagators, build, plan_quadrature
+from .propagators import Propagators, build, build_map, plan_quadrature
 from .schedule import Schedule, plan_readout, steps_until
 
 
 def unfold(
-    reservoir: Reservoir,
+    reservoir: Reservoir | EchoStateNetwork,
     *,
     n_steps: int,
-    dt: float,
+    dt: float | None = None,
     order: int = 0,
     readout: Any = None,
     tol: float = 1e-10,
@@ -39,15 +40,17 @@ def unfold(
 
     Parameters
     ----------
-    reservoir : Reservoir
+    reservoir : Reservoir or EchoStateNetwork
+        States are deviations from its rest state.
     n_steps : int
         Number of steps K of the stimuli.
     dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``.
+        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
+        a step is a step, 1 by default; times of the readout are counted in it.
     order : int
         Order of the expansion in the non-linearity: 0 is the linear network, 1 the
         paper's O(α), any higher order works. A linear gain has no higher orders, so
-        that every order gives the same result.
+        that every order gives the same result. In discrete time there is order 0 only.
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
@@ -68,12 +71,27 @@ def unfold(
     >>> unfolding.states(X, np.ones(50) / np.sqrt(50)).shape
     (3, 50)
     """
-    if not isinstance(reservoir, Reservoir):
-        raise TypeError(f"`reservoir` must be a Reservoir; got {type(reservoir).__name__}.")
+    discrete = isinstance(reservoir, EchoStateNetwork)
+    if not discrete and not isinstance(reservoir, Reservoir):
+        raise TypeError(
+            "`reservoir` must be a Reservoir or an EchoStateNetwork; got "
+            f"{type(reservoir).__name__}."
+        )
     n_steps = check.count(n_steps, "n_steps")
-    dt = check.positive(dt, "dt")
+    dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     order = check.count(order, "order", minimum=0)
     tol = check.positive(tol, "tol")
+    weights = np.zeros(n_steps)
+    weights[-1] = 1.0
+    if discrete:
+        if order and not reservoir.gain.is_linear:
+            raise ValueError(
+                f"`order` = {order} is not available for a network in discrete time, which "
+                "is unfolded at order 0; use `Dynamics`, which runs the network itself."
+            )
+        panel = build_map(*reservoir.linear_step, dt)
+        base = Unfolding(reservoir, n_steps, dt, 0, tol, weights, None, panel, 1)
+        return base if readout is None else base.with_readout(readout)
     if not reservoir.gain.expands:
         if order and not reservoir.gain.is_linear:
             raise ValueError(
@@ -90,8 +108,6 @@ def unfold(
             f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
         )
     panel = build(reservoir, dt / n_panels, n_nodes, order)
-    weights = np.zeros(n_steps)
-    weights[-1] = 1.0
     base = Unfolding(reservoir, n_steps, dt, order, tol, weights, None, panel, n_panels)
     return base if readout is None else base.with_readout(readout)
 
@@ -107,7 +123,7 @@ class Unfolding(Shown):
 
     Attributes
     ----------
-    reservoir : Reservoir
+    reservoir : Reservoir or EchoStateNetwork
     n_steps : int
     dt : float
     order : int
@@ -118,7 +134,7 @@ class Unfolding(Shown):
         Set where the readout is inside a step, which `readout_weights` cannot express.
     """
 
-    reservoir: Reservoir
+    reservoir: Any
     n_steps: int
     dt: float
     order: int
@@ -172,7 +188,9 @@ class Unfolding(Shown):
     @property
     def degree(self) -> int:
         """Degree of the states as polynomials of the stimulus."""
-        return self.order * (len(self.reservoir.gain.coefficients) - 2) + 1
+        if self.order == 0:
+            return 1
+        return self.order * (len(self.reservoir.coefficients) - 2) + 1
 
     @property
     def readout(self) -> Any:
@@ -224,11 +242,16 @@ class Unfolding(Shown):
             As in `unfold`. The propagators are shared.
         """
         weights, time = plan_readout(readout, self.n_steps, self.dt)
+        if time is not None and isinstance(self.reservoir, EchoStateNetwork):
+            raise ValueError(
+                f"`readout` = {time:g} lies inside a step of {self.dt:g}, of which a "
+                "network in discrete time knows the end only; give a multiple of the step."
+            )
         return replace(self, readout_weights=weights, readout_time=time)
 
     @cached_property
     def _schedule(self) -> Schedule:
-        order, gain = self.order, self.reservoir.gain
+        order = self.order
         used, length = steps_until(self.readout_weights, self.readout_time, self.dt)
         tail, tail_panels = None, 0
         if length:
@@ -242,7 +265,7 @@ class Unfolding(Shown):
             tail,
             tail_panels,
             order,
-            gain.coefficients,
+            self.reservoir.coefficients if order else (0.0,),
         )
 
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:

@@ -14,6 +14,22 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
+
+class UnstableError(ValueError):
+    """A network has modes that grow.
+
+    Attributes
+    ----------
+    abscissa : float
+        Largest real part of its eigenvalues, at least 1; of a map the largest absolute
+        value.
+    """
+
+    def __init__(self, message: str, abscissa: float) -> None:
+        super().__init__(message)
+        self.abscissa = abscissa
+
+
 #: Residual allowed, relative to the size of the terms that cancel in it.
 _RESIDUAL = 1e-12
 #: Time over which the network may settle, in its slowest time constants.
@@ -44,8 +60,10 @@ def rest_of_rates(
 
     Raises
     ------
+    UnstableError
+        Where small deviations from the fixed point grow.
     ValueError
-        Where no stable fixed point is found.
+        Where no fixed point is found.
     """
     identity = np.eye(len(weights))
 
@@ -56,7 +74,7 @@ def rest_of_rates(
         return weights * derivative(y) - identity
 
     def growth(y: np.ndarray) -> float:
-        rates = np.linalg.eigvals(jacobian(y) / tau[:, None])
+        rates = np.linalg.eigvals(jacobian(y) * (tau.mean() / tau)[:, None])
         return float(rates.real.max())
 
     def settle(y: np.ndarray) -> np.ndarray:
@@ -148,9 +166,11 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
             "`bias` leaves the network without a rest state that could be found from "
             "zero; scale the weights or the bias down."
         )
-    raise ValueError(
-        f"`weights` make the network unstable at its rest state: a small deviation grows "
-        f"at the rate {tried:.4g} (it must be negative); scale the weights down."
+    raise UnstableError(
+        "`weights` make the network unstable at its rest state, where a small deviation "
+        f"grows by {tried:.4g} of itself in a time constant or step; scale the weights "
+        "down.",
+        1 + tried,
     )
 
 

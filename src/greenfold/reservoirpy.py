@@ -1,0 +1,279 @@
+"""Bridge to reservoirpy: solve the input weights of a node that reservoirpy runs.
+
+Needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` is an
+`EchoStateNetwork` with input weights that were drawn; here they are solved for, and
+everything else of the node stays as it is.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from reservoirpy import activationsfunc as activations
+from reservoirpy.nodes import Reservoir as Node
+from scipy import sparse
+
+from . import _validation as check
+from ._repr import Shown
+from .dynamics import Dynamics
+from .echo_state import EchoStateNetwork
+from .gains import Gain
+from .optimizers import Projections, optimize
+from .stimuli import SampleStimuli
+from .unfolding import unfold
+
+__all__ = ["SolvedInput", "network_of", "solve_input"]
+
+_GAINS = {
+    activations.identity: Gain.linear,
+    activations.tanh: Gain.tanh,
+    activations.sigmoid: Gain.sigmoid,
+    activations.softplus: Gain.softplus,
+    activations.relu: Gain.relu,
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SolvedInput(Shown):
+    """A node with solved input weights, and how they were found.
+
+    Attributes
+    ----------
+    node : reservoirpy.nodes.Reservoir
+        A new node with `Win` solved, at the same norm; the given one is left alone.
+    projections : Projections
+        u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
+    network : EchoStateNetwork
+        The network that the node runs.
+    """
+
+    node: Any
+    projections: Projections
+    network: EchoStateNetwork
+
+    def _facts(self) -> dict[str, Any]:
+        return {"network": self.network, "projections": self.projections}
+
+
+def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> Any:
+    """The network that a node runs.
+
+    Parameters
+    ----------
+    node : reservoirpy.nodes.Reservoir
+        Left alone. Weights that it has not drawn yet are those that it would draw for
+        series of ``n_channels`` channels.
+    n_channels : int
+    gain : Gain, optional
+        For an activation that is not one of reservoirpy's own.
+
+    Returns
+    -------
+    EchoStateNetwork
+        It rests at its fixed point, while a node begins at zero: with a bias, pass
+        ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
+    """
+    return _network(_drawn(node, n_channels), gain)
+
+
+def solve_input(
+    node: Any,
+    X: Any,
+    labels: Any,
+    *,
+    eta: float = 10.0,
+    exact: bool = False,
+    readout: Any = None,
+    norm: float | None = None,
+    gain: Gain | None = None,
+    class_weight: Any = "balanced",
+    **options: Any,
+) -> SolvedInput:
+    """Solve the input weights of a node for two classes of series.
+
+    By default the network is linearised at rest and its optimum certified. With
+    ``exact`` the ascent goes on from there through the network itself, which matters
+    where the series drive it into saturation.
+
+    Parameters
+    ----------
+    node : reservoirpy.nodes.Reservoir
+        Left alone.
+    X : array (n_series, n_steps, n_channels), or list of arrays (n_steps, n_channels)
+        As the node runs them, of equal length.
+    labels : array_like (n_series,)
+        Two different values.
+    eta : float
+        Control parameter η of the soft margin, for series scaled to ‖μ‖ = 1.
+    exact : bool
+        Ascend κ of the true network, from the linear optimum and others; the states are
+        counted from half-way between the classes.
+    readout : int or array_like (n_steps,), optional
+        Step whose state is read, counted from 1, or weights of the steps; the last one by
+        default.
+    norm : float, optional
+        Frobenius norm of the solved `Win`; that of the node's own by default.
+    gain : Gain, optional
+        For an activation that is not one of reservoirpy's own.
+    class_weight
+        See `SampleStimuli`.
+    **options
+        For `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
+
+    Returns
+    -------
+    SolvedInput
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from reservoirpy.nodes import Reservoir
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> from greenfold.reservoirpy import solve_input
+    >>> X, y = synthetic_heartbeats(40, n_steps=30, rng=0)
+    >>> node = Reservoir(20, lr=0.3, sr=0.9, seed=1)
+    >>> solved = solve_input(node, X[:, :, None], y)
+    >>> solved.projections.status
+    'certified'
+    >>> solved.node.run(X[0][:, None]).shape
+    (30, 20)
+    """
+    series = _series(X)
+    drawn = _drawn(node, series.shape[1])
+    network = _network(drawn, gain)
+    size = _own_norm(drawn) if norm is None else check.positive(norm, "norm")
+    n_steps = series.shape[2]
+    stimuli = SampleStimuli(series, labels, class_weight=class_weight)
+    linear = unfold(network, n_steps=n_steps, readout=readout)
+    best = optimize(linear, stimuli, eta, **({} if exact else options))
+    if exact and not network.gain.is_linear:
+        best = _ascend(network, stimuli, series * size, best, linear.readout, eta, options)
+    drawn.Win = np.asarray(size * best.u.reshape(network.n_neurons, -1), dtype=drawn.dtype)
+    return SolvedInput(drawn, best, network)
+
+
+class _BetweenClasses:
+    """A network whose states are counted from half-way between the class means.
+
+    A ridge readout has an intercept, κ has none; in a network that is not linear the
+    origin can not be moved before the states are known.
+    """
+
+    is_linear, degree = False, None
+
+    def __init__(self, dynamics: Dynamics, weights: np.ndarray) -> None:
+        self._dynamics, self._weights = dynamics, weights
+        self.n_steps, self.maps = dynamics.n_steps, dynamics.maps
+        self.n_inputs = self.n_outputs = dynamics.n_neurons
+
+    def states(self, X: Any, u: Any) -> Any:
+        states = self._dynamics.states(X, u)
+        return states - self._weights @ states
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        mean = np.multiply.outer(self._weights, cotangent.sum(axis=0))
+        return self._dynamics.pullback(X, u, cotangent - mean, v)
+
+
+def _ascend(
+    network: EchoStateNetwork,
+    stimuli: SampleStimuli,
+    series: np.ndarray,
+    linear: Projections,
+    readout: Any,
+    eta: float,
+    options: dict[str, Any],
+) -> Projections:
+    """The best projections of the true network, never below the linear ones refitted."""
+    signs = np.asarray(stimuli.signs)
+    middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
+    dynamics = Dynamics(
+        network,
+        n_steps=series.shape[2],
+        readout=readout,
+        start=np.zeros(network.n_neurons),  # as a node begins
+    )
+    system = _BetweenClasses(dynamics, middle)
+    share = dict(zip(stimuli.classes.tolist(), stimuli.class_share, strict=True))
+    names = stimuli.classes[(signs > 0).astype(int)]
+    given = SampleStimuli(series, names, class_weight=share, normalize=None)
+    # η belongs to series with ‖μ‖ = 1; these are larger by this factor.
+    factor = float(np.linalg.norm(given.mu)) or 1.0
+    found = [
+        optimize(system, given, eta / factor, u=linear.u),
+        optimize(system, given, eta / factor, **options),
+    ]
+    return max(found, key=lambda one: one.soft_margin)
+
+
+def _series(X: Any) -> np.ndarray:
+    """Series in reservoirpy's order of axes as (n_series, n_channels, n_steps)."""
+    if isinstance(X, list | tuple):
+        lengths = {np.shape(one)[0] for one in X if np.ndim(one)}
+        if len(lengths) > 1:
+            raise ValueError(
+                "`X` must hold series of equal length; got lengths "
+                f"{min(lengths)} to {max(lengths)}, pad the short ones with zeros at the "
+                "start."
+            )
+    array = check.host_array(X, "X")
+    if array.ndim != 3:
+        raise ValueError(
+            "`X` must have shape (n_series, n_steps, n_channels), as reservoirpy runs "
+            f"several series; got shape {array.shape}"
+            + (", pass X[:, :, None]." if array.ndim == 2 else ".")
+        )
+    return np.ascontiguousarray(array.transpose(0, 2, 1))
+
+
+def _drawn(node: Any, n_channels: int) -> Any:
+    """A copy of a node, with its weights drawn."""
+    if not isinstance(node, Node):
+        raise TypeError(
+            f"`node` must be a reservoirpy.nodes.Reservoir; got {type(node).__name__}."
+        )
+    if node.input_dim is not None and node.input_dim != n_channels:
+        raise ValueError(
+            f"`node` takes {node.input_dim} channel(s), and the series have {n_channels}."
+        )
+    copy = deepcopy(node)
+    if not copy.initialized:
+        copy.initialize(np.zeros((1, n_channels)))
+    copy.reset()
+    return copy
+
+
+def _own_norm(drawn: Any) -> float:
+    norm = float(np.linalg.norm(_dense(drawn.Win)))
+    if norm == 0:
+        raise ValueError(
+            "`node` has input weights that are all zero, as a small node with a low "
+            "input_connectivity may draw; pass the norm that the solved ones shall have."
+        )
+    return norm
+
+
+def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:
+    if gain is None:
+        if drawn.activation not in _GAINS:
+            name = getattr(drawn.activation, "__name__", repr(drawn.activation))
+            raise ValueError(
+                f"`node` has the activation {name}, whose derivative is not known; pass it "
+                "as gain=Gain.custom(function, derivative)."
+            )
+        gain = _GAINS[drawn.activation]()
+    bias = _dense(drawn.bias).ravel()
+    leak = np.asarray(drawn.lr, dtype=np.float64)
+    return EchoStateNetwork(
+        drawn.W,
+        leak if leak.ndim else float(leak),
+        gain,
+        float(bias[0]) if len(bias) == 1 else bias,
+    )
+
+
+def _dense(value: Any) -> np.ndarray:
+    return np.asarray(value.toarray() if sparse.issparse(value) else value, dtype=float)
