@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("distributed")
 pytest.importorskip("typer")
 
-from greenfold.sweep import read_predictions
+from greenfold.sweep import read_predictions, sweep
 
 from .conftest import write_set
 
@@ -140,10 +140,7 @@ def test_a_lost_worker_and_a_lost_scheduler_change_nothing(
     # What was there was not touched.
     assert all((broken / n).stat().st_mtime_ns == moment for n, moment in before.items())
 
-    without = start_sweep(archive, whole, "--jobs", "1")
-    _, errors = without.communicate(timeout=120)
-    assert without.returncode == 0, errors
-    assert len(finished(whole)) == N_RESULTS
+    assert sweep(ESTIMATORS, [], 1, whole, data_dir=archive, n_jobs=1).made == N_RESULTS
     assert predicted(broken) == predicted(whole)
     assert not list(broken.rglob(".partial-*"))
     assert not (broken / "failures").exists()

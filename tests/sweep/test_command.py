@@ -79,7 +79,7 @@ def test_failures_are_told_and_give_one(archive, own):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["-e", "Nearst", "One"], "no estimator 'Nearst'"),
+        (["-e", "no_such_module:Nearst", "One"], "no_such_module"),
         (["-e", OWN, "Onne"], "did you mean 'One'"),
         (["-e", OWN, "One", "--out", "file/below"], "cannot be used"),
         (["--compare"], "holds no results"),
