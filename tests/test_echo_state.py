@@ -12,6 +12,7 @@ from greenfold import (
     GaussianStimuli,
     Reservoir,
     SampleStimuli,
+    choose_tau,
     load,
     optimize,
     save,
@@ -218,6 +219,12 @@ def test_an_unstable_map():
 def test_bad_input_is_named(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_time_constant_is_not_chosen_for_a_map():
+    stimuli = GaussianStimuli.random(5, rng=1)
+    with pytest.raises(TypeError, match="`reservoir`.*time constants.*EchoStateNetwork"):
+        choose_tau(network(), stimuli, 1.0)  # pyright: ignore[reportArgumentType]
 
 
 def test_the_estimator_says_which_networks_it_takes():

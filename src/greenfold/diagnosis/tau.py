@@ -13,6 +13,7 @@ from .._repr import Shown
 from ..optimizers.linear import LinearProblem
 from ..reservoir import Reservoir
 from ..stimuli import Stimuli
+from ..systems import Network
 from ..unfolding import unfold
 
 
@@ -74,6 +75,11 @@ def choose_tau(
         Readout times to look at, spread over the steps.
     rng : numpy Generator, int or None
     """
+    if not isinstance(reservoir, Network):
+        raise TypeError(
+            "`reservoir` must be a network with time constants, such as a Reservoir; got "
+            f"{type(reservoir).__name__}."
+        )
     duration = stimuli.n_steps * check.positive(dt, "dt")
     grid = (
         np.geomspace(duration / 200, duration, 12)
