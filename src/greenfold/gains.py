@@ -28,6 +28,14 @@ def _tanh_derivative(y: Any) -> Any:
     return 1 - _tanh(y) ** 2
 
 
+def _tanh_and_derivative(y: Any) -> tuple[Any, Any]:
+    bent = _tanh(y)
+    slope = bent * bent
+    slope *= -1
+    slope += 1
+    return bent, slope
+
+
 # (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y): nothing cancels near
 # rest, and it is exactly zero there.
 
@@ -40,6 +48,19 @@ def _biased(y: Any, t: float) -> Any:
 def _biased_derivative(y: Any, t: float) -> Any:
     bent = _tanh(y)
     return (1 - bent**2) / (1 + t * bent) ** 2
+
+
+def _biased_and_derivative(y: Any, t: float) -> tuple[Any, Any]:
+    bent = _tanh(y)
+    below = t * bent
+    below += 1
+    slope = bent * bent
+    slope *= -1
+    slope += 1
+    slope /= below
+    slope /= below
+    bent /= below
+    return bent, slope
 
 
 #: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
@@ -81,6 +102,9 @@ class Gain:
     name: str
     _function: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
     _derivative: Callable[[Any], Any] | None = field(
+        default=None, repr=False, compare=False
+    )
+    _joint: Callable[[Any], tuple[Any, Any]] | None = field(
         default=None, repr=False, compare=False
     )
     kind: str | None = field(default=None, repr=False, compare=False)
@@ -139,6 +163,7 @@ class Gain:
             "tanh",
             _tanh,
             _tanh_derivative,
+            _tanh_and_derivative,
             kind="tanh",
             parameters={"degree": degree},
             nest_model="tanh_rate_ipn",
@@ -171,6 +196,7 @@ class Gain:
             f"biased_tanh(b={value:g})",
             partial(_biased, t=t),
             partial(_biased_derivative, t=t),
+            partial(_biased_and_derivative, t=t),
             kind="biased_tanh",
             parameters={"b": value, "degree": degree},
         )
@@ -243,6 +269,10 @@ class Gain:
             return self._derivative(y)
         slopes = [k * c for k, c in enumerate(self.coefficients)][1:]
         return _horner(slopes or [0.0], y)
+
+    def with_derivative(self, y: Any) -> tuple[Any, Any]:
+        """φ and φ' at once, which often share most of their work."""
+        return self._joint(y) if self._joint else (self(y), self.derivative(y))
 
     def advice(self, scale: float) -> str:
         """How to make the non-linear part smaller by a factor, in words."""

@@ -6,14 +6,15 @@ expanded and nothing left out but the error of the sub-steps, which is measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace
+from ..gains import Gain
 from ..reservoir import Reservoir
 from ..unfolding import Unfolding, unfold
 from ..unfolding.linear_order import LinearOrder
@@ -22,6 +23,7 @@ from .control import StepError, plan_substeps, probe_series, step_error
 from .course import Course, make_course
 from .etdrk4 import ExponentialStep, exponential_step
 from .excess import Excess
+from .prepared import Prepared
 
 
 class Dynamics:
@@ -86,7 +88,7 @@ class Dynamics:
         self.step_error: StepError | None = None
         gain = linear.reservoir.gain
         at_rest = np.zeros(linear.n_neurons)
-        self._excess = Excess.around(at_rest, gain, gain.derivative)
+        self._excess = Excess.around(at_rest, gain, gain.derivative, gain.with_derivative)
 
     def __repr__(self) -> str:
         return (
@@ -165,6 +167,33 @@ class Dynamics:
         made.tol = self.tol
         made._set(self._linear.with_readout(readout), self._steps)
         return made
+
+    def with_tol(self, tol: float) -> Dynamics:
+        """The same network integrated to another tolerance.
+
+        Parameters
+        ----------
+        tol : float
+        """
+        made = object.__new__(Dynamics)
+        made.tol = check.positive(tol, "tol")
+        made._set(self._linear, self._steps)
+        return made
+
+    @property
+    def quadratic(self) -> Unfolding | None:
+        """Order 1 of the gain up to its square, a start for an optimiser.
+
+        None where the gain has no quadratic part, as tanh, which is odd.
+        """
+        reservoir, linear = self.reservoir, self._linear
+        coefficients = reservoir.gain.coefficients[:3]
+        if len(coefficients) < 3 or not coefficients[2]:
+            return None
+        network = replace(reservoir, gain=Gain.polynomial(coefficients))
+        return unfold(
+            network, n_steps=self.n_steps, dt=self.dt, order=1, readout=linear.readout
+        )
 
     def _step(self, length: float) -> ExponentialStep:
         if length not in self._steps:
@@ -274,11 +303,12 @@ class Dynamics:
             u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
 
-    def prepare(self, X: Any) -> Callable[[Any], batch.Linearization]:
+    def prepare(self, X: Any) -> Prepared:
         """States of the same stimuli at one projection after the other.
 
-        The number of sub-steps is looked at for every projection and only ever rises: an
-        optimiser that compares projections is not to see it jump back and forth.
+        The number of sub-steps is found at the first projection and kept: an optimiser
+        that compares projections is not to see it jump back and forth. Ask `settle` of
+        what is returned whether it was enough for another projection.
 
         Parameters
         ----------
@@ -286,17 +316,12 @@ class Dynamics:
 
         Returns
         -------
-        callable
+        Prepared
             Takes u, returns an object with ``states`` and ``pullback(cotangent, v)``.
         """
         X = self._stimuli(X)
-        n_sub = 0
 
-        def at(u: Any) -> batch.Linearization:
-            nonlocal n_sub
-            projection = check.input_projection(u, self.n_neurons, X.shape[1])
-            course = self._planned(X, projection, n_sub)
-            n_sub = course.n_sub
-            return batch.Linearization(course, X, projection)
+        def projection(u: Any) -> np.ndarray:
+            return check.input_projection(u, self.n_neurons, X.shape[1])
 
-        return at
+        return Prepared(self._planned, projection, X)
