@@ -9,7 +9,15 @@ from pathlib import Path
 from ._measure import machine, peers_needed, write_json
 
 #: Modules of this package with a function ``run(rounds)`` that returns a Report.
-NAMES = ("unfolding", "optimum", "nonlinear", "dynamics", "classification", "pooled")
+NAMES = (
+    "unfolding",
+    "optimum",
+    "nonlinear",
+    "dynamics",
+    "saturation",
+    "classification",
+    "pooled",
+)
 
 
 def main() -> None:

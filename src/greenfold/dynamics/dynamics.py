@@ -239,7 +239,9 @@ class Dynamics:
         self.step_error = found
         return self._course(found.n_sub)
 
-    def states(self, X: Any, u: Any, *, trajectories: bool = False) -> Any:
+    def states(
+        self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
+    ) -> Any:
         """Network states at the readout.
 
         Parameters
@@ -248,6 +250,9 @@ class Dynamics:
         u : array_like (n_neurons,) or (n_neurons, n_channels)
         trajectories : bool
             Return the states at the end of every step instead of the readout.
+        n_sub : int, optional
+            Sub-steps to take, whatever the error, so that the state of a series does not
+            depend on the others.
 
         Returns
         -------
@@ -259,14 +264,15 @@ class Dynamics:
         FloatingPointError
             Where the network diverges, naming the series and the step.
         """
-        if trajectories:
-            whole = self.with_readout(np.ones(self.n_steps))
-            X, projection = self._inputs(X, u)
-            found = batch.trajectories(whole._planned(X, projection), X, projection)
-            self.step_error = whole.step_error
-            return found
+        whole = self.with_readout(np.ones(self.n_steps)) if trajectories else self
         X, projection = self._inputs(X, u)
-        return batch.states(self._planned(X, projection), X, projection)
+        if n_sub is None:
+            course = whole._planned(X, projection)
+            self.step_error = whole.step_error
+        else:
+            course = whole._course(check.count(n_sub, "n_sub"))
+        walk = batch.trajectories if trajectories else batch.states
+        return walk(course, X, projection)
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Gradient with respect to the projections, by the adjoint of the integrator.

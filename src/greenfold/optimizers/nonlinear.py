@@ -20,14 +20,16 @@ class NonlinearProblem:
     system: System
     stimuli: Stimuli
     eta: float
-    #: Series that stand for all, in single precision; None for the problem itself.
+    #: Series that stand for all; None for the problem itself.
     rough: int | None = None
+    #: Whether the rough problem is integrated in single precision.
+    single: bool = False
 
     @cached_property
     def moments_at(self):
         """M(u) and Σ(u) as a function of u; see `Stimuli.moment_map`."""
         if self.rough is not None:
-            return self.stimuli.rough_map(self.system, self.rough)
+            return self.stimuli.rough_map(self.system, self.rough, single=self.single)
         return self.stimuli.moment_map(self.system)
 
     def settle(self, u: np.ndarray) -> bool:

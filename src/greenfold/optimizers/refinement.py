@@ -26,6 +26,9 @@ _ROUGH_SERIES, _ROUGH_ERROR, _ROUGH_TOL, _ROUGH_REACH = 2000, 3e-2, 1e-3, 0.3
 #: The same in the ascent on all series, first in single precision, which is not used for
 #: smaller gains than these, then in double.
 _ERROR, _SINGLE_TOL, _REACH = 1e-3, 1e-6, 0.03
+#: With fewer series it is not used at all: there is little to win, and rounding would make
+#: equal problems, as one of a series twice and one of weight two, end apart.
+_SINGLE_FROM = 150
 #: Gain that ends the last ascent, by default; with more than `_ROUGH_SERIES` series κ
 #: itself is known to a per cent only, and the smallest gains are not worth their time.
 _TOL, _TOL_OF_MANY = 1e-7, 1e-5
@@ -71,7 +74,8 @@ class Refinement:
 
         def rough(n_series: int | None, error: float) -> NonlinearProblem:
             coarse = system.with_tol(max(system.tol, error))
-            return NonlinearProblem(coarse, problem.stimuli, problem.eta, n_series)
+            single = n_series is not None and problem.stimuli.n_series > _SINGLE_FROM
+            return replace(problem, system=coarse, rough=n_series, single=single)
 
         self._rough = rough(_ROUGH_SERIES, _ROUGH_ERROR)
         self._single, self._double = rough(_ALL, _ERROR), rough(None, _ERROR)
@@ -168,8 +172,10 @@ class Refinement:
     def _ascend(self, start: Candidate, count: int) -> tuple[Candidate, int]:
         """To convergence on all series, first in single precision."""
         found = start
-        stages = [(self._single, max(self._tol, _SINGLE_TOL))]
-        if self._tol < _SINGLE_TOL:
+        stages = []
+        if self._single.single:
+            stages.append((self._single, max(self._tol, _SINGLE_TOL)))
+        if not self._single.single or self._tol < _SINGLE_TOL:
             stages.append((self._double, self._tol))
         for problem, tol in stages:
             for _ in range(_MAX_ROUNDS):

@@ -332,7 +332,8 @@ class _Run:
                 else "lower eta or raise the order"
             )
             warnings.warn(
-                f"{validity}; {advice}, or solve the network itself with `Dynamics`.",
+                f"{validity}; {advice}, or solve the network itself: `Dynamics`, or "
+                'order="exact" of a classifier.',
                 ExpansionWarning,
                 stacklevel=5,
             )
