@@ -15,6 +15,7 @@ NAMES = (
     "nonlinear",
     "dynamics",
     "echo_state",
+    "saturation",
     "classification",
     "pooled",
 )

@@ -67,6 +67,27 @@ def test_simulate_is_the_equation_as_it_stands(gain, rng):
     assert found[0] == pytest.approx(y - net.rest, abs=1e-9)
 
 
+def test_a_stiff_network_with_a_bias(rng):
+    """One neuron 10⁵ times faster than the others; the judge is another implicit method."""
+    tau = np.array([1e-6, *TAU[1:]])
+    net = network(Gain.tanh(), tau=tau)
+    X, u = rng.standard_normal(2), unit(rng, 8)
+    y = net.rest
+    for x in X:
+        run = solve_ivp(
+            lambda _, y, x=x: (-y + net.weights @ np.tanh(y) + net.bias + u * x) / tau,
+            (0, 0.2),
+            y,
+            method="Radau",
+            rtol=1e-10,
+            atol=1e-12,
+        )
+        y = run.y[:, -1]
+    found = simulate(net, X[None], u, 0.2, rtol=1e-9)
+    # Implicit methods accumulate more than their tolerance.
+    assert found[0] == pytest.approx(y - net.rest, abs=1e-6)
+
+
 @pytest.mark.parametrize("gain", GAINS, ids=lambda gain: gain.name)
 def test_orders_fall_to_the_simulated_network(gain, rng):
     """Order k leaves an error of the power k + 2 of the stimulus, where all powers are."""

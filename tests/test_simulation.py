@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, Reservoir, simulate, unfold
+from greenfold.simulation import _is_stiff
 
 from .conftest import slope, small, unit
 
@@ -36,6 +37,35 @@ def test_quadratic_neuron_has_a_riccati_solution():
     assert simulate(reservoir, [[x]], [1.0], time)[0, 0] == pytest.approx(
         expected, rel=1e-9
     )
+
+
+@pytest.mark.parametrize("gain", [Gain.linear(), Gain.tanh()], ids=["linear", "tanh"])
+def test_stiff_network(gain, rng):
+    """Fast neurons follow their input at once: y = x/(1 − w) beside ordinary ones."""
+    slow = small(n=4).weights
+    weights = np.block(
+        [[slow, np.zeros((4, 3))], [0.1 * rng.standard_normal((3, 4)), -1e5 * np.eye(3)]]
+    )
+    stiff = Reservoir(weights, 0.25, gain)
+    X, u = rng.standard_normal((3, 4)), unit(rng, 7)
+    # Explicitly it would be 30,000 steps of twelve stages in each step of the stimulus.
+    assert _is_stiff(stiff, 0.5)
+    assert not _is_stiff(small(), 5.0)
+    found = simulate(stiff, X, u, 0.5, trajectories=True)
+    alone = simulate(Reservoir(slow, 0.25, gain), X, u[:4], 0.5, trajectories=True)
+    assert found[..., :4] == pytest.approx(alone, rel=1e-7, abs=1e-9)
+    # At the end of a step, to the order of the ratio of the rates, 1e-5.
+    at_rest = (X[..., None] * u[4:] + gain(alone) @ weights[4:, :4].T) / (1 + 1e5)
+    assert found[..., 4:] == pytest.approx(at_rest, rel=1e-3, abs=1e-3 * at_rest.std())
+
+
+def test_a_stiff_network_alone():
+    """W = −1e5 I with a linear gain: y = x (1 − e^(−rt))/(1 + 1e5)."""
+    reservoir = Reservoir(-1e5 * np.eye(5), 1.0)
+    u = np.arange(1.0, 6.0)
+    found = simulate(reservoir, [[2.0, -1.0]], u, 1.0, trajectories=True)
+    expected = np.array([2.0, -1.0])[:, None] * u / (1 + 1e5)
+    assert found[0] == pytest.approx(expected, rel=1e-8)
 
 
 def test_divergence_is_reported_with_its_place():

@@ -44,6 +44,15 @@ def tanh_slope(y: Any) -> Any:
     return 1 - tanh(y) ** 2
 
 
+def tanh_both(y: Any) -> tuple[Any, Any]:
+    """Value and slope of tanh."""
+    bent = tanh(y)
+    slope = bent * bent
+    slope *= -1
+    slope += 1
+    return bent, slope
+
+
 def tanh_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
     """From f' = 1 − f²."""
     return _tanh_series_from(np.tanh(points), degree)
@@ -72,6 +81,17 @@ def biased_slope(y: Any, t: float) -> Any:
     return (1 - bent**2) / (1 + t * bent) ** 2
 
 
+def biased_both(y: Any, t: float) -> tuple[Any, Any]:
+    """The biased tanh and its slope."""
+    bent, slope = tanh_both(y)
+    below = t * bent
+    below += 1
+    slope /= below
+    slope /= below
+    bent /= below
+    return bent, slope
+
+
 def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]:
     """Tanh around b + point, in the units of the biased one."""
     bent = np.tanh(points)
@@ -87,6 +107,15 @@ def sigmoid(y: Any) -> Any:
 def sigmoid_slope(y: Any) -> Any:
     """σ (1 − σ) = (1 − tanh²(y/2))/4."""
     return (1 - tanh(y / 2) ** 2) / 4
+
+
+def sigmoid_both(y: Any) -> tuple[Any, Any]:
+    """The sigmoid and its slope."""
+    bent, slope = tanh_both(y / 2)
+    bent += 1
+    bent /= 2
+    slope /= 4
+    return bent, slope
 
 
 def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:

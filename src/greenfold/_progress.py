@@ -42,9 +42,16 @@ class Display:
             self._shown.remove_task(task)
 
 
+#: What is shown now; a part of a larger work adds its bars there.
+_open: list[Display] = []
+
+
 @contextmanager
 def display() -> Iterator[Display]:
     """Show progress where stderr is a terminal and rich is installed."""
+    if _open:
+        yield _open[-1]
+        return
     if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
         yield Display()
         return
@@ -61,4 +68,8 @@ def display() -> Iterator[Display]:
         rich.TimeRemainingColumn(),
     )
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        yield Display(shown)
+        _open.append(Display(shown))
+        try:
+            yield _open[-1]
+        finally:
+            _open.pop()

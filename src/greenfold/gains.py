@@ -55,6 +55,9 @@ class Gain:
     _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
         default=None, repr=False, compare=False
     )
+    _joint: Callable[[Any], tuple[Any, Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
     kind: str | None = field(default=None, repr=False, compare=False)
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     nest_model: str | None = field(default=None, repr=False, compare=False)
@@ -112,6 +115,7 @@ class Gain:
             functions.tanh,
             functions.tanh_slope,
             _series=functions.tanh_series,
+            _joint=functions.tanh_both,
             kind="tanh",
             parameters={"degree": degree},
             nest_model="tanh_rate_ipn",
@@ -145,6 +149,7 @@ class Gain:
             partial(functions.biased, t=t),
             partial(functions.biased_slope, t=t),
             _series=partial(functions.biased_series, t=t),
+            _joint=partial(functions.biased_both, t=t),
             kind="biased_tanh",
             parameters={"b": value, "degree": degree},
         )
@@ -164,6 +169,7 @@ class Gain:
             functions.sigmoid,
             functions.sigmoid_slope,
             _series=functions.sigmoid_series,
+            _joint=functions.sigmoid_both,
             kind="sigmoid",
             parameters={"degree": degree},
         )
@@ -295,6 +301,10 @@ class Gain:
             return self._derivative(y)
         slopes = [k * c for k, c in enumerate(self.coefficients)][1:]
         return functions.horner(slopes or [0.0], y)
+
+    def with_derivative(self, y: Any) -> tuple[Any, Any]:
+        """φ and φ' at once, which often share most of their work."""
+        return self._joint(y) if self._joint else (self(y), self.derivative(y))
 
     def advice(self, scale: float) -> str:
         """How to make the non-linear part smaller by a factor, in words."""

@@ -13,7 +13,6 @@ channels one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import getattr_static
 from typing import Any, Protocol, runtime_checkable
 
@@ -211,6 +210,18 @@ class StatesAt(Protocol):
         ...
 
 
+class PreparedStates(Protocol):
+    """States of the same stimuli at one u after the other."""
+
+    def __call__(self, u: Any) -> StatesAt:
+        """States at u and the way back, integrated alike at every u."""
+        ...
+
+    def settle(self, u: Any) -> bool:
+        """Whether that is accurate enough at u; where not, it is from now on."""
+        ...
+
+
 @runtime_checkable
 class IntegratedSystem(System, Protocol):
     """A system that is integrated step by step, to an accuracy that it measures.
@@ -219,12 +230,26 @@ class IntegratedSystem(System, Protocol):
     """
 
     @property
+    def tol(self) -> float:
+        """Error allowed to a state."""
+        ...
+
+    @property
     def step_error(self) -> Any:
         """Error of the last integration, as an object with ``error``; None before it."""
         ...
 
-    def prepare(self, X: Any) -> Callable[[Any], StatesAt]:
-        """The same stimuli at one u after the other."""
+    @property
+    def quadratic(self) -> System | None:
+        """The same with its non-linearity cut after the square, expanded; for a start."""
+        ...
+
+    def with_tol(self, tol: float) -> Any:
+        """The same integrated to another accuracy."""
+        ...
+
+    def prepare(self, X: Any) -> PreparedStates:
+        """The same stimuli at one u after the other; in float32 if they are."""
         ...
 
 

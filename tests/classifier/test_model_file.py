@@ -75,6 +75,11 @@ SAVED = {
         "input_projection": "random",
         "input_scaling": 0.1,
     },
+    "exact": {
+        "reservoir": Reservoir.random(5, gain=Gain.tanh(), rng=0),
+        "order": "exact",
+        "input_projection": "random",
+    },
     "weights and noise": {"class_weight": {-1: 2.0, 1: 1.0}, "readout_noise": 0.1},
     "readout weights": {"readout": np.linspace(0, 1, 12)},
     "a generator": {"random_state": np.random.RandomState(0)},

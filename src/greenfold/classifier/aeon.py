@@ -60,7 +60,7 @@ class AeonReservoirClassifier(BaseClassifier):
     def __init__(
         self,
         input_projection: Any = "optimal",
-        order: int = 0,
+        order: int | str = 0,
         alpha: float = 0.05,
         n_neurons: int = 100,
         g: float = 0.9,

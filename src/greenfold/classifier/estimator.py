@@ -38,18 +38,22 @@ class ReservoirClassifier(
 
     The projections maximise the soft margin κ of the network states (paper,
     `soft_margin_approx_Gaussian`). A fitted reservoir is one kernel per class, so that
-    prediction is a matrix product, not a simulation.
+    prediction is a matrix product, not a simulation (except with ``order="exact"``).
 
     Parameters
     ----------
     input_projection : {"optimal", "random"} or array_like, default "optimal"
         "optimal" solves for u; "random" draws it, as usual in reservoir computing; an
         array of shape (n_neurons,) or (n_neurons, n_channels) is kept, at unit norm.
-    order : int, default 0
+    order : int or "exact", default 0
         Order of the expansion in the non-linearity: 0 is the linear network, 1 the
-        paper's O(α).
+        paper's O(α). "exact" expands nothing: the projections are solved for through the
+        integrated network (`Dynamics`), from the linear optimum on, and `predict` runs it
+        on the series, in batches, where the other orders take a product.
     alpha : float, default 0.05
-        Non-linearity of the gain φ(y) = y + αy²; used from order 1 on.
+        Non-linearity of the gain φ(y) = y + αy²; used from order 1 on. It does not
+        saturate: with ``order="exact"`` a strong series may make it diverge, which is an
+        error. Pass ``reservoir=Reservoir.random(100, gain=Gain.tanh())`` for one that does.
     n_neurons : int, default 100
     g : float, default 0.9
         Spread of the random weights, W_ij ~ N(0, g²/N). Unstable draws are repeated.
@@ -102,7 +106,7 @@ class ReservoirClassifier(
         No unit projections reach a larger soft margin at this η (NaN beyond order 0).
     kernel_ : Kernel or list of Kernel
         The collapsed predictor, for series (x − ``centre_``) · ``scale_``; None where the
-        order is beyond what plain kernels hold.
+        order is beyond what plain kernels hold, and with ``order="exact"``.
     centre_ : ndarray (n_channels, n_steps) or (n_classes, n_channels, n_steps)
     scale_ : float or ndarray (n_classes,)
     threshold_ : float or ndarray (n_classes,)
@@ -147,7 +151,7 @@ class ReservoirClassifier(
         self,
         *,
         input_projection: Any = "optimal",
-        order: int = 0,
+        order: int | str = 0,
         alpha: float = 0.05,
         n_neurons: int = 100,
         g: float = 0.9,
@@ -363,10 +367,7 @@ class ReservoirClassifier(
         """
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
-        states = [
-            self.unfolding_.states(series.moved(head.centre, head.scale), head.u)
-            for head in self.heads_
-        ]
+        states = [head.states(series, self.unfolding_) for head in self.heads_]
         return np.concatenate(states, axis=1)
 
     @property

@@ -88,6 +88,11 @@ def to_numpy(
 def _heads(classifier: ReservoirClassifier) -> list[Head]:
     check_is_fitted(classifier)
     if classifier.heads_[0].kernel is None:
+        if classifier.order == "exact":
+            raise ValueError(
+                "The classifier of order 'exact' integrates its network and has no "
+                "kernels; fit one of order 0 or 1 with a quadratic gain to export it."
+            )
         raise ValueError(
             f"The classifier of order {classifier.order} has terms beyond the square of "
             "the series, which plain kernels do not hold; fit one of order 0 or 1 with a "

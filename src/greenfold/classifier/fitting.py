@@ -13,11 +13,12 @@ from sklearn.utils import check_random_state
 from ..decisions import Clouds, Decision, decide
 from ..diagnosis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
 from ..diagnosis.tau import best_held_out
+from ..dynamics import Dynamics
 from ..reservoir import Reservoir
 from ..stimuli import Frame, Series, frame_with_series, frames_of
-from ..unfolding import Unfolding, unfold
+from ..unfolding import unfold
 from . import parameters
-from .heads import Head, read_out, solve_head
+from .heads import Head, Solved, read_out, solve_head
 from .stream import ClassStream
 
 #: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
@@ -26,12 +27,14 @@ _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
 #: η is chosen again when a stream has grown by this factor: that costs as much as a few
 #: choices on the whole of it, and the last one has seen two thirds of the series.
 _GROWTH = 1.5
+#: Error allowed to a state of the integrated network, relative to the largest.
+_STATE_ERROR = 1e-5
 
 
 class ReservoirFitting(BaseEstimator):
     """The steps of a fit; parameters and attributes are `ReservoirClassifier`'s."""
 
-    order: int
+    order: int | str
     tau: Any
     duration: float
     eta: Any
@@ -163,26 +166,32 @@ class ReservoirFitting(BaseEstimator):
         if hasattr(self, "_unfolding_"):
             del self._unfolding_
 
-    def _unfold(self, reservoir: Reservoir) -> Unfolding:
+    def _unfold(self, reservoir: Reservoir) -> Solved:
         n_steps = self.n_features_in_
-        return unfold(
-            reservoir,
-            n_steps=n_steps,
-            dt=self.duration / n_steps,
-            order=self.order,
-            readout=parameters.readout_weights(self, n_steps),
-        )
+        given: dict[str, Any] = {
+            "n_steps": n_steps,
+            "dt": self.duration / n_steps,
+            "readout": parameters.readout_weights(self, n_steps),
+        }
+        if isinstance(self.order, int | np.integer):
+            return unfold(reservoir, order=int(self.order), **given)
+        if reservoir.gain.is_linear:
+            return unfold(reservoir, **given)
+        return Dynamics(reservoir, tol=_STATE_ERROR, **given)
 
     @property
-    def unfolding_(self) -> Unfolding:
-        """The unfolded network; made again where a file or a pickle does not hold it."""
+    def unfolding_(self) -> Solved:
+        """The unfolded network, or the integrated one for ``order="exact"``.
+
+        Made again where a file or a pickle does not hold it.
+        """
         if not hasattr(self, "_unfolding_"):
             self._unfolding_ = self._unfold(self.reservoir_)
         return self._unfolding_
 
     def _cross_validate(
         self,
-        unfolding: Unfolding,
+        unfolding: Solved,
         series: Series,
         codes: np.ndarray,
         weights: np.ndarray,

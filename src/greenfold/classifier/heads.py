@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
+from ..dynamics import Dynamics
 from ..optimizers import Projections, convex, optimize
 from ..optimizers.ascent import ascend
 from ..optimizers.bound import AMPLIFIED
@@ -26,6 +27,11 @@ from ..validity import Validity
 #: finer than what changes a prediction.
 _EVALUATIONS = 100
 _TOLERANCE = 1e-6
+#: Starts of the ascent through an integrated network: the linear optimum with both signs.
+_STARTS = 2
+
+#: What a classifier solves for and reads from.
+Solved: TypeAlias = Unfolding | Dynamics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +50,9 @@ class Head(Shown):
         κ, and a proven upper bound over all projections (NaN where there is none).
     n_iter : int
     validity : Validity or None
+    n_sub : int or None
+        Sub-steps per step of the series in which an integrated network is run: those that
+        its tolerance asked for on the training series. None for an unfolded one.
     """
 
     centre: np.ndarray
@@ -55,6 +64,7 @@ class Head(Shown):
     bound: float
     n_iter: int
     validity: Validity | None = None
+    n_sub: int | None = None
 
     def _facts(self) -> dict[str, Any]:
         facts = {"soft_margin": self.soft_margin, "bound": self.bound}
@@ -65,19 +75,25 @@ class Head(Shown):
         """Whether reading is one product with the series."""
         return self.kernel is not None and self.kernel.quadratic is None
 
-    def read(self, series: Series, unfolding: Callable[[], Unfolding]) -> np.ndarray:
+    def read(self, series: Series, system: Callable[[], Solved]) -> np.ndarray:
         """Read-out values (n_cases,) of series in the units that were given.
 
-        ``unfolding`` makes the unfolded network where there is no kernel.
+        ``system`` makes the network where there is no kernel.
         """
-        moved = series.moved(self.centre, self.scale)
         if self.kernel is not None:
-            return self.kernel.decision_values(moved)
-        return unfolding().states(moved, self.u) @ self.v
+            return self.kernel.decision_values(series.moved(self.centre, self.scale))
+        return self.states(series, system()) @ self.v
+
+    def states(self, series: Series, system: Solved) -> np.ndarray:
+        """Network states (n_cases, n_neurons)."""
+        moved = series.moved(self.centre, self.scale)
+        if isinstance(system, Dynamics):
+            return system.states(moved, self.u, n_sub=self.n_sub)
+        return system.states(moved, self.u)
 
 
 def solve_head(
-    unfolding: Unfolding,
+    system: Solved,
     frame: Frame,
     eta: float,
     u: np.ndarray | None,
@@ -89,7 +105,7 @@ def solve_head(
 
     Parameters
     ----------
-    unfolding : Unfolding
+    system : Unfolding or Dynamics
     frame : Frame
         With its series, beyond order 0.
     eta : float
@@ -100,19 +116,27 @@ def solve_head(
     seed : int
         Of the random starts beyond order 0.
     """
-    if unfolding.order:
-        found = optimize(unfolding, frame.stimuli, eta, u=u, rng=seed)
+    n_sub = kernel = None
+    if isinstance(system, Dynamics):
+        own = system.with_tol(system.tol)  # its error is asked for; heads run in threads
+        found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
+        bound = np.nan
+        assert own.step_error is not None
+        n_sub = own.step_error.n_sub
+    elif system.order:
+        found = optimize(system, frame.stimuli, eta, u=u, rng=seed)
         bound = np.nan if found.upper_bound is None else found.upper_bound
     elif certify and u is None:
-        found = optimize(unfolding, frame.stimuli, eta)
+        found = optimize(system, frame.stimuli, eta)
         assert found.upper_bound is not None
         bound = found.upper_bound
     else:
-        found, bound = _solve_quickly(LinearProblem(unfolding.maps, frame.stimuli, eta), u)
+        found, bound = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
     if isinstance(found, Projections):
         found.raise_if_interrupted()
-    projection = found.u.reshape(unfolding.n_neurons, -1)
-    kernel = unfolding.kernels(projection, found.v) if unfolding.has_kernels else None
+    projection = found.u.reshape(system.n_neurons, -1)
+    if isinstance(system, Unfolding) and system.has_kernels:
+        kernel = system.kernels(projection, found.v)
     return Head(
         centre=frame.centre,
         scale=frame.scale,
@@ -123,6 +147,7 @@ def solve_head(
         bound=bound,
         n_iter=max(1, found.n_iter),
         validity=found.validity,
+        n_sub=n_sub,
     )
 
 
@@ -171,22 +196,21 @@ def _solve_quickly(
     return found, max(bound, found.soft_margin)
 
 
-def read_out(
-    heads: list[Head], unfolding: Callable[[], Unfolding], series: Series
-) -> np.ndarray:
+def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
     """Read-out values (n_cases, n_heads) of series in the units that were given.
 
-    One product for all heads with linear kernels; never a simulation.
+    One product for all heads with linear kernels; an integrated network is run, once a
+    head, in batches.
 
     Parameters
     ----------
     heads : list of Head
-    unfolding : callable
-        Returns the Unfolding; called only where a head has no kernel.
+    system : callable
+        Returns the network; called only where a head has no kernel.
     series : Series
     """
     if not all(head.is_linear for head in heads):
-        return np.stack([head.read(series, unfolding) for head in heads], axis=1)
+        return np.stack([head.read(series, system) for head in heads], axis=1)
     kernels: list[Any] = [head.kernel for head in heads]
     weights = np.stack([k.linear * h.scale for k, h in zip(kernels, heads, strict=True)])
     origin = weights * np.stack([head.centre for head in heads])

@@ -104,6 +104,8 @@ def _describe(
         arrays[name] = np.stack([getattr(head, name) for head in heads])
     for name in ("scale", "soft_margin", "bound", "n_iter"):
         arrays[name] = np.array([getattr(head, name) for head in heads])
+    if heads[0].n_sub is not None:
+        arrays["n_sub"] = np.array([head.n_sub for head in heads])
     kernels = [head.kernel for head in heads if head.kernel is not None]
     if kernels:
         arrays["kernel_linear"] = np.stack([kernel.linear for kernel in kernels])
@@ -202,6 +204,13 @@ def _unpack_heads(content: Content, classifier: ReservoirClassifier) -> list[Hea
         content.numbers(name, (n_heads,)) for name in ("scale", "soft_margin", "n_iter")
     )
     bound = content.numbers("bound", (n_heads,), finite=False)
+    n_sub = None
+    if "n_sub" in content.arrays:
+        n_sub = content.numbers("n_sub", (n_heads,))
+        if not ((n_sub >= 1) & (n_sub <= 10_000)).all():
+            refuse("its numbers of sub-steps are out of range.")
+    elif classifier.order == "exact" and not classifier.reservoir_.gain.is_linear:
+        refuse("it lacks the numbers of sub-steps of an integrated network.")
     linear = quadratic = None
     if "kernel_linear" in content.arrays:
         linear = content.numbers("kernel_linear", (n_heads, *shape))
@@ -223,6 +232,7 @@ def _unpack_heads(content: Content, classifier: ReservoirClassifier) -> list[Hea
             float(bound[i]),
             int(n_iter[i]),
             None if validity[i] is None else Validity(**validity[i]),
+            None if n_sub is None else int(n_sub[i]),
         )
         for i in range(n_heads)
     ]

@@ -64,7 +64,10 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda x: _one_of(x, "optimal", "random") or _numbers(x, (1, 2)),
         "'optimal', 'random' or an array of shape (n_neurons,) or (n_neurons, n_channels)",
     ),
-    "order": (lambda x: _integer(x, 0), "an int, at least 0"),
+    "order": (
+        lambda x: _one_of(x, "exact") or _integer(x, 0),
+        "an int, at least 0, or 'exact'",
+    ),
     "alpha": (_number, "a finite number"),
     "n_neurons": (lambda x: _integer(x, 1), "an int, at least 1"),
     "g": (_positive, "a positive number"),

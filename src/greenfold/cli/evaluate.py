@@ -50,15 +50,15 @@ def evaluate(
         ),
     ] = 0.25,
     order: Annotated[
-        int,
+        str,
         typer.Option(
             "--order",
-            min=0,
-            max=5,
-            help="Order of the non-linear network; 0 leaves it out.",
+            metavar="0…5|exact",
+            help="Order of the non-linear network, or 'exact' to integrate it; 0 leaves it "
+            "out.",
             rich_help_panel="Network",
         ),
-    ] = 1,
+    ] = "1",
     alpha: Alpha = 0.05,
     neurons: Neurons = 100,
     g: Spread = 0.9,
@@ -112,7 +112,7 @@ def evaluate(
     )
     compare_and_show(
         task,
-        order=order,
+        order=options.order_of(order),
         noise=noise,
         seed=seed,
         parameters=parameters,
@@ -124,7 +124,7 @@ def evaluate(
 def compare_and_show(
     task: Any,
     *,
-    order: int,
+    order: int | str,
     noise: float,
     seed: int,
     parameters: dict[str, Any],

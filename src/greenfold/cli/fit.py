@@ -67,15 +67,15 @@ def fit(
         typer.Option("--projection", help="Input projection.", rich_help_panel="Network"),
     ] = Projection.optimal,
     order: Annotated[
-        int,
+        str,
         typer.Option(
             "--order",
-            min=0,
-            max=5,
-            help="0 is the linear network, 1 the paper's first order in α.",
+            metavar="0…5|exact",
+            help="0 is the linear network, 1 the paper's first order in α, 'exact' the "
+            "integrated network.",
             rich_help_panel="Network",
         ),
-    ] = 0,
+    ] = "0",
     alpha: Alpha = 0.05,
     neurons: Neurons = 100,
     g: Spread = 0.9,
@@ -125,7 +125,8 @@ def fit(
         "n_jobs": jobs,
     }
     parameters |= network.parameters(ctx, weights)
-    shares = [weight_of(order), 0.2, 2 * weight_of(order) if report else 0]
+    level = options.order_of(order)
+    shares = [weight_of(level), 0.2, 2 * weight_of(level) if report else 0]
     with progress(1 + sum(shares)) as bar:
         bar.step("reading the data")
         task = load_task(
@@ -141,7 +142,7 @@ def fit(
         bar.step("solving for the projections", shares[0])
         (row,) = comparison.compare(
             task,
-            [(projection.value, order)],
+            [(projection.value, level)],
             noise=noise,
             seed=seed,
             parameters=parameters,
@@ -156,7 +157,7 @@ def fit(
             other = "random" if projection is Projection.optimal else "optimal"
             twin = comparison.compare(
                 task,
-                [(other, order)],
+                [(other, level)],
                 noise=noise,
                 seed=seed,
                 parameters={**parameters, "eta": row.classifier.eta_},
@@ -203,7 +204,9 @@ def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> 
     pairs.append((f"{judged} accuracy", f"{row.accuracy:.2%}"))
     if row.noise:
         pairs.append((f"under noise {row.noise:g}", f"{row.noisy_accuracy:.2%}"))
-    if row.order and not isinstance(row.classifier.validity_, list):
+    if row.order == "exact":
+        pairs.append(("expansion", "none: the network itself is integrated"))
+    elif row.order and not isinstance(row.classifier.validity_, list):
         pairs.append(("expansion", row.classifier.validity_))
     pairs += [("model", model)] if model else []
     pairs += [("report", report.absolute())] if report else []

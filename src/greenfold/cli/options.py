@@ -184,6 +184,15 @@ def number_or(word: str, text: str, option: str) -> float | str:
     return value
 
 
+def order_of(text: str) -> int | str:
+    """The order of an expansion, or "exact" for none."""
+    if text == "exact":
+        return text
+    if text not in ("0", "1", "2", "3", "4", "5"):
+        raise typer.BadParameter(f"--order must be 0 to 5 or 'exact', not {text!r}")
+    return int(text)
+
+
 def check_target(path: Path | None, option: str) -> None:
     """Refuse a file that cannot be written before the work begins."""
     if path is None:
@@ -263,7 +272,7 @@ def progress(total: float) -> Iterator[Progress]:
 _NONLINEAR = 20.0
 
 
-def weight_of(order: int) -> float:
+def weight_of(order: int | str) -> float:
     """Weight of a fit in the progress bar."""
     return _NONLINEAR if order else 1.0
 

@@ -3,9 +3,9 @@
 One question a file: `phi` has the φ-functions of a matrix, `excess` the gain without its
 linear part, `etdrk4` one step in continuous time, `discrete` one in discrete time,
 `course` which steps are walked and where the state is read, `marching` the walk of a batch
-and its adjoint, `batch` many series in bounded memory, `control` the number of sub-steps,
-`dynamics` the system made of them. States are deviations from the rest state of the
-network, which `greenfold.rest` finds.
+and its adjoint, `batch` many series in bounded memory, `prepared` the same series for an
+optimiser, `control` the number of sub-steps, `dynamics` the system made of them. States are
+deviations from the rest state of the network, which `greenfold.rest` finds.
 """
 
 from ..rest import rest_of_map, rest_of_rates

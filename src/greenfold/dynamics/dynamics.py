@@ -6,8 +6,8 @@ expanded and nothing left out but the error of the sub-steps, which is measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from .. import _validation as check
 from .._arrays import like, namespace
 from ..echo_state import EchoStateNetwork
+from ..gains import Gain
 from ..reservoir import Reservoir
 from ..unfolding import Unfolding, unfold
 from ..unfolding.linear_order import LinearOrder
@@ -24,6 +25,7 @@ from .course import Course, Stepper, make_course
 from .discrete import leaky_step
 from .etdrk4 import exponential_step
 from .excess import Excess
+from .prepared import Prepared
 
 
 class Dynamics:
@@ -176,6 +178,32 @@ class Dynamics:
         made._set(self._linear.with_readout(readout), self._steps)
         return made
 
+    def with_tol(self, tol: float) -> Dynamics:
+        """The same network integrated to another tolerance.
+
+        Parameters
+        ----------
+        tol : float
+        """
+        made = object.__new__(Dynamics)
+        made.tol, made._start = check.positive(tol, "tol"), self._start
+        made._set(self._linear, self._steps)
+        return made
+
+    @property
+    def quadratic(self) -> Unfolding | None:
+        """Order 1 of the gain up to its square at rest, a start for an optimiser.
+
+        None where the gain has no quadratic part there, as tanh at zero, which is odd, and
+        in discrete time.
+        """
+        network = None if self._discrete else _up_to_the_square(self.reservoir)
+        if network is None:
+            return None
+        return unfold(
+            network, n_steps=self.n_steps, dt=self.dt, order=1, readout=self.readout
+        )
+
     def _step(self, length: float) -> Stepper:
         if length not in self._steps:
             self._steps[length] = _make_step(self.reservoir, length)
@@ -220,7 +248,9 @@ class Dynamics:
         self.step_error = found
         return self._course(found.n_sub)
 
-    def states(self, X: Any, u: Any, *, trajectories: bool = False) -> Any:
+    def states(
+        self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
+    ) -> Any:
         """Network states at the readout.
 
         Parameters
@@ -229,6 +259,9 @@ class Dynamics:
         u : array_like (n_neurons,) or (n_neurons, n_channels)
         trajectories : bool
             Return the states at the end of every step instead of the readout.
+        n_sub : int, optional
+            Sub-steps to take, whatever the error, so that the state of a series does not
+            depend on the others.
 
         Returns
         -------
@@ -240,14 +273,15 @@ class Dynamics:
         FloatingPointError
             Where the network diverges, naming the series and the step.
         """
-        if trajectories:
-            whole = self.with_readout(np.ones(self.n_steps))
-            X, projection = self._inputs(X, u)
-            found = batch.trajectories(whole._planned(X, projection), X, projection)
-            self.step_error = whole.step_error
-            return found
+        whole = self.with_readout(np.ones(self.n_steps)) if trajectories else self
         X, projection = self._inputs(X, u)
-        return batch.states(self._planned(X, projection), X, projection)
+        if n_sub is None:
+            course = whole._planned(X, projection)
+            self.step_error = whole.step_error
+        else:
+            course = whole._course(check.count(n_sub, "n_sub"))
+        walk = batch.trajectories if trajectories else batch.states
+        return walk(course, X, projection)
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Gradient with respect to the projections, by the adjoint of the integrator.
@@ -284,11 +318,12 @@ class Dynamics:
             u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
 
-    def prepare(self, X: Any) -> Callable[[Any], batch.Linearization]:
+    def prepare(self, X: Any) -> Prepared:
         """States of the same stimuli at one projection after the other.
 
-        The number of sub-steps is looked at for every projection and only ever rises: an
-        optimiser that compares projections is not to see it jump back and forth.
+        The number of sub-steps is found at the first projection and kept: an optimiser
+        that compares projections is not to see it jump back and forth. Ask `settle` of
+        what is returned whether it was enough for another projection.
 
         Parameters
         ----------
@@ -296,20 +331,15 @@ class Dynamics:
 
         Returns
         -------
-        callable
+        Prepared
             Takes u, returns an object with ``states`` and ``pullback(cotangent, v)``.
         """
         X = self._stimuli(X)
-        n_sub = 0
 
-        def at(u: Any) -> batch.Linearization:
-            nonlocal n_sub
-            projection = check.input_projection(u, self.n_neurons, X.shape[1])
-            course = self._planned(X, projection, n_sub)
-            n_sub = course.n_sub
-            return batch.Linearization(course, X, projection)
+        def projection(u: Any) -> np.ndarray:
+            return check.input_projection(u, self.n_neurons, X.shape[1])
 
-        return at
+        return Prepared(self._planned, projection, X)
 
 
 def _make_step(network: Any, length: float) -> Stepper:
@@ -323,9 +353,10 @@ def _make_step(network: Any, length: float) -> Stepper:
             gain.derivative,
             bias=network.bias,
             rest=rest,
+            joint=gain.with_derivative,
         )
     tau = np.broadcast_to(np.asarray(network.tau), (network.n_neurons,))
-    excess = Excess.around(rest, gain, gain.derivative)
+    excess = Excess.around(rest, gain, gain.derivative, gain.with_derivative)
     return exponential_step(network.weights, tau, excess, length)
 
 
@@ -341,3 +372,20 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
         )
     deviation = state - network.rest
     return deviation if deviation.any() else None
+
+
+def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
+    """The same network with a gain of two Taylor coefficients at its rest state."""
+    gain = reservoir.gain
+    if gain.kind is not None and "degree" in gain.parameters:
+        # The function is the same, and with it the rest state; only its series is cut.
+        cut = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
+    elif not reservoir.rest.any():
+        cut = Gain.polynomial((0.0, *gain.coefficients[1:3]))
+    elif len(gain.coefficients) <= 3:
+        cut = gain
+    else:
+        return None
+    network = replace(reservoir, gain=cut)
+    found = network.coefficients
+    return network if len(found) == 3 and np.any(found[2]) else None

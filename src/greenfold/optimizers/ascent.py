@@ -43,6 +43,7 @@ def ascend(
     max_iter: int,
     tol: float,
     scale: np.ndarray | None = None,
+    reach: float = 1.0,
 ) -> Candidate:
     """Maximise F from one start by L-BFGS.
 
@@ -57,8 +58,12 @@ def ascend(
         Relative change of κ per step that ends the ascent.
     scale : ndarray (n_inputs, 1), optional
         Units of the rows of u in which to step; one by default.
+    reach : float
+        Length of the first trial step, in these units. L-BFGS knows nothing of the
+        curvature yet; near an optimum a step of one would leave it, and cost evaluations
+        on the way back.
     """
-    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel()
+    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
     # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:

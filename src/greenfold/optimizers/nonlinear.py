@@ -20,11 +20,22 @@ class NonlinearProblem:
     system: System
     stimuli: Stimuli
     eta: float
+    #: Series that stand for all; None for the problem itself.
+    rough: int | None = None
+    #: Whether the rough problem is integrated in single precision.
+    single: bool = False
 
     @cached_property
     def moments_at(self):
         """M(u) and Σ(u) as a function of u; see `Stimuli.moment_map`."""
+        if self.rough is not None:
+            return self.stimuli.rough_map(self.system, self.rough, single=self.single)
         return self.stimuli.moment_map(self.system)
+
+    def settle(self, u: np.ndarray) -> bool:
+        """Whether an integrated system is accurate enough at u; now it is."""
+        settle = getattr(self.moments_at, "settle", None)
+        return True if settle is None else settle(u)
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Optimal v for a given u (paper, `soft-margin-gradient-v`)."""

@@ -59,7 +59,7 @@ class Projections(Shown):
     history : ndarray (n_entries, 2)
         Separation and variance term of the best pair so far, at the start and after each
         round ("alternating") or after each evaluation ("convex", "ascent"), for the best
-        start.
+        start. Through `Dynamics`, those of its last ascent, on all series.
     starts : ndarray (n_starts,)
         Soft margin that each start ended with.
     wall_time : float
@@ -117,6 +117,8 @@ class Projections(Shown):
         """Write the result to a file that holds no code; read it with `greenfold.load`."""
         arrays = {name: getattr(self, name) for name in ("u", "v", "history", "starts")}
         described = {name: getattr(self, name) for name in (*_NUMBERS, *_WORDS)}
+        optional = {name: getattr(self, name) for name in _OPTIONAL}
+        described |= {name: value for name, value in optional.items() if value is not None}
         described["validity"] = None if self.validity is None else asdict(self.validity)
         _archive.write(path, "projections", described, arrays)
 
@@ -161,6 +163,8 @@ _NUMBERS = (
     "n_iter",
     "wall_time",
 )
+#: Numbers that not every method gives; a file may lack them.
+_OPTIONAL = ("growth", "fresh_margin", "fresh_error", "step_error")
 _WORDS = ("method", "status")
 
 
@@ -188,6 +192,7 @@ def unpack_projections(content: _archive.Content) -> Projections:
         starts=content.numbers("starts", (None,)),
         wall_time=float(described["wall_time"]),
         validity=None if validity is None else Validity(**validity),
+        **{name: float(described[name]) for name in _OPTIONAL if name in described},
     )
 
 
@@ -207,3 +212,8 @@ class Candidate:
     history: list[tuple[float, float]]
     status: str
     upper_bound: float | None = None
+
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, where this was a part of a larger work."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt

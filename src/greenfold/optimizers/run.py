@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,14 @@ from .alternating_nonlinear import PaperSystem, QuadraticInput, alternate_nonlin
 from .ascent import ascend
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
+from .refinement import Refinement
 from .result import Candidate, Projections
 
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
 #: and random ones are added.
 _WEAKLY_SEPARABLE = 1.5
+#: Evaluations of the order-1 optimum that is only a start.
+_EXPANDED = 30
 
 
 def optimize(
@@ -55,6 +59,8 @@ def optimize(
         any pair could reach; "certified" as the global optimum where the two meet.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
         sphere, from the certified linear optimum with both signs and from random vectors.
+        Through `Dynamics`, from the order-1 optimum too where the gain has a square, and
+        roughly first: with some series, long sub-steps and single precision.
         "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
         (order 1), from random input projections.
         "random": random input projections with the optimal readout each, the state of
@@ -64,14 +70,16 @@ def optimize(
     n_starts : int, optional
         Number of starts; 10 for "alternating" and "random" by default. For "ascent" the
         first two are the linear optimum with both signs, and by default there are no
-        others for separable stimuli (`separability` ≥ 1.5), four more otherwise.
+        others for separable stimuli (`separability` ≥ 1.5), four more otherwise (and
+        the order-1 optimum before these, through `Dynamics`).
     max_iter : int, optional
         Largest number of iterations, 300 by default: singular value decompositions
         ("convex"), evaluations per start, after its first ("ascent"), rounds per start
         ("alternating").
     tol : float, optional
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
-        round that counts as saturation ("ascent" 1e-7, "alternating" 1e-6).
+        round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
+        through `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of the random starts. "convex" uses none.
 
@@ -217,6 +225,8 @@ class _Run:
         return replace(made, growth=self.linear.growth)
 
     def ascent(self) -> Projections:
+        if isinstance(self.system, IntegratedSystem):
+            return self.refined(self.system)
         n_starts = self.n_starts
         if n_starts is None:
             n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
@@ -229,8 +239,43 @@ class _Run:
         runs = _each(starts, lambda u: ascend(problem, u, max_iter=self.max_iter, tol=tol))
         return self.finish(_collect(runs), "ascent", None)
 
+    def refined(self, system: IntegratedSystem) -> Projections:
+        """The ascent through an integrated network."""
+        linear, _ = convex.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
+        if linear.status == "interrupted":
+            found = replace(_solve_readout(self.problem, linear.u), status="interrupted")
+            return self.finish([found], "ascent", None)
+        expanded = system.quadratic
+        n_starts = self.n_starts
+        if n_starts is None:
+            n_starts = 2 + (expanded is not None)
+            n_starts += 0 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 4
+
+        def starts() -> Iterator[np.ndarray]:
+            yield linear.u
+            yield -linear.u
+            if expanded is not None:
+                problem = NonlinearProblem(expanded, self.stimuli, self.eta)
+                sides = (linear.u, -linear.u)
+                found = max(
+                    (ascend(problem, u, max_iter=_EXPANDED, tol=1e-3) for u in sides),
+                    key=lambda candidate: candidate.margin.value,
+                )
+                found.raise_if_interrupted()
+                yield found.u
+            yield from self.starts(n_starts)
+
+        assert isinstance(self.problem, NonlinearProblem)
+        refinement = Refinement(self.problem, system, max_iter=self.max_iter, tol=self.tol)
+        found, margins = refinement.run(islice(starts(), n_starts), n_starts)
+        return self.finish([found], "ascent", refinement.n_evaluations, margins)
+
     def finish(
-        self, candidates: list[Candidate], method: str, n_iter: int | None
+        self,
+        candidates: list[Candidate],
+        method: str,
+        n_iter: int | None,
+        starts: list[float] | None = None,
     ) -> Projections:
         """Choose the best candidate and describe it."""
         best = max(candidates, key=lambda candidate: candidate.margin.value)
@@ -247,7 +292,7 @@ class _Run:
             status="interrupted" if interrupted else best.status,
             n_iter=len(best.history) - 1 if n_iter is None else n_iter,
             history=np.array(best.history),
-            starts=np.array([candidate.margin.value for candidate in candidates]),
+            starts=np.array(starts or [c.margin.value for c in candidates]),
             wall_time=time.perf_counter() - self.started,
         )
         if interrupted or self.system.is_linear:
@@ -261,12 +306,13 @@ class _Run:
 
     def measure(self, found: Projections, u: np.ndarray) -> Projections:
         """Add κ on fresh stimuli and the error of the integration, where there are such."""
+        if isinstance(self.system, IntegratedSystem):
+            assert isinstance(self.problem, NonlinearProblem)
+            self.problem.settle(u)
+            found = replace(found, step_error=self.system.step_error.error)
         fresh = self.stimuli.fresh_margin(self.system, u, found.v, self.eta)
         if fresh is not None:
             found = replace(found, fresh_margin=fresh[0], fresh_error=fresh[1])
-        if isinstance(self.system, IntegratedSystem):
-            self.problem.best_readout(u)
-            found = replace(found, step_error=self.system.step_error.error)
         return replace(found, wall_time=time.perf_counter() - self.started)
 
     def judge(self, expansion: Expansion, found: Projections) -> Projections:
@@ -286,7 +332,8 @@ class _Run:
                 else "lower eta or raise the order"
             )
             warnings.warn(
-                f"{validity}; {advice}, or solve the network itself with `Dynamics`.",
+                f"{validity}; {advice}, or solve the network itself: `Dynamics`, or "
+                'order="exact" of a classifier.',
                 ExpansionWarning,
                 stacklevel=5,
             )
@@ -341,5 +388,7 @@ def _each(
 
 
 def _solve_readout(problem: LinearProblem | NonlinearProblem, u: np.ndarray) -> Candidate:
+    if isinstance(problem, NonlinearProblem):
+        problem.settle(u)
     v, margin = problem.best_readout(u)
     return Candidate(u, v, margin, [(margin.separation, margin.variance)], "solved")

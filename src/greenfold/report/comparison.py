@@ -78,9 +78,15 @@ class Row:
     seconds: float
 
     @property
-    def order(self) -> int:
-        """Order of the expansion in the non-linearity."""
-        return int(self.classifier.order)
+    def order(self) -> int | str:
+        """Order of the expansion in the non-linearity; "exact" for none."""
+        given = self.classifier.order
+        return given if isinstance(given, str) else int(given)
+
+    @property
+    def dash(self) -> int:
+        """Style of its lines and markers: 0 for a linear network, 1 for others."""
+        return 1 if self.order else 0
 
     @property
     def network(self) -> str:
@@ -90,6 +96,8 @@ class Row:
     @property
     def network_and_order(self) -> str:
         """The network in words, with the order of its expansion."""
+        if self.order == "exact":
+            return "non-linear (integrated)"
         return f"non-linear (order {self.order})" if self.order else "linear"
 
     @property
@@ -159,7 +167,7 @@ def measure(
 
 def compare(
     task: Split,
-    variants: Iterable[tuple[str, int]],
+    variants: Iterable[tuple[str, int | str]],
     *,
     noise: float = 0.1,
     seed: int = 0,
@@ -172,7 +180,7 @@ def compare(
     Parameters
     ----------
     task : Split
-    variants : iterable of (str, int)
+    variants : iterable of (str, int or "exact")
         Input projection and order.
     noise : float
         Standard deviation of the readout noise.

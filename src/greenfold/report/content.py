@@ -105,7 +105,7 @@ def margin_over_readout_time(
     ).astype(int)
     frame = _frame(classifier, X, y, head)
     u = input_projection(classifier, head)
-    if unfolding.order == 0:
+    if unfolding.is_linear:
         values = []
         for step in steps:
             there = unfolding.with_readout(step * unfolding.dt)

@@ -42,14 +42,11 @@ def _hue(row: Row) -> int:
 
 def _style(row: Row) -> dict[str, Any]:
     """Colour for the projection, dash for the order."""
-    return {"color": COLOURS[_hue(row)], "linestyle": DASHES[min(row.order, 1)]}
+    return {"color": COLOURS[_hue(row)], "linestyle": DASHES[row.dash]}
 
 
 def _keys(rows: Sequence[Row]) -> list[Key]:
-    return [
-        key(f"{row.projection} u, {row.network}", _hue(row), min(row.order, 1))
-        for row in rows
-    ]
+    return [key(f"{row.projection} u, {row.network}", _hue(row), row.dash) for row in rows]
 
 
 def _class_hue(index: int) -> int:
@@ -344,7 +341,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
             ax.plot(
                 _in_tau(row, constants),
                 sizes,
-                markers[min(row.order, 1)],
+                markers[row.dash],
                 color=COLOURS[_hue(row)],
                 markersize=4.5,
                 markerfacecolor=COLOURS[_hue(row)] if row.is_optimised else "none",

@@ -86,6 +86,28 @@ class Stimuli(Shown):
             return lambda u: LinearMoments(self, system.maps, u)
         return self._nonlinear_map(system)
 
+    @property
+    def n_series(self) -> int:
+        """Series that stand for the classes where nothing is closed; 0 without such."""
+        return 0
+
+    def rough_map(
+        self, system: System, n_series: int, *, single: bool = True
+    ) -> Callable[[np.ndarray], Moments]:
+        """A cheaper `moment_map`, for the beginning of an ascent.
+
+        Parameters
+        ----------
+        system : System
+            An integrated one.
+        n_series : int
+            About so many series stand for all, where there are more.
+        single : bool
+            Integrate in single precision.
+        """
+        del n_series, single
+        return self.moment_map(system)
+
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
         raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
 

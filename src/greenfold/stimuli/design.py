@@ -19,7 +19,14 @@ from typing import Protocol
 import numpy as np
 
 from ..margins import SoftMargin
-from ..systems import IntegratedSystem, KernelsOfAll, QuadraticSystem, StatesAt, System
+from ..systems import (
+    IntegratedSystem,
+    KernelsOfAll,
+    PreparedStates,
+    QuadraticSystem,
+    StatesAt,
+    System,
+)
 
 #: Products of the stimuli are kept between evaluations up to this size.
 _PRODUCT_BYTES = 2**28
@@ -93,11 +100,13 @@ class Design:
         X = self.X.reshape(len(bar), -1)
         return bar @ X, (X * bar[:, None]).T @ X
 
-    def moment_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        """M(u) and Σ(u) as functions of u."""
+    def moment_map(
+        self, system: System, *, single: bool = False
+    ) -> Callable[[np.ndarray], Moments]:
+        """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
         if isinstance(system, IntegratedSystem):
-            at = system.prepare(self.X)
-            return lambda u: WalkedMoments(self, at(u))
+            X = self.X.astype(np.float32) if single else self.X
+            return WalkedMap(self, system.prepare(X))
         return partial(self.at, system)
 
     def at(self, system: System, u: np.ndarray) -> DesignMoments:
@@ -147,14 +156,30 @@ class DesignMoments:
         return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
 
 
+class WalkedMap:
+    """Moments of a design through an integrated system, as a function of u."""
+
+    def __init__(self, design: Design, prepared: PreparedStates) -> None:
+        self._design, self._prepared = design, prepared
+
+    def __call__(self, u: np.ndarray) -> WalkedMoments:
+        """Moments at one projection."""
+        return WalkedMoments(self._design, self._prepared(u))
+
+    def settle(self, u: np.ndarray) -> bool:
+        """See `PreparedStates.settle`."""
+        return self._prepared.settle(u)
+
+
 class WalkedMoments:
     """`Moments` of a design whose series were walked through a system once."""
 
     def __init__(self, design: Design, found: StatesAt) -> None:
         self._design, self._found = design, found
-        self.M, self.Sigma = design.moments(found.states)
+        self._states = np.asarray(found.states, dtype=np.float64)
+        self.M, self.Sigma = design.moments(self._states)
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v."""
-        bar = self._design.cotangent(self._found.states @ v, eta)
-        return self._found.pullback(bar, v)[0]
+        bar = self._design.cotangent(self._states @ v, eta)
+        return np.asarray(self._found.pullback(bar, v)[0], dtype=np.float64)

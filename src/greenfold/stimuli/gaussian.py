@@ -179,10 +179,28 @@ class GaussianStimuli(Stimuli):
         design = gaussian_design(self.mu, self._covariances, shape, system.degree)
         return design.moment_map(system)
 
+    @property
+    def n_series(self) -> int:
+        """Draws of both classes."""
+        return 2 * self.n_draws
+
+    def rough_map(
+        self, system: System, n_series: int, *, single: bool = True
+    ) -> Callable[[np.ndarray], Moments]:
+        """Fewer draws, or all of them."""
+        if system.degree is not None:
+            return self.moment_map(system)
+        fewer = n_series < 2 * self.n_draws
+        design = self._draw(n_series // 2) if fewer else self._drawn
+        return design.moment_map(system, single=single)
+
     @cached_property
     def _drawn(self) -> Design:
-        """``n_draws`` series of each class (rounded up to pairs), always the same."""
-        rng, half, size = np.random.default_rng(0), -(-self.n_draws // 2), len(self.mu)
+        return self._draw(self.n_draws)
+
+    def _draw(self, n_draws: int) -> Design:
+        """Series of each class (rounded up to pairs), always the same."""
+        rng, half, size = np.random.default_rng(0), -(-n_draws // 2), len(self.mu)
         halves = []
         for sign, covariance in zip((1, -1), self._covariances, strict=True):
             z = rng.standard_normal((half, size))

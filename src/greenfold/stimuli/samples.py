@@ -291,6 +291,19 @@ class SampleStimuli(Stimuli):
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
         return self._design().moment_map(system)
 
+    @property
+    def n_series(self) -> int:
+        """Number of series; 0 for stimuli from a stream, which keep none."""
+        return 0 if self.signs is None else len(self.signs)
+
+    def rough_map(
+        self, system: System, n_series: int, *, single: bool = True
+    ) -> Callable[[np.ndarray], Moments]:
+        """Some of the series, evenly chosen from both classes."""
+        some = self._design() if len(self.case_weights) <= n_series else None
+        design = some or self.points(None, n_series)
+        return design.moment_map(system, single=single)
+
     def points(self, degree: int | None, n_series: int) -> Design:
         """Series chosen evenly from both classes, which keep their shares."""
         del degree

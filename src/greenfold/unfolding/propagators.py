@@ -21,6 +21,9 @@ from ..reservoir import Reservoir
 #: Exponent β (see `plan_quadrature`) that one quadrature panel may span. Larger steps
 #: are cut into panels; the cost per unit time is flat around this value.
 _PANEL_EXPONENT = 4.0
+#: The same for order 1, where no node feeds another and twice as many nodes cost twice as
+#: much, not four times: few long panels need fewer nodes in all.
+_SINGLE_EXPONENT = 24.0
 _MAX_PANELS = 2000
 #: ‖A s/τ‖ below which 13 terms of the series φ₁(z) = Σ z^k/(k+1)! are exact to
 #: rounding: the first one left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
@@ -144,7 +147,8 @@ def plan_quadrature(
     A, _ = _in_mean_time(reservoir)
     factors = order * (degree - 1) + 2
     exponent = factors * float(np.linalg.norm(A, 2)) * length / reservoir.mean_tau
-    n_panels = max(1, ceil(min(exponent / _PANEL_EXPONENT, 1e9)))
+    longest = _PANEL_EXPONENT if order > 1 else _SINGLE_EXPONENT
+    n_panels = max(1, ceil(min(exponent / longest, 1e9)))
     if n_panels > _MAX_PANELS:
         raise ValueError(
             f"`dt` = {length:g} is {length / reservoir.mean_tau:.3g} time constants, and "
@@ -152,8 +156,22 @@ def plan_quadrature(
             "network has settled long before, shorten `dt` below "
             f"{length * _MAX_PANELS / n_panels:.3g}."
         )
-    beta = exponent / n_panels
+    if order > 1:
+        return n_panels, _nodes_needed(exponent / n_panels, order, degree, tol)
+    # Of few long panels and many short ones, those with the fewest nodes.
+    shortest = max(n_panels, ceil(exponent / _PANEL_EXPONENT))
+    plans = (
+        (count, _nodes_needed(exponent / count, order, degree, tol))
+        for count in {n_panels, *np.linspace(n_panels, shortest, 8).round().astype(int)}
+    )
+    return min(plans, key=lambda plan: (plan[0] * (plan[1] + 1), plan[0]))
+
+
+def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
     goal = log(tol) + order * degree * min(0.0, log(beta))
+    if order == 1:
+        # Over a long panel the source decays, and its integral with it.
+        goal -= max(0.0, log(beta))
 
     def log_error(q: int) -> float:
         gauss = (
@@ -166,7 +184,7 @@ def plan_quadrature(
     n_nodes = 1
     while log_error(n_nodes) > goal:
         n_nodes += 1
-    return n_panels, n_nodes
+    return n_nodes
 
 
 def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Propagators:
