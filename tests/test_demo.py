@@ -24,6 +24,8 @@ def test_slopes_of_exact_powers():
 def test_task_is_split_as_announced():
     task, other = demo.demo_task(0), demo.demo_task(1)
     assert task.X.shape == (demo.N_TRAIN, demo.N_STEPS)
+    assert task.X_test is not None
+    assert task.y_test is not None
     assert len(task.X_test) == len(task.y_test) == demo.N_TEST
     assert set(task.y) == {"normal", "ectopic"}
     assert not np.array_equal(task.X, other.X)

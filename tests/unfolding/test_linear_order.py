@@ -18,7 +18,7 @@ def test_responses_are_simulated_pulses(readout, rng):
     R = unfolding.maps.input_response(u)
     pulses = np.repeat(np.eye(8).reshape(8, 2, 4), 5, axis=2)  # a grid of 0.1
     paths = simulate(reservoir, pulses, u, 0.1, trajectories=True)
-    if np.ndim(readout) == 1:
+    if isinstance(readout, np.ndarray):
         truth = np.einsum("k,nki->ni", readout, paths[:, 4::5])
     else:
         truth = paths[:, round((readout or 2.0) / 0.1) - 1]
