@@ -322,6 +322,53 @@ class Reservoir(Shown):
         )
         return cls(weights, tau, gain, bias=bias)
 
+    @classmethod
+    def oscillators(
+        cls,
+        decay_times: Any,
+        frequencies: Any,
+        tau: float | None = None,
+        gain: Gain | None = None,
+    ) -> Reservoir:
+        """A network of independent damped oscillators, whose modes are chosen, not drawn.
+
+        Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
+        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its eigenvalues a ± ib make the linear mode
+        of the network (paper, `eom_network`) decay as exp(−t/T_j) and turn by ω_j per unit
+        of time, exactly and for every τ.
+
+        Parameters
+        ----------
+        decay_times : array_like (n_oscillators,)
+            T_j > 0, in the unit of time that the stimuli use.
+        frequencies : array_like (n_oscillators,)
+            Angular frequencies ω_j ≥ 0, in radians per unit of time.
+        tau : float, optional
+            Time constant of the neurons; the shortest decay time by default, so that no
+            neuron inhibits itself. It scales the input, not the modes.
+        gain : Gain, optional
+            φ; linear by default.
+
+        Notes
+        -----
+        W is block-diagonal and real, and stored dense as every network. The reservoirs of
+        `greenfold.pooled` are these, at a cost linear in the number of neurons.
+
+        Examples
+        --------
+        >>> from greenfold import Reservoir
+        >>> network = Reservoir.oscillators([2.0, 8.0], [1.0, 0.5])
+        >>> network
+        Reservoir(4 neurons, tau=2, gain=linear)
+        >>> network.modes().time_constants.tolist()
+        [8.0, 8.0, 2.0, 2.0]
+        """
+        weights, tau = topologies.oscillator_weights(decay_times, frequencies, tau)
+        slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
+        if slope == 0:
+            raise ValueError("`gain` must have a slope at rest for a network to oscillate.")
+        return cls(weights / slope, tau, gain)
+
     def with_tau(self, tau: Any) -> Reservoir:
         """The same network with another time constant.
 

@@ -1,4 +1,4 @@
-"""Weights of networks by their plan: random, of two populations, a ring, a chain.
+"""Weights of networks by their plan: random, of two populations, a ring, oscillators.
 
 Pure functions that return matrices; `Reservoir` and `EchoStateNetwork` make networks of
 them. W_ij is the connection from neuron j to neuron i.
@@ -167,6 +167,44 @@ def first_stable(
             if len(found) == max_draws or _is_hopeless(found, n_neurons):
                 message = _refused(found, n_neurons, g, error)
                 raise UnstableError(message, min(found)) from None
+
+
+def oscillator_weights(
+    decay_times: Any, frequencies: Any, tau: float | None = None
+) -> tuple[np.ndarray, float]:
+    """Independent damped oscillators, two neurons each.
+
+    Parameters
+    ----------
+    decay_times, frequencies : array_like (n_oscillators,)
+        T_j > 0 and angular frequencies ω_j ≥ 0.
+    tau : float, optional
+        Time constant of the neurons; the shortest decay time by default.
+
+    Returns
+    -------
+    weights : ndarray (2 n_oscillators, 2 n_oscillators)
+        Blocks [[a, −b], [b, a]] with a = 1 − τ/T_j and b = τω_j.
+    tau : float
+    """
+    T = check.host_array(decay_times, "decay_times", ndim=(1,))
+    omega = check.host_array(frequencies, "frequencies", ndim=(1,))
+    if T.shape != omega.shape or not len(T):
+        raise ValueError(
+            "`decay_times` and `frequencies` must have one entry per oscillator each; "
+            f"got {len(T)} and {len(omega)}."
+        )
+    if T.min() <= 0:
+        raise ValueError(f"`decay_times` must be positive; got {T.min():g}.")
+    if omega.min() < 0:
+        raise ValueError(f"`frequencies` must not be negative; got {omega.min():g}.")
+    tau = float(T.min()) if tau is None else check.positive(tau, "tau")
+    weights = np.zeros((2 * len(T),) * 2)
+    even = 2 * np.arange(len(T))
+    weights[even, even] = weights[even + 1, even + 1] = 1 - tau / T
+    weights[even + 1, even] = tau * omega
+    weights[even, even + 1] = -tau * omega
+    return weights, tau
 
 
 def _is_hopeless(found: list[float], n_neurons: int) -> bool:

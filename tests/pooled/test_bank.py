@@ -1,64 +1,15 @@
-"""Oscillators and the filter bank, judged by the ODE solver and the unfolding."""
+"""The filter bank, judged by the ODE solver and the unfolding."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from greenfold import Reservoir, simulate, unfold
-from greenfold.pooled import decay_and_frequency, draw_bank, oscillator_weights
+from greenfold import simulate, unfold
+from greenfold.pooled import draw_bank
 from greenfold.pooled.bank import GROUP, PARTS
 from greenfold.pooled.collection import Collection
 from greenfold.pooled.feature_map import fit_map
-
-
-@pytest.mark.parametrize("tau", [None, 0.3, 5.0])
-def test_a_simulated_oscillator_decays_and_turns_as_asked(tau):
-    T, omega = np.array([3.0, 8.0, 20.0]), np.array([0.9, 0.0, 2.5])
-    weights, tau = oscillator_weights(T, omega, tau)
-    # One step of input, then silence: after it, every pair is a decaying rotation.
-    dt, n_steps = 0.2, 40
-    x = np.zeros((1, n_steps))
-    x[0, 0] = 1.0
-    u = np.tile([1.0, 0.0], 3)
-    states = simulate(Reservoir(weights, tau), x, u, dt, trajectories=True)[0]
-    pairs = states[:, 0::2] + 1j * states[:, 1::2]
-    factor = pairs[1:] / pairs[:-1]
-    # The solver's relative tolerance is 1e-10 a step, on states that shrink 14-fold.
-    np.testing.assert_allclose(-dt / np.log(np.abs(factor)), np.tile(T, (39, 1)), rtol=1e-7)
-    turned = np.exp(1j * omega * dt)
-    np.testing.assert_allclose(factor / np.abs(factor), np.tile(turned, (39, 1)), atol=1e-8)
-
-
-def test_decay_times_and_frequencies_come_back(rng):
-    T, omega = rng.uniform(1, 9, 5), rng.uniform(0.1, 3, 5)
-    order = np.argsort(-T)
-    found = decay_and_frequency(*oscillator_weights(T, omega))
-    np.testing.assert_allclose(found, [T[order], omega[order]], rtol=1e-12)
-
-
-def test_default_time_constant_leaves_no_self_inhibition():
-    weights, tau = oscillator_weights([2.0, 5.0], [1.0, 1.0])
-    assert tau == 2
-    assert (np.diag(weights) >= 0).all()
-
-
-@pytest.mark.parametrize(
-    ("decay", "frequency", "message"),
-    [
-        ([1.0, 2.0], [1.0], "one entry per oscillator"),
-        ([0.0], [1.0], "`decay_times` must be positive"),
-        ([1.0], [-1.0], "`frequencies` must not be negative"),
-    ],
-)
-def test_oscillators_that_can_not_be(decay, frequency, message):
-    with pytest.raises(ValueError, match=message):
-        oscillator_weights(decay, frequency)
-
-
-def test_modes_that_grow_have_no_decay_time():
-    with pytest.raises(ValueError, match="does not decay"):
-        decay_and_frequency(np.eye(2), 1.0)
 
 
 def bank_for(n_steps, n_channels, **options):
@@ -144,3 +95,24 @@ def test_all_readouts_are_heard_with_fewer_oscillators_than_parts():
     for one in bank.scales:
         np.testing.assert_allclose(np.linalg.norm(one.readouts, axis=0), 1)
         assert np.abs(one.impulse_response(3)).max(axis=(0, 1)).all()
+
+
+def test_states_of_the_bank_are_those_of_the_ode_solver(rng):
+    n_steps = 40
+    bank = bank_for(n_steps, 2, n_scales=3, n_oscillators=8, n_readouts=16)
+    X = rng.standard_normal((2, 2, n_steps))
+    for one in bank.scales:
+        network = one.reservoir()
+        assert network.n_neurons == 16
+        wanted = simulate(network, X, network.tau * one.u, 1.0, trajectories=True)
+        response = one.impulse_response(n_steps)
+        found = np.stack(
+            [
+                np.einsum("ict,tcd->id", X[:, :, t::-1], response[: t + 1])
+                for t in range(n_steps)
+            ],
+            axis=1,
+        )
+        # The solver's relative tolerance is 1e-10 a step.
+        size = np.abs(wanted).max()
+        np.testing.assert_allclose(found, wanted @ one.readouts, atol=1e-7 * size)

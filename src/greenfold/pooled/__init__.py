@@ -3,7 +3,6 @@
 from .bank import FilterBank, ScaleReservoir, draw_bank
 from .classifier import PooledReservoirClassifier
 from .features import ReservoirFeatures
-from .oscillators import decay_and_frequency, oscillator_weights
 from .regressor import PooledReservoirRegressor
 
 __all__ = [
@@ -12,7 +11,5 @@ __all__ = [
     "PooledReservoirRegressor",
     "ReservoirFeatures",
     "ScaleReservoir",
-    "decay_and_frequency",
     "draw_bank",
-    "oscillator_weights",
 ]

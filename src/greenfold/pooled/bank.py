@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 
 from ..reservoir import Reservoir
-from .oscillators import oscillator_weights
 
 __all__ = ["GROUP", "FilterBank", "ScaleReservoir", "draw_bank"]
 
@@ -70,7 +69,7 @@ class ScaleReservoir:
 
         Its input projection is τ times `u` here, whose neurons have no time constant.
         """
-        return Reservoir(*oscillator_weights(self.decay_times, self.frequencies))
+        return Reservoir.oscillators(self.decay_times, self.frequencies)
 
     @cached_property
     def rates(self) -> np.ndarray:
