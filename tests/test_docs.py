@@ -69,6 +69,7 @@ PACKAGES = [
             "jobs",
             "optimizers",
             "paper",
+            "pooled",
             "report",
             "stimuli",
             "sweep",

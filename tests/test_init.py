@@ -13,3 +13,14 @@ def test_importing_greenfold_imports_no_optional_package():
         "assert not optional & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_pooled_names_load_when_they_are_used():
+    code = (
+        "import sys, greenfold\n"
+        "assert 'greenfold.pooled.classifier' not in sys.modules\n"
+        "from greenfold import PooledReservoirClassifier, ReservoirFeatures\n"
+        "assert not {'aeon', 'numba', 'onnx', 'torch'} & set(sys.modules)\n"
+        "assert {'PooledReservoirRegressor', 'pooled'} <= set(dir(greenfold))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

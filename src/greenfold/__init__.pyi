@@ -8,6 +8,7 @@ from . import (
     margins,
     optimizers,
     paper,
+    pooled,
     report,
     reservoir,
     saving,
@@ -24,6 +25,11 @@ from .dynamics import Dynamics
 from .echo_state import EchoStateNetwork
 from .gains import Gain
 from .optimizers import Projections, optimize
+from .pooled import (
+    PooledReservoirClassifier,
+    PooledReservoirRegressor,
+    ReservoirFeatures,
+)
 from .reservoir import Reservoir
 from .saving import load, save
 from .simulation import simulate
@@ -40,9 +46,12 @@ __all__ = [
     "Gain",
     "GaussianStimuli",
     "Kernel",
+    "PooledReservoirClassifier",
+    "PooledReservoirRegressor",
     "Projections",
     "Reservoir",
     "ReservoirClassifier",
+    "ReservoirFeatures",
     "SampleStimuli",
     "Unfolding",
     "__version__",
@@ -60,6 +69,7 @@ __all__ = [
     "optimize",
     "optimizers",
     "paper",
+    "pooled",
     "report",
     "reservoir",
     "save",

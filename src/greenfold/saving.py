@@ -1,6 +1,6 @@
 """Objects as files that hold numbers, not code: ``save`` and ``load``.
 
-A file is one kind of object: a fitted classifier, a network, a kernel, or the result of an
+A file is one kind of object: a fitted estimator, a network, a kernel, or the result of an
 optimisation. How the file is made, and what is checked when it is read, is said in
 ``greenfold._archive``; what each object is made of, beside that object.
 """
@@ -16,6 +16,8 @@ from .classifier.estimator import ReservoirClassifier
 from .classifier.model_file import unpack_classifier
 from .echo_state import EchoStateNetwork, unpack_echo_state_network
 from .optimizers.result import Projections, unpack_projections
+from .pooled._base import PooledBase
+from .pooled.model_file import unpack_pooled
 from .reservoir import Reservoir, unpack_reservoir
 from .unfolding.kernel import Kernel, unpack_kernel
 
@@ -26,6 +28,7 @@ _KINDS: dict[str, Callable[[Content], Any]] = {
     "classifier": unpack_classifier,
     "echo_state_network": unpack_echo_state_network,
     "kernel": unpack_kernel,
+    "pooled": unpack_pooled,
     "projections": unpack_projections,
     "reservoir": lambda content: unpack_reservoir(content.described, content.arrays),
 }
@@ -36,15 +39,16 @@ def save(obj: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork or Kernel
-        A classifier must be fitted. A network with a gain of one's own code is refused.
+    obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, Kernel or pooled
+        An estimator, `greenfold.pooled`'s too, must be fitted. A network with a gain of
+        one's own code is refused.
     path : str or Path
         Replaced if it exists, in one step at the end.
     """
-    kinds = ReservoirClassifier | Projections | Reservoir | EchoStateNetwork | Kernel
-    if not isinstance(obj, kinds):
+    estimators = ReservoirClassifier | PooledBase
+    if not isinstance(obj, estimators | Projections | Reservoir | EchoStateNetwork | Kernel):
         raise TypeError(
-            "`obj` must be a ReservoirClassifier, Projections, a Reservoir, an "
+            "`obj` must be a fitted estimator of greenfold, Projections, a Reservoir, an "
             f"EchoStateNetwork or a Kernel; got {type(obj).__name__}."
         )
     obj.save(path)
@@ -59,9 +63,9 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    ReservoirClassifier, Projections, Reservoir, EchoStateNetwork or Kernel
-        What the file says it is. A classifier is fitted, predicts exactly as the saved one
-        did, and goes on with `partial_fit` where that one could.
+    ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, Kernel or pooled
+        What the file says it is. An estimator is fitted and predicts exactly as the saved
+        one did; a `ReservoirClassifier` goes on with `partial_fit` where that one could.
 
     Raises
     ------

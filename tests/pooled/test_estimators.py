@@ -24,7 +24,7 @@ from greenfold.pooled import (
     ReservoirFeatures,
 )
 from greenfold.pooled.calibration import expected_calibration_error
-from greenfold.pooled.description import from_arrays, to_arrays
+from greenfold.pooled.model_file import from_arrays, to_arrays
 from greenfold.pooled.head import fit_head
 from greenfold.pooled.kinds import N_ROWS, row_weights
 
@@ -82,7 +82,7 @@ def test_pass_every_check_of_scikit_learn_without_a_skip():
 
 def test_importing_imports_no_optional_package():
     code = (
-        "import sys, greenfold.pooled, greenfold.pooled.description\n"
+        "import sys, greenfold.pooled, greenfold.pooled.model_file\n"
         "assert not {'aeon', 'numba', 'onnx', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

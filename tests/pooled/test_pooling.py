@@ -40,6 +40,7 @@ def by_definition(z: np.ndarray, thresholds: np.ndarray, rivals: np.ndarray) -> 
         found["position"].append(when.mean() if above.any() else 0.5)
         runs = [len(list(run)) for up, run in groupby(above) if up]
         found["stretch"].append(max(runs, default=0) / K)
+        found["stretches"].append(np.sqrt(np.mean(runs) / K) if runs else 0.0)
     for name, parts in (("halves", halves), ("quarters", quarters)):
         found[name] = [
             (z[part] > t).mean() if len(part) else 0.0 for part in parts for t in thresholds

@@ -1,15 +1,5 @@
 """Series that are not aligned: reservoirs read at every step and pooled over time."""
 
-from .bank import FilterBank, ScaleReservoir, draw_bank
-from .classifier import PooledReservoirClassifier
-from .features import ReservoirFeatures
-from .regressor import PooledReservoirRegressor
+import lazy_loader as lazy
 
-__all__ = [
-    "FilterBank",
-    "PooledReservoirClassifier",
-    "PooledReservoirRegressor",
-    "ReservoirFeatures",
-    "ScaleReservoir",
-    "draw_bank",
-]
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

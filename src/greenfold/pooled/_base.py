@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,24 @@ class PooledBase(BaseEstimator):
         return (
             ("numba" if has_numba() else "array") if self.engine == "auto" else self.engine
         )
+
+    def save(self, path: str | Path) -> None:
+        """Write what was fitted to a file that holds no code.
+
+        Read it with `greenfold.load`.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced if it exists, in one step at the end.
+
+        Notes
+        -----
+        Held-out predictions and a ``random_state`` that is a generator are not kept.
+        """
+        from .model_file import save
+
+        save(self, path)  # pyright: ignore[reportArgumentType]
 
     def _read(self, X: Any, *, fitting: bool) -> Collection:
         return read_collection(self, X, fitting=fitting)

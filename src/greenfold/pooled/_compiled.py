@@ -22,6 +22,7 @@ _WIDTH = 16
 
 _ABOVE, _HALVES, _QUARTERS = (KINDS[k].start for k in ("above", "halves", "quarters"))
 _LEVEL, _POSITION, _STRETCH = (KINDS[k].start for k in ("level", "position", "stretch"))
+_STRETCHES = KINDS["stretches"].start
 _MAX, _MIN, _RMS = (KINDS[k].start for k in ("max", "min", "rms"))
 _LARGEST, _SMALLEST = (KINDS[k].start for k in ("largest", "smallest"))
 
@@ -67,12 +68,13 @@ def _differences(Z, K, D):
 
 
 @njit(**_INLINE)
-def _track(z, threshold, now, one, zero, level, position, run, stretch):
+def _track(z, threshold, now, one, zero, level, position, run, stretch, number):
     """One step of what is above a threshold, but for the count."""
     level = level + pick(z, threshold, z, zero)
     position = position + pick(z, threshold, now, zero)
     run = pick(z, threshold, run + one, zero)
-    return level, position, run, larger(stretch, run)
+    number = pick_equal(run, one, number + one, number)
+    return level, position, run, larger(stretch, run), number
 
 
 @njit(**_OPTIONS)
@@ -100,7 +102,7 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
     high = low = load16(Z, start + at)
     square = now = zero
     v0 = v1 = v2 = x0 = x1 = x2 = zero
-    r0 = r1 = r2 = s0 = s1 = s2 = zero
+    r0 = r1 = r2 = s0 = s1 = s2 = n0 = n1 = n2 = zero
     for q in range(4):
         c0 = c1 = c2 = zero
         for k in range(ends[q], ends[q + 1]):
@@ -110,9 +112,9 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
             c0 = pick(z, t0, c0 + one, c0)
             c1 = pick(z, t1, c1 + one, c1)
             c2 = pick(z, t2, c2 + one, c2)
-            v0, x0, r0, s0 = _track(z, t0, now, one, zero, v0, x0, r0, s0)
-            v1, x1, r1, s1 = _track(z, t1, now, one, zero, v1, x1, r1, s1)
-            v2, x2, r2, s2 = _track(z, t2, now, one, zero, v2, x2, r2, s2)
+            v0, x0, r0, s0, n0 = _track(z, t0, now, one, zero, v0, x0, r0, s0, n0)
+            v1, x1, r1, s1, n1 = _track(z, t1, now, one, zero, v1, x1, r1, s1, n1)
+            v2, x2, r2, s2, n2 = _track(z, t2, now, one, zero, v2, x2, r2, s2, n2)
             now = now + one
         row = _QUARTERS + 3 * q
         store(T, row * P + column, c0)
@@ -127,6 +129,9 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
     store(T, _STRETCH * P + column, s0)
     store(T, (_STRETCH + 1) * P + column, s1)
     store(T, (_STRETCH + 2) * P + column, s2)
+    store(T, _STRETCHES * P + column, n0)
+    store(T, (_STRETCHES + 1) * P + column, n1)
+    store(T, (_STRETCHES + 2) * P + column, n2)
     store(T, _MAX * P + column, high)
     store(T, _MIN * P + column, low)
     store(T, _RMS * P + column, square)
@@ -203,6 +208,8 @@ def _finish(T, thresholds, ends):
             T[_LEVEL + t, p] = level if n > 0 else thresholds[t, p]
             T[_POSITION + t, p] = position if n > 0 else half
             T[_STRETCH + t, p] *= per_step
+            number = max(T[_STRETCHES + t, p], one)
+            T[_STRETCHES + t, p] = np.sqrt(n / number * per_step)
     for part in range(6):
         if part < 2:
             row, length = _HALVES + 3 * part, ends[2 * part + 2] - ends[2 * part]

@@ -78,7 +78,7 @@ def pool(
     # Sums over each quarter, and the mean position, are one product with these rows.
     quarter = [xp.astype((now >= ends[q]) & (now < ends[q + 1]), Z.dtype) for q in range(4)]
     basis = xp.stack([*quarter, now + 0.5])
-    counts, level, position, stretch = [], [], [], []
+    counts, level, position, stretch, stretches = [], [], [], [], []
     for t in range(N_THRESHOLDS):
         own = xp.reshape(thresholds[t, :], (3, 1, D))
         weight = xp.astype(own < Z, Z.dtype)
@@ -92,6 +92,10 @@ def pool(
         mean = sums[:, :, 4, :] * over / K
         position.append(xp.where(total > 0, mean, xp.full_like(mean, 0.5)))
         stretch.append(_longest(weight, now, xp) / K)
+        # A stretch begins at every step above that does not follow another.
+        number = total - xp.sum(weight[:, :, 1:, :] * weight[:, :, :-1, :], axis=2)
+        mean = total / xp.maximum(number, xp.ones_like(number))
+        stretches.append(xp.sqrt(mean / K))
     lengths = [max(ends[q + 1] - ends[q], 1) for q in range(4)]
     rows = [
         *(xp.sum(c, axis=2) / K for c in counts),
@@ -104,6 +108,7 @@ def pool(
         *level,
         *position,
         *stretch,
+        *stretches,
         xp.max(Z, axis=2),
         xp.min(Z, axis=2),
         xp.sqrt(xp.sum(Z * Z, axis=2) / K),

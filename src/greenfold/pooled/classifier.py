@@ -64,7 +64,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
     Series are arrays (n_cases, n_steps) or (n_cases, n_channels, n_steps), or lists of
     (n_steps,) or (n_channels, n_steps) arrays of any length, missing values allowed.
 
-    Memory is about 300 kB a training series at the defaults, up to 1 GiB; beyond that the
+    Memory is about 320 kB a training series at the defaults, up to 1 GiB; beyond that the
     features are made twice instead of kept. Beyond 4096 series the ridge regression is an
     average over parts of some 2500 (`greenfold.pooled.parts`), and time grows linearly with
     their number. Predictions keep no features.

@@ -58,7 +58,7 @@ class ReservoirFeatures(TransformerMixin, PooledBase):
     (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
     by a straight line, NaN at its ends does not belong to it.
 
-    There are 105 features of a readout: 35 (`greenfold.pooled.kinds`) of it and of its two
+    There are 114 features of a readout: 38 (`greenfold.pooled.kinds`) of it and of its two
     differences. Computation is in single precision; a feature that counts steps above a
     threshold may differ by a step between engines.
 
@@ -70,7 +70,7 @@ class ReservoirFeatures(TransformerMixin, PooledBase):
     >>> from greenfold.pooled import ReservoirFeatures
     >>> X, y = synthetic_heartbeats(20, rng=0)
     >>> ReservoirFeatures(n_readouts=16, random_state=0).fit_transform(X).shape
-    (20, 13440)
+    (20, 14592)
     """
 
     def __init__(

@@ -24,13 +24,14 @@ KINDS: dict[str, slice] = {
     "level": slice(21, 24),  # mean of the values above; the threshold where there are none
     "position": slice(24, 27),  # mean time above, 0 … 1; ½ where there is none
     "stretch": slice(27, 30),  # longest stretch above, as a proportion
-    "max": slice(30, 31),
-    "min": slice(31, 32),
-    "rms": slice(32, 33),
-    "largest": slice(33, 34),  # √ of mean |z| where it is the largest of its group, else 0
-    "smallest": slice(34, 35),
+    "stretches": slice(30, 33),  # √ of the mean length of all stretches, as a proportion
+    "max": slice(33, 34),
+    "min": slice(34, 35),
+    "rms": slice(35, 36),
+    "largest": slice(36, 37),  # √ of mean |z| where it is the largest of its group, else 0
+    "smallest": slice(37, 38),
 }
-N_ROWS = 35
+N_ROWS = 38
 
 #: Weight of a kind after standardisation, one where it is not named. What tells *when*
 #: something happened helps with aligned series and hurts with others; at half the weight

@@ -1,16 +1,19 @@
-"""Fitted pooled estimators as numbers and text: what a model file needs to hold.
+"""What a fitted pooled estimator is made of, for a file that holds numbers, not code.
 
 `to_arrays` takes an estimator apart into metadata that JSON can hold and plain arrays;
-`from_arrays` checks both and puts the estimator together again. Nothing is pickled, and
-nothing in a file is executed.
+`from_arrays` checks both and puts the estimator together again. How the file is made and
+checked is said in `greenfold._archive`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .. import _archive
+from .._archive import Content, refuse
 from .bank import FilterBank, ScaleReservoir
 from .classifier import PooledReservoirClassifier
 from .feature_map import FeatureMap, has_numba
@@ -19,7 +22,7 @@ from .head import LinearHead
 from .kinds import N_ROWS, N_SIGNALS, N_THRESHOLDS
 from .regressor import PooledReservoirRegressor
 
-__all__ = ["ESTIMATORS", "from_arrays", "to_arrays"]
+__all__ = ["ESTIMATORS", "from_arrays", "save", "to_arrays", "unpack_pooled"]
 
 Estimator = ReservoirFeatures | PooledReservoirClassifier | PooledReservoirRegressor
 #: Those that can be described, by name.
@@ -27,8 +30,31 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     kind.__name__: kind
     for kind in (ReservoirFeatures, PooledReservoirClassifier, PooledReservoirRegressor)
 }
+#: Kind of the file.
+KIND = "pooled"
+#: Largest stride: that of a series of eight million steps.
+_LONGEST_STRIDE = 2**16
 #: Of the layout of features (`kinds`) and of this description; raised when it changes.
 _LAYOUT = 1
+
+
+def save(estimator: Estimator, path: str | Path) -> None:
+    """Write a fitted estimator; `greenfold.load` reads it.
+
+    Parameters
+    ----------
+    estimator : ReservoirFeatures, PooledReservoirClassifier or PooledReservoirRegressor
+    path : str or Path
+        Replaced if it exists, in one step at the end.
+    """
+    _archive.write(path, KIND, *to_arrays(estimator))
+
+
+def unpack_pooled(content: Content) -> Estimator:
+    """The estimator in a file."""
+    if content.kind != KIND:
+        refuse(f"it holds a {content.kind}, not a pooled estimator.")
+    return from_arrays(content.described, content.arrays)
 
 
 def to_arrays(estimator: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -124,14 +150,14 @@ def from_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Esti
 
     Raises
     ------
-    ValueError
+    ModelFileError
         If they do not fit together.
     """
     if metadata.get("layout") != _LAYOUT:
-        _refuse(f"its layout {metadata.get('layout')!r} is not {_LAYOUT}.")
+        refuse(f"its layout {metadata.get('layout')!r} is not {_LAYOUT}.")
     kind = ESTIMATORS.get(metadata["estimator"])
     if kind is None:
-        _refuse(f"it holds an unknown estimator {metadata['estimator']!r}.")
+        refuse(f"it holds an unknown estimator {metadata['estimator']!r}.")
     given = {}
     for name, value in metadata["parameters"].items():
         pairs = isinstance(value, dict)
@@ -140,7 +166,7 @@ def from_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Esti
     estimator._check_parameters()
     n_channels, n_steps = int(metadata["n_channels"]), int(metadata["n_steps"])
     if n_channels < 1 or n_steps < 1:
-        _refuse("its numbers of channels and steps are not positive.")
+        refuse("its numbers of channels and steps are not positive.")
     estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
     estimator._any_length = bool(metadata["any_length"])
     if metadata["feature_names"] is not None:
@@ -153,7 +179,7 @@ def from_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Esti
     if isinstance(estimator, PooledReservoirClassifier):
         classes = arrays["classes"]
         if classes.ndim != 1 or len(classes) < 2 or len(np.unique(classes)) < len(classes):
-            _refuse("its classes are not distinct labels.")
+            refuse("its classes are not distinct labels.")
         objects = metadata["classes_are_objects"]
         estimator.classes_ = classes.astype(object) if objects else classes
         estimator.slope_ = _positive(metadata, "slope")
@@ -169,14 +195,10 @@ def from_arrays(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> Esti
     return estimator
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise ValueError(reason)
-
-
 def _positive(metadata: dict[str, Any], name: str) -> float:
     value = float(metadata[name])
     if not (np.isfinite(value) and value > 0):
-        _refuse(f"its {name} is {value}, not a positive number.")
+        refuse(f"its {name} is {value}, not a positive number.")
     return value
 
 
@@ -186,11 +208,11 @@ def _array(
     """An array of finite numbers of the shape it must have."""
     found = arrays.get(name)
     if found is None:
-        _refuse(f"its array {name!r} is missing.")
+        refuse(f"its array {name!r} is missing.")
     if found.shape != shape or found.dtype.kind not in "iuf":
-        _refuse(f"its array {name!r} has shape {found.shape} instead of {shape}.")
+        refuse(f"its array {name!r} has shape {found.shape} instead of {shape}.")
     if not np.isfinite(found).all():
-        _refuse(f"its array {name!r} is not finite.")
+        refuse(f"its array {name!r} is not finite.")
     return np.ascontiguousarray(found, dtype=dtype)
 
 
@@ -199,14 +221,15 @@ def _read_map(
 ) -> FeatureMap:
     scales, strides = metadata["scales"], metadata["strides"]
     if not len(scales) == len(strides) == estimator.n_scales:
-        _refuse("its reservoirs are not as many as its parameters say.")
+        refuse("its reservoirs are not as many as its parameters say.")
     J, D = estimator.n_oscillators, estimator.n_readouts
     drawn, thresholds = [], []
     for i, (scale, stride) in enumerate(zip(scales, strides, strict=True)):
         decay = _array(arrays, f"scale{i}_decay_times", (J,), np.float64)
         stride = int(stride)
-        if decay.min() <= 0 or not 1 <= stride <= max(1, estimator.n_features_in_):
-            _refuse(f"its reservoir {i} has decay times or a stride that can not be.")
+        longest = min(max(1, estimator.n_features_in_), _LONGEST_STRIDE)
+        if decay.min() <= 0 or not 1 <= stride <= longest:
+            refuse(f"its reservoir {i} has decay times or a stride that can not be.")
         frequency = _array(arrays, f"scale{i}_frequencies", (J,), np.float64)
         u = _array(arrays, f"scale{i}_u", (2 * J, estimator.n_channels_in_), np.float64)
         readouts = _array(arrays, f"scale{i}_readouts", (2 * J, D), np.float64)
@@ -218,7 +241,7 @@ def _read_map(
         mean = _array(arrays, "mean", (estimator.n_channels_in_,), np.float64)
         deviation = _array(arrays, "deviation", (estimator.n_channels_in_,), np.float64)
         if deviation.min() <= 0:
-            _refuse("its deviations are not positive.")
+            refuse("its deviations are not positive.")
     # The machine that reads need not have numba.
     engine = estimator.engine if estimator.engine == "array" or has_numba() else "array"
     bank = FilterBank(tuple(drawn), estimator.n_channels_in_)
@@ -232,7 +255,7 @@ def _read_head(
 ) -> LinearHead:
     intercept = arrays.get("intercept")
     if intercept is None or intercept.ndim != 1 or len(intercept) == 0:
-        _refuse("its intercept is missing.")
+        refuse("its intercept is missing.")
     n_targets = len(intercept) if n_targets is None else n_targets
     means, coefficients = [], []
     for i, width in enumerate(made.widths):

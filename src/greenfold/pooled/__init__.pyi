@@ -1,0 +1,17 @@
+from .bank import FilterBank, ScaleReservoir, draw_bank
+from .calibration import expected_calibration_error
+from .classifier import PooledReservoirClassifier
+from .features import ReservoirFeatures
+from .onnx import to_onnx
+from .regressor import PooledReservoirRegressor
+
+__all__ = [
+    "FilterBank",
+    "PooledReservoirClassifier",
+    "PooledReservoirRegressor",
+    "ReservoirFeatures",
+    "ScaleReservoir",
+    "draw_bank",
+    "expected_calibration_error",
+    "to_onnx",
+]
