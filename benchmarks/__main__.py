@@ -18,6 +18,7 @@ NAMES = (
     "saturation",
     "classification",
     "pooled",
+    "pooled_study",
 )
 
 

@@ -1,4 +1,6 @@
 from . import (
+    calibration,
+    choosing,
     classifier,
     datasets,
     diagnosis,
@@ -19,6 +21,7 @@ from . import (
     unfolding,
     validity,
 )
+from .choosing import choose_classifier
 from .classifier import ReservoirClassifier, noisy_accuracy
 from .diagnosis import choose_eta, choose_tau
 from .dynamics import Dynamics
@@ -55,8 +58,11 @@ __all__ = [
     "SampleStimuli",
     "Unfolding",
     "__version__",
+    "calibration",
+    "choose_classifier",
     "choose_eta",
     "choose_tau",
+    "choosing",
     "classifier",
     "datasets",
     "diagnosis",

@@ -65,6 +65,13 @@ def test_numpy_export_by_its_formula(n_classes, n_channels, any_length, order, t
     np.testing.assert_allclose(decision.reshape(wanted.shape), wanted, atol=1e-8, rtol=1e-8)
     index = decision.argmax(1) if n_classes > 2 else (decision[:, 0] > 0).astype(int)
     assert (k["classes"][index] == fitted.predict(series)).all()
+    odds = k["slope"] * decision
+    if n_classes == 2:
+        odds = np.concatenate([0 * odds, odds], axis=1)
+    chances = np.exp(odds - odds.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    # An error of 1e-8 in decisions of slope up to a few hundred.
+    np.testing.assert_allclose(chances, fitted.predict_proba(series), atol=1e-5)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-4)])
@@ -76,7 +83,7 @@ def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance,
     path = tmp_path / "model.onnx"
     to_onnx(fitted, path, dtype=dtype)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    decision, label = session.run(None, {"X": table.astype(dtype)})
+    decision, label, chances = session.run(None, {"X": table.astype(dtype)})
     wanted = fitted.decision_function(series)
     assert decision.shape == wanted.shape
     assert np.abs(decision - wanted).max() <= tolerance * np.abs(wanted).max()
@@ -84,6 +91,10 @@ def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance,
         assert (label == fitted.predict(series)).all()
     else:
         assert (label == fitted.predict(series)).mean() > 0.95
+    assert chances.shape == (60, n_classes)
+    # An error δ of a decision moves a probability by slope · δ / 4 at most.
+    allowed = fitted.decision_.slope * tolerance * np.abs(wanted).max() / 2 + tolerance
+    assert np.abs(chances - fitted.predict_proba(series)).max() <= allowed
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [1.0, 2.0], [False, True], [3, 4, 9]])
@@ -119,7 +130,8 @@ def test_heartbeats_through_onnx(data_dir):
     X_test, _ = load_dataset("ECG5000", "test", data_dir=data_dir)
     fitted = ReservoirClassifier(random_state=0).fit(X, y)  # five classes
     session = runtime.InferenceSession(to_onnx(fitted).SerializeToString())
-    decision, label = session.run(None, {"X": np.asarray(X_test)})
+    decision, label, chances = session.run(None, {"X": np.asarray(X_test)})
     wanted = fitted.decision_function(X_test)
     assert np.abs(decision - wanted).max() <= 1e-9 * np.abs(wanted).max()
     assert (label == fitted.predict(X_test)).all()
+    np.testing.assert_allclose(chances, fitted.predict_proba(X_test), atol=1e-9)

@@ -17,16 +17,16 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from greenfold.calibration import expected_calibration_error
 from greenfold.datasets import load_dataset
 from greenfold.pooled import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,
     ReservoirFeatures,
 )
-from greenfold.pooled.calibration import expected_calibration_error
-from greenfold.pooled.model_file import from_arrays, to_arrays
 from greenfold.pooled.head import fit_head
 from greenfold.pooled.kinds import N_ROWS, row_weights
+from greenfold.pooled.model_file import from_arrays, to_arrays
 
 clone: Any = base.clone
 SMALL: dict[str, Any] = {"n_scales": 4, "n_readouts": 16, "random_state": 0}

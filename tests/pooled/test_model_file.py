@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,12 @@ from greenfold.saving import ModelFileError
 
 from ..sealed import seal
 
-SMALL = {"n_scales": 2, "n_oscillators": 3, "n_readouts": 16, "random_state": 0}
+SMALL: dict[str, Any] = {
+    "n_scales": 2,
+    "n_oscillators": 3,
+    "n_readouts": 16,
+    "random_state": 0,
+}
 
 
 def data():

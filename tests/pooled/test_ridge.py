@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.linear_model import Ridge, RidgeCV
 
 from greenfold.pooled import PooledReservoirClassifier, draw_bank, head, parts
-from greenfold.pooled.calibration import expected_calibration_error, fit_slope
 from greenfold.pooled.collection import Collection
 from greenfold.pooled.feature_map import fit_map
 from greenfold.pooled.head import standard
@@ -73,42 +71,6 @@ def test_single_precision_of_the_gram_matrix_is_enough(problem):
     exact = solve_ridge(F @ F.T, targets)
     single = solve_ridge((F.astype(np.float32) @ F.T.astype(np.float32)), targets)
     np.testing.assert_allclose(single.held_out, exact.held_out, atol=1e-3)
-
-
-def test_slope_makes_probabilities_of_the_right_size(rng):
-    # Labels drawn with probabilities softmax(3 · scores): that slope is the answer.
-    scores = rng.standard_normal((20000, 4))
-    p = softmax(3 * scores, axis=1)
-    codes = (p.cumsum(axis=1) > rng.uniform(size=(20000, 1))).argmax(axis=1)
-    # Standard error of the slope from the curvature of the likelihood: about 0.03.
-    assert fit_slope(scores, codes) == pytest.approx(3, abs=0.12)
-    assert expected_calibration_error(p, codes) < 0.015
-    # One overconfident by a factor of four in its slope is told.
-    assert expected_calibration_error(softmax(12 * scores, axis=1), codes) > 0.1
-
-
-def test_certainty_is_never_proved_by_few_cases():
-    scores = np.eye(3)[[0, 1, 2, 0, 1]] * 2 - 1
-    slope = fit_slope(scores, np.array([0, 1, 2, 0, 1]))
-    p = softmax(slope * scores, axis=1).max()
-    # Laplace's rule for five right ones of three classes: (5 + 1) / (5 + 3).
-    assert p == pytest.approx(6 / 8, abs=1e-4)
-
-
-def test_scores_that_say_nothing_have_some_slope():
-    assert fit_slope(np.zeros((4, 2)), np.array([0, 1, 0, 1])) == 1
-
-
-def test_weights_count_as_repetitions(rng):
-    scores = rng.standard_normal((300, 3))
-    codes = rng.integers(3, size=300)
-    codes[:200] = scores[:200].argmax(axis=1)
-    twice = np.r_[np.arange(300), np.arange(100)]
-    weights = np.where(np.arange(300) < 100, 2.0, 1.0)
-    # The prior knows the number of cases, 300 or 400: a shift of the order of 1/300.
-    assert fit_slope(scores, codes, weights) == pytest.approx(
-        fit_slope(scores[twice], codes[twice]), rel=0.02
-    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])

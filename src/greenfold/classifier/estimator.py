@@ -118,6 +118,9 @@ class ReservoirClassifier(
     eta_scores_ : EtaChoice or None
         The cross-validation, where there was one; its ``note`` says so where the best η
         is the last of those compared.
+    calibration_ : float
+        Factor on the log-odds of the clouds by which probabilities of series that were
+        held out are right; 1 where none could be.
     validity_ : Validity or None, or list of them
         How far the expansion can be trusted (order ≥ 1).
     n_iter_ : int or ndarray (n_classes,)
@@ -336,7 +339,7 @@ class ReservoirClassifier(
         return self.classes_[index]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, from Gaussian clouds of states along v.
+        """Probabilities of the classes, calibrated on training series that were held out.
 
         Parameters
         ----------
@@ -345,6 +348,13 @@ class ReservoirClassifier(
         Returns
         -------
         ndarray (n_cases, n_classes)
+
+        Notes
+        -----
+        Gaussian clouds of states along v give the log-odds, multiplied by
+        ``calibration_``: the clouds of the series that v was solved for are too narrow.
+        The factor comes from the cross-validation of η (run at the given η where it is
+        given), at the linear order.
         """
         Z = self.read_out(X)
         if len(self.classes_) > 2:

@@ -38,7 +38,7 @@ def to_numpy(
         ``linear`` (n_readouts, n_channels, n_steps), ``quadratic`` (n_readouts,
         n_channels, n_steps, n_channels, n_steps) for order 1, ``centre`` (n_readouts,
         n_channels, n_steps), ``scale`` (n_readouts,), ``coupling`` (n_scores, n_readouts),
-        ``threshold`` (n_scores,), ``classes`` (n_classes,).
+        ``threshold`` (n_scores,), ``slope`` (), ``classes`` (n_classes,).
 
     Notes
     -----
@@ -48,8 +48,9 @@ def to_numpy(
         z[i] = Σ linear[i] · w  +  Σ Σ w · quadratic[i] · w
         decision = coupling @ z − threshold
 
-    Two classes: ``classes[1]`` where ``decision[0] > 0``, else ``classes[0]``. More:
-    ``classes[argmax(decision)]``.
+    Two classes: ``classes[1]`` where ``decision[0] > 0``, else ``classes[0]``; the
+    probability of ``classes[1]`` is 1 / (1 + exp(−slope · decision[0])). More:
+    ``classes[argmax(decision)]``, and probabilities softmax(slope · decision).
 
     Examples
     --------
@@ -73,6 +74,7 @@ def to_numpy(
         "scale": np.array([head.scale for head in heads]),
         "coupling": classifier.decision_.coupling.copy(),
         "threshold": classifier.decision_.threshold.copy(),
+        "slope": np.array(classifier.decision_.slope),
         "classes": classes.astype(str) if classes.dtype.kind == "O" else classes.copy(),
     }
     if kernels[0].quadratic is not None:
@@ -124,8 +126,8 @@ def to_onnx(
         Input ``X``: (n_cases, n_steps), or (n_cases, n_channels, n_steps) for several
         channels. For a classifier of unequal lengths, series end at the last step and
         NaN marks what comes before a short one. Outputs: ``decision`` (n_cases,) or
-        (n_cases, n_classes) as `ReservoirClassifier.decision_function` gives it, and
-        ``label`` (n_cases,).
+        (n_cases, n_classes) as `ReservoirClassifier.decision_function` gives it,
+        ``label`` (n_cases,) and ``probability`` (n_cases, n_classes).
 
     Notes
     -----
@@ -203,6 +205,7 @@ class _Graph:
             [
                 value("decision", real(self.dtype), scores),
                 value("label", self.label_type, ["n_cases"]),
+                value("probability", real(self.dtype), ["n_cases", n_classes]),
             ],
             self.constants,
         )
@@ -240,14 +243,18 @@ def _write_nodes(
         score = graph.node("Sub", score, shift)
     else:
         score = _quadratic_score(graph, k, flat, begun)
+    odds = graph.node("Mul", score, graph.constant(k["slope"]))
     labels = graph.labels(k["classes"])
     if len(k["classes"]) == 2:
         decision = graph.node("Squeeze", score, graph.constant([1]), name="decision")
         positive = graph.node("Greater", decision, graph.constant(0.0))
         index = graph.node("Cast", positive, to=graph.onnx.TensorProto.INT64)
+        even = graph.node("Mul", odds, graph.constant(0.0))
+        odds = graph.node("Concat", even, odds, axis=1)
     else:
         decision = graph.node("Identity", score, name="decision")
         index = graph.node("ArgMax", decision, axis=1, keepdims=0)
+    graph.node("Softmax", odds, axis=1, name="probability")
     graph.node("Gather", labels, index, name="label")
 
 

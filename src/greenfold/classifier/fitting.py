@@ -47,6 +47,7 @@ class ReservoirFitting(BaseEstimator):
     classes_: np.ndarray
     n_features_in_: int
     n_channels_in_: int
+    calibration_: float
     _any_length: bool
     _exponent: int
     _stream: ClassStream
@@ -99,6 +100,7 @@ class ReservoirFitting(BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
         self.eta_scores_: EtaChoice | None = None
+        self.calibration_ = 1.0
 
     @property
     def compared_(self) -> list[int]:
@@ -136,19 +138,20 @@ class ReservoirFitting(BaseEstimator):
     def _choose(
         self, series: Series, codes: np.ndarray, weights: np.ndarray, per_class: np.ndarray
     ) -> bool:
-        """Choose τ and η where they are to be chosen; whether there was enough to do so."""
+        """Choose τ and η where they are to be chosen; whether there was enough to do so.
+
+        The series that are held out for it calibrate the probabilities too, also where
+        both are given.
+        """
         self.eta_ = FALLBACK if self.eta == "cv" else float(self.eta)
-        if self.eta != "cv" and self.tau != "auto":
-            return True
         if not may_hold_out(series, codes):
             return False
         if self.tau == "auto":
             self._choose_tau(series, codes, weights, per_class)
+        found = self._cross_validate(self.unfolding_, series, codes, weights, per_class)
+        self.calibration_ = found.calibration
         if self.eta == "cv":
-            self.eta_scores_ = self._cross_validate(
-                self.unfolding_, series, codes, weights, per_class
-            )
-            self.eta_ = self.eta_scores_.best
+            self.eta_scores_, self.eta_ = found, found.best
         return True
 
     def _choose_tau(
@@ -231,6 +234,8 @@ class ReservoirFitting(BaseEstimator):
     def _settle(self, heads: list[Head], clouds: Clouds) -> None:
         """Keep the heads in the units of the series as given, and decide."""
         decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
+        # The scores stay; their log-odds are those of series that were held out.
+        decision = replace(decision, slope=decision.slope * self.calibration_)
         own = [
             replace(
                 head,

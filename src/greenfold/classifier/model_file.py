@@ -125,6 +125,7 @@ def _describe(
         "reservoir": pack_reservoir(classifier.reservoir_, arrays, "network"),
         "eta": classifier.eta_,
         "slope": decision.slope,
+        "calibration": classifier.calibration_,
         "n_channels": classifier.n_channels_in_,
         "n_steps": classifier.n_features_in_,
         "any_length": classifier._any_length,
@@ -187,6 +188,10 @@ def unpack_classifier(content: Content) -> ReservoirClassifier:
     coupling = content.numbers("coupling", (len(heads), len(heads)))
     threshold = content.numbers("threshold", (len(heads),))
     decision = Decision(coupling, threshold, float(described["slope"]))
+    # Files of older versions know no calibration; their slope is that of the clouds.
+    classifier.calibration_ = float(described.get("calibration", 1.0))
+    if not (np.isfinite(classifier.calibration_) and classifier.calibration_ > 0):
+        refuse("its calibration is not a positive number.")
     classifier._publish(heads, decision)
     if described.get("stream") is not None:
         stream_file.unpack(content, classifier)

@@ -67,6 +67,13 @@ def evaluate(
     duration: Duration = 10.0,
     eta: Eta = "10",
     noise: Noise = 0.1,
+    pooled: Annotated[
+        bool,
+        typer.Option(
+            "--pooled",
+            help="Also the pooled classifier, for series that are not aligned.",
+        ),
+    ] = False,
     seed: Seed = 0,
     data_dir: DataDir = None,
     trim: Trim = False,
@@ -118,6 +125,7 @@ def evaluate(
         parameters=parameters,
         report=report,
         json=json,
+        pooled=pooled,
     )
 
 
@@ -130,16 +138,19 @@ def compare_and_show(
     parameters: dict[str, Any],
     report: Path | None,
     json: bool,
+    pooled: bool = False,
 ) -> None:
     """Fit the four variants, print the table, write the page."""
     from ..report import comparison
     from . import show
+    from .pooled import judge
 
     orders = [0, order] if order else [0]
     variants = [(p, k) for k in orders for p in ("random", "optimal")]
     # Solving for u takes several times as long as solving for v.
     weights = [weight_of(k) * (1 if p == "random" else 4) for p, k in variants]
     total = sum(weights) + 2 + (2 * weight_of(order) if report else 0)
+    total += 4 if pooled else 0
     with progress(total) as bar:
         todo = iter(weights)
         rows = comparison.compare(
@@ -152,6 +163,10 @@ def compare_and_show(
         )
         bar.step("drawing other random u", 2)
         spread = comparison.random_spread(rows[0], task, seed=seed)
+        other = None
+        if pooled:
+            bar.step("fitting the pooled classifier", 4)
+            other = judge(task, seed=seed, jobs=parameters.get("n_jobs"))[1:]
         if report:
             bar.step("drawing the figures", 2 * weight_of(order))
             report = write_page(report, task, rows, remark=str(spread))
@@ -167,6 +182,9 @@ def compare_and_show(
                     "accuracy_under_noise": spread.noisy_accuracy,
                     "soft_margin": spread.soft_margin,
                 },
+                "pooled": None
+                if other is None
+                else {"accuracy": other[0], "seconds": round(other[1], 3)},
                 "report": report,
             }
         )
@@ -175,7 +193,10 @@ def compare_and_show(
         f"{task.name}: {len(task.y)} training and {len(task.judged[1])} test series, "
         f"{rows[0].classifier.reservoir_.n_neurons} neurons"
     )
-    show.comparison(rows, title, [str(spread)])
+    notes = [str(spread)]
+    if other is not None:
+        notes.append(f"Pooled classifier: accuracy {other[0]:.1%}, fit {other[1]:.1f} s.")
+    show.comparison(rows, title, notes)
     if report:
         print(f"Report: {report}")
 

@@ -34,6 +34,7 @@ from .options import (
     weight_of,
     write_page,
 )
+from .pooled import Kind
 
 
 class Projection(StrEnum):
@@ -50,6 +51,15 @@ def fit(
         Path | None,
         typer.Option("--model", "-m", help="Write the model.", rich_help_panel="Output"),
     ] = None,
+    classifier: Annotated[
+        Kind,
+        typer.Option(
+            "--classifier",
+            help="margin: both projections solved, read once, for aligned series. pooled: "
+            "read at every step, for series that are not aligned. auto: the better in a "
+            "quick cross-validation, which is reported.",
+        ),
+    ] = Kind.margin,
     report: Report = None,
     test: Test = None,
     holdout: Annotated[
@@ -103,14 +113,19 @@ def fit(
 ) -> None:
     """Solve for the projections of a reservoir on a data set.
 
+    For series in which things happen at any time, --classifier pooled reads the network at
+    every step instead; --classifier auto finds out which suits the series.
+
     A data set brings its own test series. All series of a file are used for training,
     unless --test or --holdout says otherwise.
     """
     del debug
     from ..report import comparison
-    from . import network
+    from . import network, pooled
     from .inputs import load_task
 
+    if classifier is not Kind.margin:
+        pooled.refuse_options_of_margin(ctx, classifier)
     options.check_target(model, "--model")
     options.check_target(report, "--report")
     parameters: dict[str, Any] = {
@@ -126,19 +141,29 @@ def fit(
     }
     parameters |= network.parameters(ctx, weights)
     level = options.order_of(order)
+    reading: dict[str, Any] = {
+        "test": test,
+        "holdout": holdout,
+        "data_dir": data_dir,
+        "trim": trim,
+        "keep": classifier is Kind.pooled,
+        "seed": seed,
+        "form": format,
+        "labels": y,
+    }
+    choice = None
+    if classifier is not Kind.margin:
+        task = load_task(data, **reading)
+        if classifier is Kind.auto:
+            own = {**parameters, "input_projection": projection.value, "order": level}
+            choice = pooled.choose(task, own, seed=seed, jobs=jobs)
+        if choice is None or choice.best == "pooled":
+            pooled.fit_and_show(task, choice, model=model, seed=seed, jobs=jobs, json=json)
+            return
     shares = [weight_of(level), 0.2, 2 * weight_of(level) if report else 0]
     with progress(1 + sum(shares)) as bar:
         bar.step("reading the data")
-        task = load_task(
-            data,
-            test=test,
-            holdout=holdout,
-            data_dir=data_dir,
-            trim=trim,
-            seed=seed,
-            form=format,
-            labels=y,
-        )
+        task = load_task(data, **reading)
         bar.step("solving for the projections", shares[0])
         (row,) = comparison.compare(
             task,
@@ -170,18 +195,22 @@ def fit(
         "n_test": 0 if task.y_test is None else len(task.y_test),
         "classes": row.classifier.classes_,
         "judged_on": task.judged[2],
+        "classifier": "margin",
         **comparison.to_record(row),
+        "choice": None if choice is None else pooled.choice_record(choice),
         "model": model,
         "report": report,
     }
     if json:
         options.print_json(record)
         return
-    _print_fit(task, row, model, report)
+    _print_fit(task, row, choice, model, report)
 
 
-def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> None:
-    from . import show
+def _print_fit(
+    task: Any, row: Any, choice: Any, model: Path | None, report: Path | None
+) -> None:
+    from . import pooled, show
 
     judged = task.judged[2]
     pairs: list[tuple[str, Any]] = [
@@ -201,6 +230,7 @@ def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> 
     ]
     if np.isfinite(row.bound):
         pairs.append(("upper bound", f"{row.bound:.5g} ({_proof(row)})"))
+    pairs += [] if choice is None else pooled.choice_facts(choice)
     pairs.append((f"{judged} accuracy", f"{row.accuracy:.2%}"))
     if row.noise:
         pairs.append((f"under noise {row.noise:g}", f"{row.noisy_accuracy:.2%}"))

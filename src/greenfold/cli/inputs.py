@@ -31,6 +31,7 @@ def read_file(
     data: str | Path,
     *,
     trim: bool,
+    keep: bool = False,
     form: str | None = None,
     labels: Labels = "required",
     n_steps: int | None = None,
@@ -44,6 +45,8 @@ def read_file(
         ``-`` for the standard input.
     trim : bool
         Take missing values at the end for padding.
+    keep : bool
+        Leave other missing values as they are, instead of an error.
     form : str or None
         The format, in place of the suffix.
     labels, n_steps, classes
@@ -61,15 +64,19 @@ def read_file(
                 f"{', '.join(FORMATS)}"
             )
         source = sys.stdin.buffer
-    missing: Literal["error", "trim"] = "trim" if trim else "error"
     return read_series(
         source,
-        missing=missing,
+        missing=_missing(trim, keep),
         labels=labels,
         format=form,
         n_steps=n_steps,
         classes=classes,
     )
+
+
+def _missing(trim: bool, keep: bool) -> Literal["error", "keep", "trim"]:
+    """What happens to missing values."""
+    return "trim" if trim else "keep" if keep else "error"
 
 
 def is_table(data: str, form: str | None) -> bool:
@@ -119,6 +126,7 @@ def load_task(
     data_dir: Path | None,
     trim: bool,
     seed: int,
+    keep: bool = False,
     form: str | None = None,
     labels: Path | None = None,
 ) -> Split:
@@ -137,6 +145,8 @@ def load_task(
         Take missing values at the end for padding.
     seed : int
         Of the held-out split.
+    keep : bool
+        Leave missing values as they are, instead of an error.
     form : str or None
         Format of a file, in place of its suffix.
     labels : Path or None
@@ -144,7 +154,7 @@ def load_task(
     """
     if labels is not None and not is_file(data, form):
         raise typer.BadParameter("--y goes with a file; a data set brings its own labels")
-    missing: Literal["error", "trim"] = "trim" if trim else "error"
+    missing = _missing(trim, keep)
     if data == SYNTHETIC:
         from ..demo import demo_task
 
@@ -160,14 +170,18 @@ def load_task(
     if str(test) == data == _STDIN:
         raise typer.BadParameter("only one of DATA and --test can be -")
     X, y = read_file(
-        data, trim=trim, form=form, labels="required" if labels is None else "none"
+        data,
+        trim=trim,
+        keep=keep,
+        form=form,
+        labels="required" if labels is None else "none",
     )
     if labels is not None:
         y = read_labels(labels, len(X))
     name = "standard input" if data == _STDIN else Path(data).name
     if test is not None:
         known = suffix_of(test)[1:] in FORMATS
-        X_test, y_test = read_file(test, trim=trim, form=None if known else form)
+        X_test, y_test = read_file(test, trim=trim, keep=keep, form=None if known else form)
         return Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     if holdout == 0:
         return Split(name, X, y, note="All series of the file were used for training.")
@@ -201,6 +215,7 @@ def load_series(
     data_dir: Path | None,
     trim: bool,
     seed: int,
+    keep: bool = False,
     **options: Any,
 ) -> tuple[Any, Any]:
     """Series and labels of a file, or of one part of a data set.
@@ -214,6 +229,8 @@ def load_series(
     trim : bool
     seed : int
         Of the built-in series.
+    keep : bool
+        Leave missing values as they are, instead of an error.
     **options
         How a file is read, see `read_file`.
     """
@@ -226,8 +243,8 @@ def load_series(
             return parts[part]
         return np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
     if is_file(data, options.get("form")):
-        return read_file(data, trim=trim, **options)
-    missing: Literal["error", "trim"] = "trim" if trim else "error"
+        return read_file(data, trim=trim, keep=keep, **options)
+    missing = _missing(trim, keep)
     wanted: Any = None if part == "all" else part
     return load_dataset(data, wanted, data_dir=data_dir, missing=missing)
 

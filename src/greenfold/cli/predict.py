@@ -67,16 +67,24 @@ def predict(
     With --proba the probabilities of the classes follow, separated by tabs.
     """
     del debug
-    from ..classifier.model_file import load
+    from ..classifier import ReservoirClassifier
+    from ..pooled import PooledReservoirClassifier
+    from ..saving import ModelFileError, load
     from .inputs import is_file, is_table, load_series
 
     classifier = load(model)
+    pooled = isinstance(classifier, PooledReservoirClassifier)
+    if not pooled and not isinstance(classifier, ReservoirClassifier):
+        raise ModelFileError(
+            f"{model} holds a {type(classifier).__name__}, not a classifier."
+        )
     X, y = load_series(
         data,
         part=part.value,
         data_dir=data_dir,
         trim=trim,
         seed=seed,
+        keep=pooled,
         form=format,
         labels={None: "optional", True: "required", False: "none"}[labels],
         n_steps=None if classifier._any_length else int(classifier.n_features_in_),

@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
+from ..calibration import fit_slope
 from ..decisions import Clouds, decide, held_out_score
 from ..optimizers.linear import LinearProblem
 from ..stimuli import SampleStimuli, Series, Stimuli, frames_of
@@ -47,6 +48,9 @@ class EtaChoice(Shown):
     overlap : ndarray (n_etas, n_etas) or None
         Cosine between the readouts of any two η, where one u was given for all folds;
         near one where η hardly matters.
+    calibration : float
+        Factor on the log-odds at the best η by which probabilities of held-out series are
+        right; below one where the training series are told apart too confidently.
     """
 
     etas: np.ndarray
@@ -54,6 +58,7 @@ class EtaChoice(Shown):
     score: np.ndarray
     best: float
     overlap: np.ndarray | None = None
+    calibration: float = 1.0
 
     def _facts(self) -> dict[str, Any]:
         row = self.accuracy[np.argmin(np.abs(np.log(self.etas / self.best)))]
@@ -222,14 +227,46 @@ def cross_validate(
         )
         for k in range(fold.max() + 1)
     )
-    done = [found for found in Parallel(n_jobs, prefer="threads")(jobs) if found]
+    done: list[_Fold] = [f for f in Parallel(n_jobs, prefer="threads")(jobs) if f]
     if not done:
         nothing = np.full((len(etas), 1), np.nan)
         return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
-    accuracy = np.stack([found[0] for found in done], axis=1)
-    weight = sum(found[1] for found in done)
-    score = np.sum([found[2] for found in done], axis=0) / weight
-    return EtaChoice(etas, accuracy, score, float(etas[np.argmax(score)]))
+    accuracy = np.stack([found.accuracy for found in done], axis=1)
+    weight = sum(found.weight for found in done)
+    score = np.sum([found.score for found in done], axis=0) / weight
+    best = int(np.argmax(score))
+    slope = fit_slope(
+        np.concatenate([found.log_odds[best] for found in done]),
+        np.concatenate([found.codes for found in done]),
+        np.concatenate([found.weights for found in done]),
+        np.concatenate([np.tile(found.seen, (len(found.codes), 1)) for found in done]),
+    )
+    return EtaChoice(etas, accuracy, score, float(etas[best]), calibration=slope)
+
+
+class _Fold(NamedTuple):
+    """What one fold says about the series that it held out.
+
+    Attributes
+    ----------
+    accuracy, score : ndarray (n_etas,)
+        Held-out accuracy, and the weighted sum of what is maximised.
+    weight : float
+        The sum of the weights in ``score``.
+    log_odds : ndarray (n_etas, n_held_out, n_classes)
+        Under readout noise, each series several times.
+    codes, weights : ndarray (n_held_out,)
+    seen : ndarray (n_classes,) of bool
+        Classes that the fold knew.
+    """
+
+    accuracy: np.ndarray
+    weight: float
+    score: np.ndarray
+    log_odds: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+    seen: np.ndarray
 
 
 def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -282,8 +319,8 @@ def _one_fold(
     scaling: float | None,
     noise: float,
     threshold: str,
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """Accuracy of one fold; weight and weighted sum of its score."""
+) -> _Fold | None:
+    """How well the series that one fold holds out are told."""
     n_classes = len(class_weights)
     train = ~held_out
     seen = np.bincount(codes[train], minlength=n_classes) > 0
@@ -310,13 +347,30 @@ def _one_fold(
     # choice in proportion to √n, each by what is known of it; else the two series of a rare
     # class would choose η by chance.
     w_score = weights[held_out] * np.sqrt(class_weights[answers])
+    jitter = _noise_points(noise, len(heads))
+    odds = np.empty((len(etas), len(jitter) * len(outside), n_classes))
     for i in range(len(etas)):
         clouds = Clouds.of(Z_in[i], labels, w, class_weights)
         decision = decide(clouds, noise=noise, threshold=threshold)
         correct, margin = held_out_score(decision, Z_out[i], answers, noise)
         accuracy[i] = w_out @ correct / w_out.sum()
         score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
-    return accuracy, float(w_score.sum()), score
+        # What is read later carries the noise.
+        odds[i] = decision.log_odds(np.concatenate([Z_out[i] + one for one in jitter]))
+    repeated, share = np.tile(answers, len(jitter)), np.tile(w_out, len(jitter))
+    share = share / len(jitter)
+    return _Fold(accuracy, float(w_score.sum()), score, odds, repeated, share, seen)
+
+
+def _noise_points(noise: float, n_readouts: int) -> np.ndarray:
+    """Points of equal weight that have mean and covariance of the noise, (n, n_readouts).
+
+    Not draws: a series of weight two is to count as two copies of it.
+    """
+    if noise == 0:
+        return np.zeros((1, n_readouts))
+    corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
+    return np.concatenate([corners, -corners])
 
 
 def _kernels(

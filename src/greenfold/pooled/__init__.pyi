@@ -1,5 +1,4 @@
 from .bank import FilterBank, ScaleReservoir, draw_bank
-from .calibration import expected_calibration_error
 from .classifier import PooledReservoirClassifier
 from .features import ReservoirFeatures
 from .onnx import to_onnx
@@ -12,6 +11,5 @@ __all__ = [
     "ReservoirFeatures",
     "ScaleReservoir",
     "draw_bank",
-    "expected_calibration_error",
     "to_onnx",
 ]

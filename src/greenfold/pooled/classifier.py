@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_array, to_host
+from ..calibration import fit_slope
 from ._base import PooledBase
-from .calibration import fit_slope
 from .head import LinearHead, fit_head
 
 __all__ = ["PooledReservoirClassifier"]
@@ -45,7 +45,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
     slope_ : float
         Slope of the probabilities over the scores.
     penalty_ : float
-        Ridge penalty, relative to the mean squared length of the (standardised) features.
+        Ridge penalty, in units of the squared (standardised, weighted) features.
     held_out_scores_ : ndarray (n,) or (n, n_classes)
         Decision values of the training series ``held_out_cases_``, each without that
         series; None in a classifier that was read from a file.

@@ -49,8 +49,8 @@ def to_onnx(
     onnx.ModelProto
         Input ``X``: (n_cases, n_steps), or (n_cases, n_channels, n_steps) for several
         channels, without missing values. Outputs of a classifier: ``decision`` (n_cases,)
-        or (n_cases, n_classes), ``probability`` (n_cases, n_classes) and ``label``
-        (n_cases,); of a regressor: ``prediction`` (n_cases,) or (n_cases, n_targets).
+        or (n_cases, n_classes), ``label`` (n_cases,) and ``probability`` (n_cases,
+        n_classes); of a regressor: ``prediction`` (n_cases,) or (n_cases, n_targets).
 
     Notes
     -----
@@ -96,19 +96,18 @@ def to_onnx(
 
 
 def _decide(graph: _Graph, scores: Any, classifier: PooledReservoirClassifier) -> None:
-    """Decision, probability and label from scores."""
+    """Decision, label and probability from scores."""
     xp = compat.array_namespace(scores)
     two = len(classifier.classes_) == 2
     graph.output("decision", scores[:, 0] if two else scores)
-    each = xp.concat([-scores, scores], axis=1) if two else scores
-    odds = each * classifier.slope_
-    graph.output("probability", graph.node("Softmax", odds, axis=1))
     if two:
         # A tie is the first class, as everywhere.
         index = graph.cast(scores[:, 0] > 0, np.dtype(np.int64))
     else:
         index = graph.node("ArgMax", scores, axis=1, keepdims=0, dtype=np.dtype(np.int64))
     graph.labels("label", classifier.classes_, index)
+    each = xp.concat([-scores, scores], axis=1) if two else scores
+    graph.output("probability", graph.node("Softmax", each * classifier.slope_, axis=1))
 
 
 class _Graph:

@@ -36,7 +36,7 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
     head_ : LinearHead
         Coefficients and intercept.
     penalty_ : float
-        Ridge penalty, relative to the mean squared length of the (standardised) features.
+        Ridge penalty, in units of the squared (standardised, weighted) features.
     held_out_predictions_ : ndarray (n,) or (n, n_targets)
         Predictions for the training series ``held_out_cases_``, each without that series;
         None in a regressor that was read from a file.

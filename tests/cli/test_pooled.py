@@ -1,0 +1,105 @@
+"""The pooled classifier on the command line, and the choice between the two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+
+from greenfold import PooledReservoirClassifier, ReservoirClassifier, load
+
+from .conftest import SMALL, invoke
+
+
+@pytest.fixture
+def unaligned():
+    """A file of series that oscillate slowly or quickly and begin anywhere."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.sin(np.arange(40) * (0.4 + 0.3 * y[:, None]) + rng.uniform(0, 6, (60, 1)))
+    rows = np.column_stack([y, X + 0.3 * rng.standard_normal(X.shape)])
+    np.savetxt("series.csv", rows, delimiter=",", fmt="%.6g")
+    return "series.csv"
+
+
+def test_fit_and_predict_with_the_pooled_classifier(unaligned):
+    shown = invoke(
+        "fit", unaligned, "--classifier", "pooled", "--holdout", 0.4, "-m", "m.gfm"
+    ).stdout
+    assert "test accuracy" in shown
+    assert "8 reservoirs of 32 oscillators" in shown
+    model = load("m.gfm")
+    assert isinstance(model, PooledReservoirClassifier)
+    found = json.loads(invoke("predict", "m.gfm", unaligned, "--json", "--proba").stdout)
+    assert found["accuracy"] > 0.9
+    np.testing.assert_allclose(np.sum(found["probabilities"], axis=1), 1)
+
+
+def test_auto_takes_what_the_held_out_series_say_and_tells_how_sure_that_is(unaligned):
+    arguments = ("fit", unaligned, "--classifier", "auto", *SMALL)
+    found = json.loads(invoke(*arguments, "-m", "m.gfm", "--json").stdout)
+    choice = found["choice"]
+    assert found["classifier"] == choice["best"] == "pooled"
+    assert choice["held_out"] == 60
+    assert choice["difference"] == pytest.approx(
+        choice["accuracy"]["pooled"] - choice["accuracy"]["margin"]
+    )
+    assert choice["difference"] > 3 * choice["difference_error"] > 0
+    assert isinstance(load("m.gfm"), PooledReservoirClassifier)
+    assert "held out: pooled" in invoke(*arguments).stdout
+
+
+def test_auto_keeps_the_margin_where_series_are_aligned(beats):
+    arguments = ("fit", beats, "--classifier", "auto", *SMALL)
+    found = json.loads(invoke(*arguments, "-m", "m.gfm", "--json").stdout)
+    assert found["classifier"] == "margin"
+    assert isinstance(load("m.gfm"), ReservoirClassifier)
+    shown = invoke(*arguments).stdout
+    assert "margin was fitted" in shown
+    assert "upper bound" in shown
+
+
+def test_missing_values_are_kept_for_the_pooled_classifier(unaligned):
+    text = Path(unaligned).read_text().splitlines()
+    cells = text[3].split(",")
+    cells[5] = "NaN"
+    text[3] = ",".join(cells)
+    Path(unaligned).write_text("\n".join(text))
+    assert "missing" in invoke("fit", unaligned, *SMALL, code=1).stderr
+    invoke("fit", unaligned, "--classifier", "pooled", "-m", "m.gfm")
+    found = json.loads(invoke("predict", "m.gfm", unaligned, "--json").stdout)
+    assert len(found["predictions"]) == 60
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("pooled", ("--eta", 3)),
+        ("pooled", ("--order", 1)),
+        ("pooled", ("--report", "page.html")),
+        ("auto", ("--report", "page.html")),
+    ],
+)
+def test_options_of_the_other_classifier_are_refused(unaligned, kind, option):
+    found = invoke("fit", unaligned, "--classifier", kind, *option, code=2)
+    assert f"{option[0]} is for the classifier with solved projections" in " ".join(
+        found.stderr.split()
+    )
+
+
+def test_evaluate_shows_the_pooled_classifier_beside_the_networks(unaligned):
+    arguments = ("evaluate", unaligned, "--order", 0, "--pooled", "--neurons", 10)
+    assert "Pooled classifier: accuracy" in invoke(*arguments).stdout
+    assert json.loads(invoke(*arguments, "--json").stdout)["pooled"]["accuracy"] > 0.8
+
+
+def test_predict_wants_a_classifier(unaligned):
+    from greenfold import Reservoir
+
+    Reservoir.oscillators([2.0], [1.0]).save("network.gfm")
+    found = invoke("predict", "network.gfm", unaligned, code=1)
+    assert "holds a Reservoir, not a classifier" in " ".join(found.stderr.split())
