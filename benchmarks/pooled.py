@@ -288,15 +288,20 @@ def archive_rows() -> list[Row]:
         }
         detail |= {"low": 100 * min(scores), "high": 100 * max(scores)}
         detail |= {"calibration_error": mean(errors)}
-        rows.append(Row(name, 100 * found[name], "%", "", None, detail))
+        beside = ", ".join(
+            f"{m} {100 * others[name][m]:.1f}" for m in PUBLISHED if name in others
+        )
+        title = f"{name} ({beside})" if beside else name
+        rows.append(Row(title, 100 * found[name], "%", "", None, detail))
     value = mean(found.values())
     means = {
         method: f"{100 * mean(others[name][method] for name in UCR):.1f}"
         for method in (PUBLISHED if others else ())
     }
+    beside = "".join(f", {m} {figure}" for m, figure in means.items())
     rows.append(
         Row(
-            f"mean of the {len(UCR)} UCR sets, default settings",
+            f"mean of the {len(UCR)} UCR sets, default settings{beside}",
             100 * value,
             "%",
             "target ≥ 97.2 %",
@@ -327,7 +332,8 @@ def several_channels_rows() -> list[Row]:
                 scores["MiniROCKET"].append(float((peer.predict(B) == y_test).mean()))
         shown = {n: f"{100 * mean(v):.2f}%" for n, v in scores.items()}
         shown |= {"low": 100 * min(scores["ours"]), "high": 100 * max(scores["ours"])}
-        rows.append(Row(name, 100 * mean(scores["ours"]), "%", "", None, shown))
+        title = f"{name} (MiniROCKET {shown['MiniROCKET']})"
+        rows.append(Row(title, 100 * mean(scores["ours"]), "%", "", None, shown))
     return rows
 
 

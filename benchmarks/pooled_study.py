@@ -146,7 +146,7 @@ def irregular_rows(n_seeds: int = 3) -> list[Row]:
             theirs.append(float((told == y_test).mean()))
         rows.append(
             Row(
-                f"{name}, {title}",
+                f"{name}, {title} (MiniROCKET {100 * mean(theirs):.1f})",
                 100 * mean(ours),
                 "%",
                 "",
@@ -272,9 +272,11 @@ def solved_rows(n_seeds: int = 3) -> list[Row]:
                     found.append(float((told == y_test).mean()))
         apart = np.array(solved) - random
         each = apart.reshape(len(STUDIED), n_seeds).mean(axis=1)
+        error = 100 * float(each.std(ddof=1) / len(each) ** 0.5)
         rows.append(
             Row(
-                f"half solved minus all random, {title}",
+                f"half solved minus all random ({100 * mean(random):.1f} %), {title}, "
+                f"± {error:.1f}",
                 100 * float(apart.mean()),
                 "points",
                 "",
@@ -282,7 +284,7 @@ def solved_rows(n_seeds: int = 3) -> list[Row]:
                 {
                     "random": 100 * mean(random),
                     "half_solved": 100 * mean(solved),
-                    "error_over_sets": 100 * float(each.std(ddof=1) / len(each) ** 0.5),
+                    "error_over_sets": error,
                     "sets_better": int((each > 0).sum()),
                     "sets_worse": int((each < 0).sum()),
                     "seeds": n_seeds,
