@@ -45,8 +45,10 @@ def save(obj: Any, path: str | Path) -> None:
     path : str or Path
         Replaced if it exists, in one step at the end.
     """
-    estimators = ReservoirClassifier | PooledBase
-    if not isinstance(obj, estimators | Projections | Reservoir | EchoStateNetwork | Kernel):
+    networks = Reservoir | EchoStateNetwork
+    if not isinstance(
+        obj, ReservoirClassifier | PooledBase | Projections | networks | Kernel
+    ):
         raise TypeError(
             "`obj` must be a fitted estimator of greenfold, Projections, a Reservoir, an "
             f"EchoStateNetwork or a Kernel; got {type(obj).__name__}."
