@@ -115,7 +115,7 @@ def test_labelled_series(rng):
 def test_a_step_of_a_hundred_time_constants(rng):
     """The network has settled long before its end, and the states are still right."""
     reservoir = small(Gain.tanh(), n=6)
-    X, u, dt = rng.standard_normal((3, 2)), unit(rng, 6), 100 * reservoir.tau
+    X, u, dt = rng.standard_normal((3, 2)), unit(rng, 6), 100 * reservoir.mean_tau
     dynamics = Dynamics(reservoir, n_steps=2, dt=dt, tol=1e-6)
     truth = simulate(reservoir, X, u, dt)
     found = dynamics.states(X, u)

@@ -204,7 +204,8 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
     figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
-    above, below = np.ravel(figure.subfigures(2, 1)).tolist()
+    halves: Any = figure.subfigures(2, 1)
+    above, below = halves
     ratios = (1.4, *np.ones(len(p.sizes)))
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
     _draw_certificates(first, numbers["certificates"], p)
