@@ -197,9 +197,13 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, reports: list[Report]) -> None:
-    """Write reports and the machine, its load now, for the documentation."""
+def write_json(path: Path, reports: list[Report], **more: Any) -> None:
+    """Write reports and the machine, its load now, for the documentation.
+
+    ``more`` is kept beside them.
+    """
     found = {"machine": machine(), "benchmarks": [report.as_dict() for report in reports]}
+    found |= more
     text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")

@@ -11,6 +11,8 @@ writes docs/_benchmarks/dynamics-cuda.json.
 from __future__ import annotations
 
 import sys
+import time
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from itertools import cycle
@@ -36,6 +38,8 @@ from ._measure import (
 N_NEURONS, N_CASES, N_STEPS = 100, 354, 140
 #: Series whose true states are computed, to know the error.
 N_JUDGED = 24
+#: A fit to convergence: series and steps.
+FIT_CASES, FIT_STEPS = 200, 40
 CUDA_NEURONS, CUDA_CASES, CUDA_STEPS = 1000, 10_000, 140
 #: Side of the square matrices whose product gives the rate of the device.
 CUDA_SQUARE = 8192
@@ -181,6 +185,46 @@ def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
     return rows, notes
 
 
+def fit_row() -> Row:
+    """A tanh network fitted to convergence from one start, beside order 1 of its series.
+
+    Processor time: a fit is too long to be repeated, and other load does not count there.
+    """
+    from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((FIT_CASES, FIT_STEPS)).cumsum(axis=1) / np.sqrt(FIT_STEPS)
+    labels = np.repeat([-1, 1], FIT_CASES // 2)
+    X[labels > 0] += np.sin(np.linspace(0, 3, FIT_STEPS))
+    stimuli = SampleStimuli(X, labels)
+    network = Reservoir.random(N_NEURONS, 0.9, TAU, Gain.tanh(), rng=0)
+    given: dict[str, Any] = {"n_steps": FIT_STEPS, "dt": 10.0 / FIT_STEPS}
+    systems = {
+        "dynamics": Dynamics(network, **given),
+        "order_1": unfold(network, order=1, **given),
+    }
+    seconds, found = {}, {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, system in systems.items():
+            before = time.process_time()
+            found[name] = optimize(system, stimuli, n_starts=1)
+            seconds[name] = time.process_time() - before
+    ratio = seconds["order_1"] / seconds["dynamics"]
+    return Row(
+        f"fit of {FIT_CASES} series × {FIT_STEPS}, order 1 over Dynamics",
+        ratio,
+        "× faster",
+        "",
+        None,
+        {
+            **{f"{name}_s": value for name, value in seconds.items()},
+            **{f"{name}_evaluations": one.n_iter for name, one in found.items()},
+            "soft_margin": found["dynamics"].soft_margin,
+        },
+    )
+
+
 def run(rounds: int) -> Report:
     """All rows of this benchmark."""
     problem = setting(N_NEURONS, N_CASES, N_STEPS)
@@ -191,7 +235,7 @@ def run(rounds: int) -> Report:
         *notes,
     ]
     costs = [cost_row(problem, library, rounds) for library in ("numpy", "torch")]
-    return Report("dynamics", notes, [*costs, memory_row(), *peers])
+    return Report("dynamics", notes, [*costs, memory_row(), *peers, fit_row()])
 
 
 def cuda_row(problem: Setting, precision: str, rounds: int) -> Row:

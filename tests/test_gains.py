@@ -132,6 +132,20 @@ def test_any_array_library(gain, library):
         assert to_host(call(there)) == pytest.approx(call(y), rel=1e-14, abs=1e-15)
 
 
+@pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
+@pytest.mark.parametrize(
+    "gain", [Gain.tanh(), Gain.biased_tanh(0.5), Gain.quadratic(0.1)], ids=lambda g: g.name
+)
+def test_value_and_derivative_at_once(gain, library):
+    xp = pytest.importorskip(library)
+    y = xp.asarray(np.linspace(-3, 3, 61).reshape(1, -1).tolist(), dtype=xp.float64)
+    before = to_host(y).copy()
+    value, derivative = gain.with_derivative(y)
+    assert to_host(value) == pytest.approx(to_host(gain(y)), rel=1e-14, abs=1e-16)
+    assert to_host(derivative) == pytest.approx(to_host(gain.derivative(y)), rel=1e-12)
+    np.testing.assert_array_equal(to_host(y), before)
+
+
 def test_custom():
     def function(y):
         return namespace(y).atan(1.5 * y)

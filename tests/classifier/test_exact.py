@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ assert len(results) > 50
 """
 
 
-def exact(n=8, gain=None, **parameters):
+def exact(n: int = 8, gain: Gain | None = None, **parameters: Any) -> Any:
     network = Reservoir.random(n, gain=gain or Gain.biased_tanh(0.5), rng=0)
     return make(reservoir=network, order="exact", **{"eta": 10.0, **parameters})
 
@@ -66,7 +67,7 @@ def test_predictions_are_those_of_the_simulated_network(beats):
 
 def test_ascended_from_the_linear_optimum(beats):
     X, y, X_test, y_test = beats
-    strong = {"input_scaling": 3.0}
+    strong: dict[str, Any] = {"input_scaling": 3.0}
     fitted = exact(**strong).fit(X, y)
     linear = make(reservoir=fitted.reservoir_, eta=10.0, **strong).fit(X, y)
     kept = exact(input_projection=linear.u_, **strong).fit(X, y)

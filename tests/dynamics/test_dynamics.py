@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, optimize, simulate
+from greenfold import (
+    Dynamics,
+    Gain,
+    GaussianStimuli,
+    Reservoir,
+    SampleStimuli,
+    optimize,
+    simulate,
+)
 from greenfold._arrays import namespace, to_host
 from greenfold.margins import SoftMargin, gaussian_soft_margin, state_moments
 from greenfold.optimizers.ascent import ascend
@@ -102,6 +110,47 @@ def test_labelled_series(rng):
     drawn = optimize(dynamics, samples, method="random", n_starts=3, rng=0)
     assert best.soft_margin > drawn.soft_margin
     assert best.fresh_margin is None
+
+
+def test_a_step_of_a_hundred_time_constants(rng):
+    """The network has settled long before its end, and the states are still right."""
+    reservoir = small(Gain.tanh(), n=6)
+    X, u, dt = rng.standard_normal((3, 2)), unit(rng, 6), 100 * reservoir.mean_tau
+    dynamics = Dynamics(reservoir, n_steps=2, dt=dt, tol=1e-6)
+    truth = simulate(reservoir, X, u, dt)
+    found = dynamics.states(X, u)
+    assert np.abs(found - truth).max() <= 1e-6 * np.abs(truth).max()
+
+
+def test_an_unstable_network_is_refused_in_one_sentence():
+    with pytest.raises(ValueError, match="`weights` make the network unstable.*1.5"):
+        Dynamics(Reservoir(1.5 * np.eye(4), gain=Gain.tanh()), n_steps=2, dt=0.1)
+
+
+def test_fixed_sub_steps(rng):
+    dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=3, dt=0.5, tol=1e-8)
+    X, u = 2 * rng.standard_normal((4, 3)), unit(rng, 6)
+    planned = dynamics.states(X, u)
+    assert dynamics.step_error is not None
+    n_sub = dynamics.step_error.n_sub
+    assert n_sub > 1
+    np.testing.assert_array_equal(dynamics.states(X, u, n_sub=n_sub), planned)
+    paths = dynamics.states(X, u, trajectories=True, n_sub=n_sub)
+    assert paths[:, -1] == pytest.approx(planned, rel=1e-12, abs=1e-14)
+    assert not np.allclose(dynamics.states(X, u, n_sub=1), planned, rtol=1e-10)
+    with pytest.raises(ValueError, match="`n_sub`"):
+        dynamics.states(X, u, n_sub=0)
+
+
+def test_another_tolerance(rng):
+    dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=3, dt=0.5, readout=0.7, tol=1e-8)
+    coarse = dynamics.with_tol(1e-2)
+    X, u = 2 * rng.standard_normal((4, 3)), unit(rng, 6)
+    near, exact = coarse.states(X, u), dynamics.states(X, u)
+    assert coarse.step_error is not None
+    assert dynamics.step_error is not None
+    assert coarse.step_error.n_sub < dynamics.step_error.n_sub
+    assert 1e-8 < np.abs(near - exact).max() / np.abs(exact).max() <= 1e-2
 
 
 def test_ascent_turns_where_a_network_diverges():

@@ -7,8 +7,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from greenfold import Dynamics, Gain
 from greenfold.paper import beyond
+from greenfold.paper._true_network import ROWS, _bounded
 
+from ..conftest import small, unit
 from .conftest import compute, full
 
 
@@ -21,6 +24,9 @@ def test_beyond(tmp_path, heartbeats):
         noises=(0.0, 0.1),
         etas=(10.0, 100.0),
         n_networks=1,
+        n_draws=60,
+        true_neurons=8,
+        true_starts=1,
     )
     numbers = compute(beyond, p, tmp_path, heartbeats)
     assert numbers["certificates"][0]["gap"] <= 1e-3
@@ -30,6 +36,24 @@ def test_beyond(tmp_path, heartbeats):
     # Without noise η makes up for a random u; with noise nothing does.
     assert abs(gain[0]) < 1
     assert gain[1] > 2
+    (row,) = numbers["true"]
+    assert row["against_simulate"] < 1e-3
+    assert set(row["rows"]) == set(ROWS)
+    # Whatever a fit of so few draws is worth, what it claims on others is what they give.
+    judged = row["rows"]["Dynamics"]
+    apart = abs(row["claimed_fresh"] - judged["soft_margin"])
+    assert apart <= 5 * np.hypot(row["claimed_error"], judged["error"])
+    assert "on the true network" in beyond.summary(numbers, p)[-1]
+
+
+def test_diverging_draws_are_left_out(rng):
+    """Quadratic networks have no bound: strong series are found one by one."""
+    dynamics = Dynamics(small(Gain.quadratic(0.5), n=6), n_steps=3, dt=0.5, tol=1e-3)
+    X, u = 0.1 * rng.standard_normal((9, 3)), unit(rng, 6)
+    X[[1, 4, 5]] = 1e4
+    states, kept = _bounded(dynamics, X, u)
+    np.testing.assert_array_equal(kept, [0, 2, 3, 6, 7, 8])
+    assert states == pytest.approx(dynamics.states(X[kept], u), rel=1e-2, abs=1e-5)
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ PANELS = pytest.mark.parametrize("dt", [0.02, 0.4])  # one panel a step, and sev
 
 
 def plan(readout, dt=0.4):
-    """A schedule of order 1, so that there are nodes."""
-    unfolding = unfold(small(Gain.quadratic(0.1), n=6), n_steps=6, dt=dt, order=1)
+    """A schedule of order 1, so that there are nodes, and of a high degree: panels."""
+    unfolding = unfold(small(Gain.tanh(), n=6), n_steps=6, dt=dt, order=1)
     readout = readout if np.ndim(readout) else readout * dt
     schedule = unfolding.with_readout(readout)._schedule
     assert (schedule.n_panels > 1) == (dt > 0.1)

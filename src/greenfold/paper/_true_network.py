@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import Dynamics, GaussianStimuli, Reservoir, optimize, simulate, unfold
+from .. import (
+    Dynamics,
+    GaussianStimuli,
+    Reservoir,
+    SampleStimuli,
+    optimize,
+    simulate,
+    unfold,
+)
 from ..gains import Gain
 from ..margins import gaussian_soft_margin, state_moments
 from ..sphere import maximize_on_sphere
@@ -84,7 +92,17 @@ def compared(
     drawn = unit_vectors(np.random.default_rng([seed, 2]), 1, n_neurons)[0]
     fit = stimuli.sample(n_draws, rng=np.random.default_rng([seed, 3]))
     fresh = stimuli.sample(n_fresh, rng=np.random.default_rng([seed, 4]))
-    best = optimize(dynamics, stimuli, eta, n_starts=n_starts, rng=seed)
+    options: dict[str, Any] = {"n_starts": n_starts, "rng": seed}
+    try:
+        best = optimize(dynamics, stimuli, eta, **options)
+    except FloatingPointError:
+        # After some draw the network diverges at every start: fit the others.
+        X, labels = fit
+        for u in (linear.u, -linear.u, order1.u):
+            kept = _bounded(dynamics, X, u)[1]
+            X, labels = X[kept], labels[kept]
+        bounded = SampleStimuli(X, labels, normalize=None)
+        best = optimize(dynamics, bounded, eta, **options)
     found: dict[str, Any] = {}
     worst = 0.0
     for name, u, v in zip(
@@ -93,14 +111,16 @@ def compared(
         (None, linear.v, None, None, best.v),
         strict=True,
     ):
-        states, labels = _bounded(dynamics, *fit, u)
+        states, kept = _bounded(dynamics, fit[0], u)
+        labels = fit[1][kept]
         if v is None:
             M, Sigma = state_moments(states, labels)
             v = maximize_on_sphere(M, eta * Sigma).v
         middle = 0.0
         if name != "linear optimum as it is":
             middle = sum(float((states[labels == s] @ v).mean()) for s in (-1, 1)) / 2
-        judged, signs = _bounded(dynamics, *fresh, u)
+        judged, kept = _bounded(dynamics, fresh[0], u)
+        signs = fresh[1][kept]
         found[name] = {
             **_margin(judged, signs, v, eta),
             "accuracy": float((signs * (judged @ v - middle) > 0).mean()),
@@ -135,17 +155,18 @@ def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) ->
 
 
 def _bounded(
-    dynamics: Dynamics, X: np.ndarray, labels: np.ndarray, u: np.ndarray
+    dynamics: Dynamics, X: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States and labels of the series after which the network stays bounded."""
+    """States of the series after which the network stays bounded, and which these are."""
     try:
-        return dynamics.states(X, u), labels
+        return dynamics.states(X, u), np.arange(len(X))
     except FloatingPointError:
         if len(X) == 1:
-            return np.empty((0, dynamics.n_neurons)), labels[:0]
-    # Each part keeps its share of both classes.
-    parts = [_bounded(dynamics, X[i::2], labels[i::2], u) for i in (0, 1)]
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+            return np.empty((0, dynamics.n_neurons)), np.arange(0)
+    half = len(X) // 2
+    before, kept_before = _bounded(dynamics, X[:half], u)
+    after, kept_after = _bounded(dynamics, X[half:], u)
+    return np.concatenate([before, after]), np.append(kept_before, half + kept_after)
 
 
 def _error(reservoir: Reservoir, dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:

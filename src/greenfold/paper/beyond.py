@@ -1,4 +1,4 @@
-"""Beyond the paper: the certificate everywhere, and where optimising u pays.
+"""Beyond the paper: the certificate, where optimising u pays, and the true network.
 
 Readout noise is what a physical reservoir has to live with. Independent Gaussian noise of
 standard deviation σ on every neuron is noise of standard deviation σ along any unit
@@ -23,6 +23,7 @@ from ..unfolding.unfolding import Unfolding, unfold
 from . import _style as look
 from ._run import Run
 from ._setting import network, unit_vectors
+from ._true_network import ROWS, compared
 
 TITLE = "Beyond the paper: certificates and readout noise"
 NEEDS_ECG = True
@@ -50,12 +51,20 @@ class Parameters:
     n_folds: int = 5
     n_networks: int = 10
     n_random: int = 10
+    gains: tuple[str, ...] = ("biased tanh", "quadratic")
+    """Last panels: gains of networks whose projections are judged as they are."""
+    n_true: int = 5
+    n_draws: int = 10_000
+    """Series of each class that are fitted there, and as many that judge."""
+    true_neurons: int = 100
+    true_starts: int = 4
 
 
 FULL = Parameters()
 QUICK = replace(
     FULL, n_certified=3, sizes=(5, 100), etas=(3.0, 30.0, 300.0), n_folds=3,
-    n_networks=2, n_random=2,
+    n_networks=2, n_random=2, gains=("biased tanh",), n_true=1, n_draws=500,
+    true_neurons=20, true_starts=2,
 )  # fmt: skip
 
 
@@ -149,9 +158,30 @@ def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> di
     }
 
 
+def on_true_network(p: Parameters, item: tuple[str, float, int]) -> dict:
+    """One network, gain and ‖μ‖: κ of several projections on the network itself."""
+    gain, strength, seed = item
+    return compared(
+        seed,
+        strength,
+        gain,
+        n_neurons=p.true_neurons,
+        n_draws=p.n_draws,
+        n_fresh=p.n_draws,
+        n_starts=p.true_starts,
+        eta=p.eta,
+    )
+
+
 def compute(run: Run) -> dict:
     """All numbers of the figure."""
     p, ecg = run.parameters, run.ecg
+    true = [
+        (gain, strength, seed)
+        for gain in p.gains
+        for strength in p.strengths
+        for seed in range(p.n_true)
+    ]
     seeds = range(p.n_certified)
     kinds = [(seed, strength) for strength in (0.0, *p.strengths) for seed in seeds]
     # The large networks first: they take longest.
@@ -159,6 +189,7 @@ def compute(run: Run) -> dict:
     return {
         "certificates": run.map("certificates", partial(certificate, p, ecg), kinds),
         "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
+        "true": run.map("the true network", partial(on_true_network, p), true),
     }
 
 
@@ -172,12 +203,52 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
-    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 3.7)
+    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
+    halves: Any = figure.subfigures(2, 1)
+    above, below = halves
     ratios = (1.4, *np.ones(len(p.sizes)))
-    first, *others = figure.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
+    first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
     _draw_certificates(first, numbers["certificates"], p)
     _draw_noise(others, numbers["noise"], p)
+    kinds = [(gain, strength) for gain in p.gains for strength in p.strengths]
+    panels = np.atleast_1d(below.subplots(1, len(kinds)))
+    letters = "bcdefghijk"[len(p.sizes) :]
+    for axes, kind, name in zip(panels, kinds, letters, strict=False):
+        _draw_true(axes, name, kind, numbers["true"])
+        if axes is not panels[0]:
+            axes.set_yticklabels([])
     return figure
+
+
+def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
+    """κ on fresh draws of each projection, one line a network.
+
+    The linear optimum as it is may lie far below zero, where a mark at the edge and the
+    mean stand for it.
+    """
+    gain, strength = kind
+    look.letter(axes, name, rf"{gain}, $\|\mu\| = {strength:g}$")
+    mine = [row["rows"] for row in rows if (row["gain"], row["strength"]) == kind]
+    places = np.arange(len(ROWS))[::-1]
+    kappa = np.array([[row[key]["soft_margin"] for key in ROWS] for row in mine])
+    error = np.array([[row[key]["error"] for key in ROWS] for row in mine])
+    top = float(kappa.max())
+    edge = -0.25 * top
+    inside = kappa > edge
+    for values, errors, seen in zip(kappa, error, inside, strict=True):
+        axes.errorbar(values[seen], places[seen], xerr=2 * errors[seen], fmt="o",
+                      color=look.GREY, ms=3, capsize=2, lw=0.8)  # fmt: skip
+        axes.plot(values[-1], places[-1], "o", color=look.OPTIMISED, ms=5, zorder=3)
+    for column, place in enumerate(places):
+        if not inside[:, column].all():
+            axes.plot(0.92 * edge, place, "<", color=look.GREY, ms=5)
+            mean = kappa[~inside[:, column], column].mean()
+            axes.annotate(f"{mean:.2g}", (0.8 * edge, place), va="center", size="small")
+    axes.axvline(0, color="k", lw=0.6, ls=":")
+    axes.set_xlim(edge, 1.15 * top)
+    axes.locator_params(axis="x", nbins=4)
+    axes.set_yticks(places, [key.replace(", readout", ",\n") for key in ROWS])
+    axes.set_xlabel(r"soft margin $\kappa$, fresh draws")
 
 
 def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
@@ -253,7 +324,27 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
                 f"({gain[:, i].mean():+.1f} ± {error:.1f}, {_verdict(gain[:, i], error)})"
             )
         lines.append(f"({panel}) N = {size}, random → optimised u: " + "; ".join(cells))
+    letters = "bcdefghijk"[len(p.sizes) :]
+    kinds = [(gain, strength) for gain in p.gains for strength in p.strengths]
+    for panel, kind in zip(letters, kinds, strict=False):
+        lines.append(f"({panel}) {_true_line(kind, numbers['true'])}")
     return lines
+
+
+def _true_line(kind: tuple[str, float], rows: list[dict]) -> str:
+    gain, strength = kind
+    mine = [row for row in rows if (row["gain"], row["strength"]) == kind]
+    cells = []
+    for name in ROWS:
+        found = [row["rows"][name] for row in mine]
+        kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
+        lost = max(one["diverged"] for one in found)
+        cells.append(
+            f"{name}: κ {kappas}, accuracy "
+            f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
+            + (f", up to {lost:.2%} of the draws diverge" if lost else "")
+        )
+    return f"{gain}, ‖μ‖ = {strength:g}, on the true network: " + "; ".join(cells)
 
 
 def _verdict(gain: np.ndarray, error: float) -> str:
