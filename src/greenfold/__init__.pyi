@@ -8,9 +8,11 @@ from . import (
     echo_state,
     gains,
     margins,
+    measured,
     optimizers,
     paper,
     pooled,
+    regression,
     report,
     reservoir,
     saving,
@@ -23,20 +25,22 @@ from . import (
 )
 from .choosing import choose_classifier
 from .classifier import ReservoirClassifier, noisy_accuracy
-from .diagnosis import choose_eta, choose_tau
+from .diagnosis import choose_eta, choose_tau, memory_capacity
 from .dynamics import Dynamics
 from .echo_state import EchoStateNetwork
 from .gains import Gain
+from .measured import MeasuredResponse
 from .optimizers import Projections, optimize
 from .pooled import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,
     ReservoirFeatures,
 )
+from .regression import ReservoirRegressor
 from .reservoir import Reservoir
 from .saving import load, save
 from .simulation import simulate
-from .stimuli import GaussianStimuli, SampleStimuli
+from .stimuli import GaussianStimuli, RegressionTask, SampleStimuli
 from .unfolding import Kernel, Unfolding, unfold
 from .validity import ExpansionWarning
 
@@ -49,12 +53,15 @@ __all__ = [
     "Gain",
     "GaussianStimuli",
     "Kernel",
+    "MeasuredResponse",
     "PooledReservoirClassifier",
     "PooledReservoirRegressor",
     "Projections",
+    "RegressionTask",
     "Reservoir",
     "ReservoirClassifier",
     "ReservoirFeatures",
+    "ReservoirRegressor",
     "SampleStimuli",
     "Unfolding",
     "__version__",
@@ -71,11 +78,14 @@ __all__ = [
     "gains",
     "load",
     "margins",
+    "measured",
+    "memory_capacity",
     "noisy_accuracy",
     "optimize",
     "optimizers",
     "paper",
     "pooled",
+    "regression",
     "report",
     "reservoir",
     "save",

@@ -1,8 +1,8 @@
 """Objects as files that hold numbers, not code: ``save`` and ``load``.
 
-A file is one kind of object: a fitted estimator, a network, a kernel, or the result of an
-optimisation. How the file is made, and what is checked when it is read, is said in
-``greenfold._archive``; what each object is made of, beside that object.
+A file is one kind of object: a fitted estimator, a network, a measured response, a kernel,
+or the result of an optimisation. How the file is made, and what is checked when it is read,
+is said in ``greenfold._archive``; what each object is made of, beside that object.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ._archive import Content, ModelFileError, reading, refuse
 from .classifier.estimator import ReservoirClassifier
 from .classifier.model_file import unpack_classifier
 from .echo_state import EchoStateNetwork, unpack_echo_state_network
+from .measured.response import MeasuredResponse, unpack_response
 from .optimizers.result import Projections, unpack_projections
 from .pooled._base import PooledBase
 from .pooled.model_file import unpack_pooled
@@ -30,8 +31,19 @@ _KINDS: dict[str, Callable[[Content], Any]] = {
     "kernel": unpack_kernel,
     "pooled": unpack_pooled,
     "projections": unpack_projections,
+    "response": unpack_response,
     "reservoir": lambda content: unpack_reservoir(content.described, content.arrays),
 }
+
+_SAVED = (
+    ReservoirClassifier,
+    PooledBase,
+    Projections,
+    Reservoir,
+    EchoStateNetwork,
+    MeasuredResponse,
+    Kernel,
+)
 
 
 def save(obj: Any, path: str | Path) -> None:
@@ -39,19 +51,17 @@ def save(obj: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, Kernel or pooled
-        An estimator, `greenfold.pooled`'s too, must be fitted. A network with a gain of
-        one's own code is refused.
+    obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, …
+        Also a MeasuredResponse or a Kernel. An estimator, `greenfold.pooled`'s too, must be
+        fitted. A network with a gain of one's own code is refused.
     path : str or Path
         Replaced if it exists, in one step at the end.
     """
-    networks = Reservoir | EchoStateNetwork
-    if not isinstance(
-        obj, ReservoirClassifier | PooledBase | Projections | networks | Kernel
-    ):
+    if not isinstance(obj, _SAVED):
         raise TypeError(
             "`obj` must be a fitted estimator of greenfold, Projections, a Reservoir, an "
-            f"EchoStateNetwork or a Kernel; got {type(obj).__name__}."
+            "EchoStateNetwork, a MeasuredResponse or a Kernel; got "
+            f"{type(obj).__name__}."
         )
     obj.save(path)
 
@@ -65,9 +75,10 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, Kernel or pooled
-        What the file says it is. An estimator is fitted and predicts exactly as the saved
-        one did; a `ReservoirClassifier` goes on with `partial_fit` where that one could.
+    ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, …
+        Also a MeasuredResponse or a Kernel: what the file says it is. An estimator is fitted
+        and predicts exactly as the saved one did; a `ReservoirClassifier` goes on with
+        `partial_fit` where that one could.
 
     Raises
     ------

@@ -14,20 +14,33 @@ from greenfold.datasets.readers import (
     read_ts,
     write_npz,
 )
+from greenfold.datasets.recordings import Recording, read_recording
 from greenfold.datasets.synthetic import synthetic_heartbeats
+from greenfold.datasets.tasks import (
+    channel_equalisation,
+    mackey_glass,
+    memory_task,
+    narma,
+)
 
 __all__ = [
     "BinarySplit",
     "DataError",
     "MissingValueError",
+    "Recording",
+    "channel_equalisation",
     "dataset_path",
     "download_dataset",
     "ecg5000_paper",
     "list_datasets",
     "load_dataset",
+    "mackey_glass",
+    "memory_task",
+    "narma",
     "read_arff",
     "read_npy",
     "read_npz",
+    "read_recording",
     "read_series",
     "read_table",
     "read_ts",

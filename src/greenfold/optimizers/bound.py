@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -33,33 +36,65 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
     float
         The lowest bound met.
     """
-    metric = _metric(problem)
-    if metric is None:
+    root_of_metric = _metric(problem)
+    if root_of_metric is None:
         return np.inf
-    # Only ψa matters: a kernel is sought in the range of ψ where that is not everything.
-    inverse = np.linalg.pinv(metric) if metric.shape[0] > metric.shape[1] else None
+    metric = _Metric(root_of_metric, float(np.sqrt(problem.eta)))
     # The bound at the start sets the scale; it is zero only where nothing is left to do.
     sigma, _, _ = problem.best_atom(problem.gradient_at(kernel))
-    scale = sigma + 0.5 * problem.eta * float(kernel @ problem.stimuli.psi @ kernel)
+    scale = sigma + 0.5 * problem.eta * float(kernel @ problem.spread(kernel))
     if scale == 0:
         return 0.0
     lowest = np.inf
 
     def bound(c: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal lowest
-        a = np.linalg.solve(metric.T, c) if inverse is None else inverse.T @ c
+        a = metric.kernel(c)
         sigma, u, v = problem.best_atom(problem.gradient_at(a))
-        curved = problem.eta * (problem.stimuli.psi @ a)
-        value = sigma + 0.5 * float(a @ curved)
+        curved = problem.eta * problem.spread(a)
+        value = sigma + 0.5 * float(a @ curved) - problem.offset
         lowest = min(lowest, value + problem.rounding(problem.gradient_at(a)))
-        atom = problem.eta * (problem.stimuli.psi @ problem.kernel(u, v))
-        slope = curved - atom
-        slope = np.linalg.solve(metric, slope) if inverse is None else inverse @ slope
-        return value / scale, slope / scale
+        atom = problem.eta * problem.spread(problem.kernel(u, v))
+        return value / scale, metric.gradient(curved - atom) / scale
 
     options = {"maxfun": _TIGHTEN_EVALUATIONS, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
-    minimize(bound, metric.T @ kernel, jac=True, method="L-BFGS-B", options=options)
+    minimize(
+        bound, metric.coordinates(kernel), jac=True, method="L-BFGS-B", options=options
+    )
     return lowest
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """Coordinates of kernels: by a root on the stimuli, by one unit on what follows.
+
+    Only ψa matters: a kernel is sought in the range of ψ where that is not everything.
+    """
+
+    root: np.ndarray
+    unit: float
+
+    @cached_property
+    def _inverse(self) -> np.ndarray | None:
+        return np.linalg.pinv(self.root) if len(self.root) > self.root.shape[1] else None
+
+    def coordinates(self, kernel: np.ndarray) -> np.ndarray:
+        n = len(self.root)
+        return np.concatenate([self.root.T @ kernel[:n], self.unit * kernel[n:]])
+
+    def kernel(self, c: np.ndarray) -> np.ndarray:
+        n, inverse = self.root.shape[1], self._inverse
+        plain = (
+            np.linalg.solve(self.root.T, c[:n]) if inverse is None else inverse.T @ c[:n]
+        )
+        return np.concatenate([plain, c[n:] / self.unit])
+
+    def gradient(self, bar: np.ndarray) -> np.ndarray:
+        n, inverse = len(self.root), self._inverse
+        plain = (
+            np.linalg.solve(self.root, bar[:n]) if inverse is None else inverse @ bar[:n]
+        )
+        return np.concatenate([plain, bar[n:] / self.unit])
 
 
 def _metric(problem: LinearProblem) -> np.ndarray | None:

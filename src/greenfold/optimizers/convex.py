@@ -58,7 +58,7 @@ class _Atoms:
         self.problem = problem
         self.u: list[np.ndarray] = []
         self.v: list[np.ndarray] = []
-        self.kernels = np.empty((0, len(problem.stimuli.mu)))
+        self.kernels = np.empty((0, len(problem.mean)))
         self.weights = np.empty(0)
 
     def add(self, u: np.ndarray, v: np.ndarray) -> None:
@@ -70,8 +70,8 @@ class _Atoms:
 
     def reweight(self) -> np.ndarray:
         """Solve for the weights on the simplex, drop the unused atoms, return a."""
-        b = self.kernels @ self.problem.stimuli.mu
-        H = self.problem.eta * self.kernels @ self.problem.stimuli.psi @ self.kernels.T
+        b = self.kernels @ self.problem.mean
+        H = self.problem.eta * self.kernels @ self.problem.spread(self.kernels.T)
         weights = simplex_qp(b, (H + H.T) / 2, self.weights)
         # Far below the rounding of their sum with the unused weight, which is one.
         self.weights = np.where(weights < _NOTHING, 0.0, weights)
@@ -215,7 +215,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     n_svd : int
     """
     atoms = _Atoms(problem)
-    kernel = np.zeros_like(problem.stimuli.mu)
+    kernel = np.zeros_like(problem.mean)
     bound, slack, rounding, pair = np.inf, np.inf, 0.0, None
     slacks: list[float] = []
     best: Candidate | None = None
@@ -276,9 +276,9 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 bound = best.margin.value
             if relative_gap(bound, best.margin.value) <= tol:
                 status = "certified"
-            elif problem.growth > AMPLIFIED and problem.rounding(
-                problem.stimuli.mu
-            ) > tol * abs(best.margin.value):
+            elif problem.growth > AMPLIFIED and problem.rounding(problem.mean) > tol * abs(
+                best.margin.value
+            ):
                 status = "unresolved"
     except KeyboardInterrupt:
         status = "interrupted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,21 +10,22 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, svds
 
-from ..covariances import Factored, Symmetric, root
+from ..covariances import Factored
 from ..margins import SoftMargin
-from ..sphere import solve_in_eigenbasis
 from ..stimuli import Stimuli
 from ..systems import LinearSystem, ResponseSum
+from .quadratic import KernelQuadratic, gram, in_singular_basis
 
 #: Up to this size a full singular value decomposition is as fast as an iterative one.
 _DENSE_SIZE = 400
-#: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
-#: above this share of the largest one; rounding then changes κ in its tenth digit at most.
-_RESOLVED = 1e-10
 #: Random projections that `growth` is estimated from, and the error of a weighted sum of
 #: Green's functions in units of their size: a few roundings each.
 _PROBES = 4
 _ROUNDING = 16 * np.finfo(float).eps
+
+
+#: Cotangents of both factors of X from that of its kernel.
+FactorPullback = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +42,27 @@ class LinearProblem:
 
     def margin_of_kernel(self, a: np.ndarray) -> SoftMargin:
         """κ of a kernel a."""
-        separation = float(a @ self.stimuli.mu)
-        variance = float(0.5 * self.eta * (a @ self.stimuli.psi @ a))
+        separation = float(a @ self.mean)
+        variance = float(0.5 * self.eta * (a @ self.spread(a)))
         return SoftMargin(separation - variance, separation, variance)
+
+    @property
+    def offset(self) -> float:
+        """What every pair of unit projections pays alike; none without noise."""
+        return 0.0
+
+    @property
+    def mean(self) -> np.ndarray:
+        """μ, the gradient of κ at the kernel zero."""
+        return self.stimuli.mu
+
+    def spread(self, a: np.ndarray) -> np.ndarray:
+        """ψa, of one kernel or of several in columns."""
+        return self.stimuli.psi @ a
+
+    @cached_property
+    def _quadratic(self) -> KernelQuadratic:
+        return KernelQuadratic(self.stimuli.mu, self.stimuli.psi)
 
     def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Kernel a with a_(c,n) = vᵀ G⁽¹⁾_n u_c."""
@@ -50,13 +70,18 @@ class LinearProblem:
 
     def gradient_at(self, a: np.ndarray) -> np.ndarray:
         """Gradient d = μ − ηψa of κ with respect to a."""
-        return self.stimuli.mu - self.eta * (self.stimuli.psi @ a)
+        return self.mean - self.eta * self.spread(a)
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Optimal v for a given u (paper, `soft-margin-gradient-v`)."""
         R = self.system.input_response(u)
-        v = self._maximize(R)
+        v = self._quadratic.maximize(R, self.eta)
         return v, self.margin_of_kernel(R @ v)
+
+    def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The terms b and Q of κ = b·v − (η/2) vᵀQv at one u, on unit v."""
+        R = self.system.input_response(u)
+        return R.T @ self.stimuli.mu, gram(R, self.stimuli.psi)
 
     def best_input(self, v: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Optimal u for a given v (paper, cases A and B of the input projection)."""
@@ -69,14 +94,14 @@ class LinearProblem:
         for c in range(n_channels):
             L[c, :, c, :] = rows
         L = L.reshape(n_channels * self.stimuli.n_steps, -1)
-        flat = self._maximize(L)
+        flat = self._quadratic.maximize(L, self.eta)
         return flat.reshape(n_channels, -1).T, self.margin_of_kernel(L @ flat)
 
     def _best_input_in_span(
         self, rows: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, SoftMargin]:
         """`best_input` where ψ is known by its factor: L itself is never formed."""
-        factor, white, rest = self._root_of_psi
+        factor, white, rest = self._quadratic.root_of_psi
         shape = (self.stimuli.n_channels, self.stimuli.n_steps)
 
         def pulled(columns: np.ndarray) -> np.ndarray:
@@ -85,7 +110,7 @@ class LinearProblem:
             return parts.reshape(-1, columns.shape[-1])
 
         size = np.sqrt(shape[0]) * float(np.linalg.norm(rows) * np.linalg.norm(rest))
-        flat = _in_singular_basis(
+        flat = in_singular_basis(
             pulled(factor).T,
             pulled(rest[:, None])[:, 0],
             white,
@@ -95,62 +120,35 @@ class LinearProblem:
         u = flat.reshape(shape[0], -1).T
         return u, self.margin_of_kernel(self.kernel(u, v))
 
-    def _maximize(self, L: np.ndarray) -> np.ndarray:
-        """Maximise κ(L w) over unit vectors w.
-
-        Only the row space of L matters. Where it is smaller than the space of w, the
-        problem is solved there, with one more direction standing for all of the
-        orthogonal complement, along which κ does not change.
-        """
-        mu, psi, eta = self.stimuli.mu, self.stimuli.psi, np.array([self.eta])
-        m, n = L.shape
-        if m >= n:
-            return self._on_sphere(L, L.T @ mu, _gram(L, psi), eta)[0]
-        basis, _ = np.linalg.qr(L.T, mode="complete" if n - m < m else "reduced")
-        reduced = np.zeros((m, m + 1))
-        reduced[:, :m] = L @ basis[:, :m]
-        found = self._on_sphere(reduced, reduced.T @ mu, _gram(reduced, psi), eta)[0]
-        w = basis[:, :m] @ found[:m]
-        if found[m]:
-            w = w + found[m] * _orthogonal_direction(basis[:, :m])
-        return w
-
-    def _on_sphere(
-        self, L: np.ndarray, b: np.ndarray, gram: np.ndarray, etas: np.ndarray
-    ) -> np.ndarray:
-        """Unit w that maximise b·w − (η/2) wᵀ gram w, one row for each η.
-
-        The eigenvalues of Lᵀψ L are known to rounding of the largest one. Where a network
-        amplifies much, what decides lies below that, and the singular values of ψ^½ L,
-        whose squares they are, tell it.
-        """
-        values, vectors = np.linalg.eigh(gram)
-        found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
-        shift = etas * values[0] - found.multiplier
-        if (shift > _RESOLVED * etas * values[-1]).all():
-            return found.v
-        factor, white, rest = self._root_of_psi
-        rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
-        return _in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
-
-    @cached_property
-    def _root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """ψ = S Sᵀ as S (D, rank), and μ = S m + rest."""
-        basis, scale = root(self.stimuli.psi)
-        along = basis.T @ self.stimuli.mu
-        rest = self.stimuli.mu - basis @ along
-        # Of coinciding means or full rank nothing is left but rounding.
-        if np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(self.stimuli.mu):
-            rest = np.zeros_like(rest)
-        return basis * scale, along / scale, rest
-
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v."""
         R = self.system.input_response(u)
-        v = self._maximize(R)
+        v = self._quadratic.maximize(R, self.eta)
         a = R @ v
         d = self.by_channel(self.gradient_at(a))
         return v, self.margin_of_kernel(a), (d @ self.system.readout_response(v)).T
+
+    def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
+        """Kernel of X = Σ_r A_r B_rᵀ, and the way back.
+
+        Parameters
+        ----------
+        A : ndarray (n_outputs, rank)
+        B : ndarray (n_inputs, n_channels, rank)
+
+        Returns
+        -------
+        a : ndarray
+        pull : callable
+            Cotangents of A and B from that of a.
+        """
+        rows = self.system.readout_response(A)  # (K, N, r)
+
+        def pull(bar: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            d = self.by_channel(bar)
+            return self.system.response_sum(d).drive(B), np.einsum("cn,nir->icr", d, rows)
+
+        return np.einsum("nir,icr->cn", rows, B).ravel(), pull
 
     def by_channel(self, d: np.ndarray) -> np.ndarray:
         """A flat kernel as (n_channels, n_steps)."""
@@ -161,16 +159,12 @@ class LinearProblem:
 
         Σ is decomposed once; every η then costs one scalar equation.
         """
-        return self._readouts(self.system.input_response(u), etas)
+        return self._quadratic.readouts(self.system.input_response(u), etas)
 
     def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Kernels of those readouts, (n_channels · n_steps, n_etas)."""
         R = self.system.input_response(u)
-        return R @ self._readouts(R, etas).T
-
-    def _readouts(self, R: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        b, gram = R.T @ self.stimuli.mu, _gram(R, self.stimuli.psi)
-        return self._on_sphere(R, b, gram, etas)
+        return R @ self._quadratic.readouts(R, etas).T
 
     @cached_property
     def growth(self) -> float:
@@ -215,7 +209,13 @@ class LinearProblem:
         if not d.any():
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
             return 0.0, u, np.eye(1, n_outputs)[0]
-        response = self.system.response_sum(self.by_channel(d))
+        return self._leading(self.system.response_sum(self.by_channel(d)), guess)
+
+    def _leading(
+        self, response: ResponseSum, guess: tuple[np.ndarray, np.ndarray] | None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Largest singular value with its vectors, by the way that fits the size."""
+        n_channels, n_inputs = self.stimuli.n_channels, self.system.n_inputs
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
             matrix = response.matrix()
         if matrix is not None and not np.isfinite(matrix).all():
@@ -258,64 +258,3 @@ class LinearProblem:
         sigma, v, u = float(values[0]), left[:, 0], right[0]
         residual = float(np.linalg.norm(operator.rmatvec(v) - sigma * u))
         return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v
-
-
-def _in_singular_basis(
-    seen: np.ndarray,
-    beyond: np.ndarray,
-    white: np.ndarray,
-    etas: np.ndarray,
-    rounding: float,
-) -> np.ndarray:
-    """Unit w that maximise κ(L w), one row for each η, by the singular values of Sᵀ L.
-
-    Parameters
-    ----------
-    seen : ndarray (rank, n)
-        Sᵀ L, with ψ = S Sᵀ.
-    beyond : ndarray (n,)
-        Lᵀ times the part of μ that S does not reach.
-    white : ndarray (rank,)
-        m with μ = S m + that part.
-    etas : ndarray (n_etas,)
-    rounding : float
-        Size up to which ``beyond`` is none.
-    """
-    left, sizes, right = np.linalg.svd(seen, full_matrices=False)
-    # Ascending, as eigenvalues are; and one direction more where none is left out.
-    sizes, w = sizes[::-1], right[::-1].T
-    c = sizes * (left[:, ::-1].T @ white) + w.T @ beyond
-    if w.shape[1] < len(w):
-        flat = beyond - w @ (w.T @ beyond)
-        size = float(np.linalg.norm(flat))
-        if size <= rounding:
-            size, flat = 0.0, _orthogonal_direction(w)
-        w = np.column_stack([flat / np.linalg.norm(flat), w])
-        sizes, c = np.append(0.0, sizes), np.append(size, c)
-    # Singular values are known to rounding of the largest one.
-    resolution = etas[:, None] * (1e-14 * sizes[-1]) ** 2
-    inner = solve_in_eigenbasis(
-        c, etas[:, None] * sizes**2, np.eye(len(c)), resolution=resolution
-    )
-    made = inner.v @ w.T
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
-
-
-def _gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
-    """Lᵀ ψ L, symmetric to the last bit."""
-    if isinstance(psi, Factored):
-        seen = psi.factor.T @ L
-        return seen.T @ seen
-    made = L.T @ psi @ L
-    return (made + made.T) / 2
-
-
-def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
-    """A unit vector orthogonal to the columns of ``basis``, always the same one."""
-    n = basis.shape[0]
-    # The coordinate axis that the basis covers least is furthest from its span.
-    axis = int(np.argmin((basis**2).sum(1)))
-    vector = np.eye(1, n, axis)[0]
-    for _ in range(2):  # twice is enough for orthogonality to rounding
-        vector = vector - basis @ (basis.T @ vector)
-    return vector / np.linalg.norm(vector)

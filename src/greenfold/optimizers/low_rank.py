@@ -41,15 +41,14 @@ def improve(
     def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
         left, right = unpack(flat)
         size = 0.5 * float(flat @ flat)
-        rows = problem.system.readout_response(left)  # (K, N, r)
-        a = np.einsum("nir,icr->cn", rows, right).ravel() / size
+        a, pull = problem.kernel_of(left, right)
+        a = a / size
         shrink = _best_scale(problem, a)
         margin = problem.margin_of_kernel(shrink * a)
-        d = problem.by_channel(problem.gradient_at(shrink * a)) * (shrink / size)
-        left_bar = problem.system.response_sum(d).drive(right)
-        right_bar = np.einsum("cn,nir->icr", d, rows)
+        d = problem.gradient_at(shrink * a) * (shrink / size)
+        left_bar, right_bar = pull(d)
         # The scale ½‖·‖² is differentiated too: a depends on it as 1/size.
-        radial = float((d.ravel() @ a) * size) / size
+        radial = float(d @ a)
         gradient = np.concatenate([left_bar.ravel(), right_bar.ravel()]) - radial * flat
         return -margin.value, -gradient
 
@@ -70,15 +69,14 @@ def improve(
     )
     flat = result.x / np.sqrt(0.5 * result.x @ result.x)
     left, right = unpack(flat)
-    rows = problem.system.readout_response(left)
-    shrink = np.sqrt(_best_scale(problem, np.einsum("nir,icr->cn", rows, right).ravel()))
+    shrink = np.sqrt(_best_scale(problem, problem.kernel_of(left, right)[0]))
     return left * shrink, right * shrink
 
 
 def _best_scale(problem: LinearProblem, a: np.ndarray) -> float:
     """The t in [0, 1] that maximises κ(t a)."""
-    linear = float(a @ problem.stimuli.mu)
-    curvature = float(problem.eta * (a @ problem.stimuli.psi @ a))
+    linear = float(a @ problem.mean)
+    curvature = float(problem.eta * (a @ problem.spread(a)))
     if curvature <= 0:
         return 1.0 if linear > 0 else 0.0
     return float(np.clip(linear / curvature, 0.0, 1.0))

@@ -24,6 +24,8 @@ MESSAGES = {
         "the network amplifies its input so much that rounding leaves the upper bound "
         "wide; this is the best pair that was found"
     ),
+    "exchanged": "no exchange of one or two of its entries improves this mask",
+    "exhaustive": "all masks of this kind were compared, and this is the best",
     "converged": "no step improves the soft margin any further",
     "solved": "the readout is optimal for the given input projection",
     "max_iterations": "the limit of iterations was reached before convergence",
@@ -78,6 +80,10 @@ class Projections(Shown):
         How much the linear network amplifies its input, where the method looked at it:
         about 1 for the paper's networks, many orders more for strongly non-normal or
         unstable ones.
+    mask : str or None
+        The kind of mask that u is; None for a free one.
+    share : float or None
+        κ as a share of the upper bound: what the mask reaches of what any could.
     """
 
     u: np.ndarray
@@ -98,6 +104,14 @@ class Projections(Shown):
     fresh_margin: float | None = None
     fresh_error: float | None = None
     step_error: float | None = None
+    mask: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """κ as a share of the upper bound; None where that is unknown or not positive."""
+        if self.upper_bound is None or self.upper_bound <= 0:
+            return None
+        return self.soft_margin / self.upper_bound
 
     @property
     def message(self) -> str:
@@ -119,6 +133,7 @@ class Projections(Shown):
         described = {name: getattr(self, name) for name in (*_NUMBERS, *_WORDS)}
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         described |= {name: value for name, value in optional.items() if value is not None}
+        described["mask"] = self.mask
         described["validity"] = None if self.validity is None else asdict(self.validity)
         _archive.write(path, "projections", described, arrays)
 
@@ -131,6 +146,8 @@ class Projections(Shown):
         facts = {"soft_margin": self.soft_margin, "upper_bound": self.upper_bound}
         facts |= {"eta": self.eta, "u": self.u.shape, "v": self.v.shape}
         facts |= {"method": self.method, "status": self.status}
+        if self.mask is not None:
+            facts |= {"mask": self.mask, "share": self.share}
         if self.validity is not None:
             facts["trustworthy"] = self.validity.trustworthy
         return facts
@@ -142,6 +159,8 @@ class Projections(Shown):
         ]
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
+        if self.mask is not None and self.share is not None:
+            lines.append(f"mask {self.mask}: {100 * self.share:.1f} % of the bound")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
         if self.fresh_margin is not None:
             lines.append(
@@ -177,9 +196,10 @@ def unpack_projections(content: _archive.Content) -> Projections:
     if u.ndim not in (1, 2):
         _archive.refuse(f"its array 'u' has shape {u.shape}.")
     bound, validity = described["upper_bound"], described["validity"]
+    mask = described.get("mask")
     return Projections(
         u=content.numbers("u", u.shape),
-        v=content.numbers("v", (len(u),)),
+        v=content.numbers("v", (None,)),
         soft_margin=float(described["soft_margin"]),
         separation=float(described["separation"]),
         variance=float(described["variance"]),
@@ -193,6 +213,7 @@ def unpack_projections(content: _archive.Content) -> Projections:
         wall_time=float(described["wall_time"]),
         validity=None if validity is None else Validity(**validity),
         **{name: float(described[name]) for name in _OPTIONAL if name in described},
+        mask=None if mask is None else str(mask),
     )
 
 

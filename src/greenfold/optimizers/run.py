@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .. import _validation as check
-from ..stimuli import Stimuli
+from ..stimuli import RegressionTask, Stimuli
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import convex
@@ -21,8 +21,12 @@ from .alternating import alternate
 from .alternating_nonlinear import PaperSystem, QuadraticInput, alternate_nonlinear
 from .ascent import ascend
 from .linear import LinearProblem
+from .masks import Mask, read_mask, solve_mask
 from .nonlinear import NonlinearProblem
+from .quantised import quantise_readout
 from .refinement import Refinement
+from .regression import RegressionProjections, solve_regression
+from .restricted import Restricted, restrict
 from .result import Candidate, Projections
 
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
@@ -32,9 +36,25 @@ _WEAKLY_SEPARABLE = 1.5
 _EXPANDED = 30
 
 
+@overload
+def optimize(
+    system: System, stimuli: RegressionTask, **options: Any
+) -> RegressionProjections: ...
+
+
+@overload
 def optimize(
     system: System,
     stimuli: Stimuli,
+    eta: float = ...,
+    method: str | None = ...,
+    **options: Any,
+) -> Projections: ...
+
+
+def optimize(  # pyright: ignore[reportInconsistentOverload]
+    system: System,
+    stimuli: Stimuli | RegressionTask,
     eta: float = 10.0,
     method: str | None = None,
     *,
@@ -42,8 +62,14 @@ def optimize(
     n_starts: int | None = None,
     max_iter: int | None = None,
     tol: float | None = None,
+    mask: str | None = None,
+    levels: Any = None,
+    box: Any = None,
+    inputs: Any = None,
+    outputs: Any = None,
+    bits: int | None = None,
     rng: np.random.Generator | int | None = None,
-) -> Projections:
+) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
 
     Parameters
@@ -51,7 +77,9 @@ def optimize(
     system : System
         What is to be optimised, with its readout: an `Unfolding`, or anything else with
         the maps of :mod:`greenfold.systems`.
-    stimuli : GaussianStimuli or SampleStimuli
+    stimuli : GaussianStimuli, SampleStimuli or RegressionTask
+        Of a `RegressionTask` u and the readouts of all targets are solved; of the other
+        arguments it takes ``u``, ``n_starts``, ``max_iter``, ``tol`` and ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "ascent", "alternating", "random"}, optional
@@ -80,12 +108,27 @@ def optimize(
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
         round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
         through `Dynamics`; "alternating" 1e-6).
+    mask : {"sign", "nonnegative"}, optional
+        What a device can have as u: entries ±1, or none below zero (linear systems). The
+        upper bound stays that of all unit vectors, and `Projections.share` says how much
+        of it the mask reaches.
+    levels : int or array_like, optional
+        A mask of so many levels, symmetric, whose sizes are solved too; or of given
+        values, up to a common factor.
+    box : (float, float), optional
+        A mask with entries of the unit vector u in this range.
+    inputs, outputs : array_like of int or bool, optional
+        Inputs that can be driven and outputs that can be read. The problem is solved on
+        them, with its own bound; u and v are zero elsewhere.
+    bits : int, optional
+        Bits of the readout's weights, sign included (linear systems).
     rng : numpy Generator, int or None
-        Source of the random starts. "convex" uses none.
+        Source of the random starts, and of roundings of a mask. "convex" uses none.
 
     Returns
     -------
     Projections
+        Or `RegressionProjections` of a task.
 
     Warns
     -----
@@ -113,13 +156,32 @@ def optimize(
             "`system` must have the maps of greenfold.systems.System, as what `unfold` "
             f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
         )
+    if isinstance(stimuli, RegressionTask):
+        return _regression(system, stimuli, u, n_starts, max_iter, tol, rng)
     if not isinstance(stimuli, Stimuli):
         raise TypeError(
             "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
             f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
         )
     stimuli.match(system)
+    whole, part = system, restrict(system, inputs, outputs)
+    if part is not None:
+        system = part
+        if u is not None:
+            u = _on_subset(u, part, whole.n_inputs, stimuli.n_channels)
     eta = check.positive(eta, "eta")
+    wanted = read_mask(mask, levels, box, system.n_inputs * stimuli.n_channels)
+    bits = None if bits is None else check.count(bits, "bits")
+    if (wanted is not None or bits is not None) and not system.is_linear:
+        raise ValueError(
+            f"`{'bits' if wanted is None else 'mask'}` is solved on linear systems only; "
+            "solve the linear order, and give its `u` to this one."
+        )
+    if wanted is not None and (u is not None or method not in (None, "convex")):
+        raise ValueError(
+            f"`{'method' if u is None else 'u'}` does not go with a mask, which is solved "
+            "from the certified optimum; leave one of them out."
+        )
     methods = _LINEAR if system.is_linear else _NONLINEAR
     method = next(iter(methods)) if method is None else method
     if method not in methods:
@@ -140,10 +202,42 @@ def optimize(
         max_iter,
         tol,
         check.generator(rng),
+        wanted,
+        bits,
     )
+    made = run.given(u) if u is not None else methods[method](run)
+    if part is None:
+        return made
+    return replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
+
+
+def _regression(
+    system: System, task: RegressionTask, u: Any, n_starts, max_iter, tol, rng
+) -> RegressionProjections:
+    """A task instead of stimuli, its arguments checked."""
+    task.match(system)
     if u is not None:
-        return run.given(u)
-    return methods[method](run)
+        u = check.input_projection(u, system.n_inputs, task.n_channels)
+        if not u.any():
+            raise ValueError("`u` is zero; give a direction.")
+        u = u / np.linalg.norm(u)
+    return solve_regression(
+        system,
+        task,
+        u=u,
+        n_starts=None if n_starts is None else check.count(n_starts, "n_starts"),
+        max_iter=check.count(300 if max_iter is None else max_iter, "max_iter"),
+        tol=None if tol is None else check.positive(tol, "tol"),
+        rng=check.generator(rng),
+    )
+
+
+def _on_subset(u: Any, part: Restricted, n_inputs: int, n_channels: int) -> np.ndarray:
+    """A given u of the whole system on the inputs that are driven."""
+    projection = check.input_projection(u, n_inputs, n_channels)
+    if np.delete(projection, part.inputs, axis=0).any():
+        raise ValueError("`u` drives inputs that `inputs` leaves out; set them to zero.")
+    return projection[part.inputs]
 
 
 @dataclass(frozen=True)
@@ -158,6 +252,8 @@ class _Run:
     max_iter: int
     tol: float | None
     rng: np.random.Generator
+    mask: Mask | None = None
+    bits: int | None = None
 
     @cached_property
     def linear(self) -> LinearProblem:
@@ -221,6 +317,9 @@ class _Run:
         found, n_svd = convex.solve(
             self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
         )
+        interrupted = found.status == "interrupted"
+        if self.mask is not None and not interrupted:
+            found = solve_mask(self.linear, self.mask, found, self.rng)
         made = self.finish([found], "convex", n_svd)
         return replace(made, growth=self.linear.growth)
 
@@ -280,6 +379,9 @@ class _Run:
         """Choose the best candidate and describe it."""
         best = max(candidates, key=lambda candidate: candidate.margin.value)
         interrupted = any(candidate.status == "interrupted" for candidate in candidates)
+        if self.bits is not None and not interrupted:
+            keep = self.mask is not None or method in ("given", "random")
+            best = quantise_readout(self.linear, best, self.bits, keep_u=keep)
         found = Projections(
             u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
             v=best.v,
@@ -294,6 +396,7 @@ class _Run:
             history=np.array(best.history),
             starts=np.array(starts or [c.margin.value for c in candidates]),
             wall_time=time.perf_counter() - self.started,
+            mask=None if self.mask is None else self.mask.name,
         )
         if interrupted or self.system.is_linear:
             return found

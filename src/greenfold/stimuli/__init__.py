@@ -9,12 +9,14 @@ are.
 from .base import Stimuli
 from .frame import Frame, frame_of_classes, frame_with_series, frames_of
 from .gaussian import GaussianStimuli
+from .regression import RegressionTask
 from .samples import SampleStimuli
 from .series import Series
 
 __all__ = [
     "Frame",
     "GaussianStimuli",
+    "RegressionTask",
     "SampleStimuli",
     "Series",
     "Stimuli",

@@ -66,7 +66,7 @@ def read_npz(
     check_missing_policy(missing)
     check_label_policy(labels)
     name, content = read_bytes(path)
-    arrays = _load(name, content)
+    arrays = load_arrays(name, content)
     if "X" not in arrays or ("y" not in arrays and labels == "required"):
         needed = "`X` and `y`" if labels == "required" else "`X`"
         raise DataError(
@@ -145,7 +145,7 @@ def _checked(X: NDArray[Any], what: str) -> NDArray[np.float64]:
     return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
 
 
-def _load(name: str, content: bytes) -> dict[str, NDArray[Any]]:
+def load_arrays(name: str, content: bytes) -> dict[str, NDArray[Any]]:
     """All arrays of the file, or a DataError whatever is wrong with it."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -1,0 +1,162 @@
+"""What a device will deliver: an interval on κ where its response was estimated.
+
+Projections that were solved on an estimate do better on it than on the device, because the
+solution follows the errors. The coupled bootstrap sees that (Oliveira, Lei & Tibshirani
+2021): with errors e drawn anew, the responses G + γe and G − e/γ are independent of each
+other, so that what is solved on the first is judged on the second without favour. What
+noise of the judge itself costs, (η/2) tr ψ cov(a), is known and added back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from .. import _validation as check
+from .._repr import Shown
+from ..measured import MeasuredResponse
+from ..optimizers import Projections
+from ..optimizers.ascent import ascend
+from ..optimizers.linear import LinearProblem
+from ..stimuli import Stimuli
+
+#: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
+_EVALUATIONS = 100
+#: Size γ of the errors that are added before u is solved; 1/γ of them before it is judged.
+_GAMMA = 0.3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginInterval(Shown):
+    """Confidence interval on the soft margin that a device will show.
+
+    Attributes
+    ----------
+    estimate : float
+        κ on the device, free of the favour of having been solved on the estimate.
+    low, high : float
+        Ends of the interval.
+    level : float
+        Its confidence.
+    optimism : float
+        How much better the projections look on the estimated response.
+    n_replicates : int
+    """
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    optimism: float
+    n_replicates: int
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "level": self.level,
+            "optimism": self.optimism,
+        }
+
+
+def margin_interval(
+    system: MeasuredResponse,
+    stimuli: Stimuli,
+    projections: Projections,
+    *,
+    level: float = 0.95,
+    n_replicates: int = 100,
+    solved: bool = True,
+    rng: np.random.Generator | int | None = None,
+) -> MarginInterval:
+    """Interval on κ of projections on the device whose response was fitted.
+
+    Parameters
+    ----------
+    system : MeasuredResponse
+        Made by `MeasuredResponse.fit`.
+    stimuli : GaussianStimuli or SampleStimuli
+    projections : Projections
+        Of `optimize(system, stimuli)`; their η is used.
+    level : float
+        Confidence, between 0 and 1.
+    n_replicates : int
+        Replicates of the response.
+    solved : bool
+        Whether u was solved on this response; False for a u chosen without it, for which
+        only the readout is solved on each replicate.
+    rng : numpy Generator, int or None
+
+    Returns
+    -------
+    MarginInterval
+
+    Notes
+    -----
+    Errors of μ and ψ, which are given, are not in it.
+    """
+    if not isinstance(system, MeasuredResponse):
+        raise TypeError(
+            "`system` must be a MeasuredResponse that was fitted; got "
+            f"{type(system).__name__}."
+        )
+    level = check.positive(level, "level")
+    if level >= 1:
+        raise ValueError(f"`level` must lie between 0 and 1; got {level:g}.")
+    n_replicates = check.count(n_replicates, "n_replicates", minimum=10)
+    stimuli.match(system)
+    eta = projections.eta
+    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
+    fitted = system.fitted
+    if fitted is None:
+        raise ValueError(
+            "`system` was given as an array, without errors; use MeasuredResponse.fit."
+        )
+    here = _problem(fitted.whole, stimuli, eta)
+    value = _margin(here, u, projections.v)
+    generator = check.generator(rng)
+    judged = np.empty(n_replicates)
+    for k in range(n_replicates):
+        # One at a time: all of them together may not fit into memory.
+        error = fitted.replicates(1, generator)[0] - fitted.whole
+        there = _problem(fitted.shortened(fitted.whole + _GAMMA * error), stimuli, eta)
+        if solved:
+            found = ascend(there, u, max_iter=_EVALUATIONS, tol=1e-9)
+            if found.status == "interrupted":
+                raise KeyboardInterrupt
+            new_u, new_v = found.u, found.v
+        else:
+            new_u, new_v = u, there.best_readout(u)[0]
+        judge = _problem(fitted.whole - error / _GAMMA, stimuli, eta)
+        judged[k] = _margin(judge, new_u, new_v)
+    errors = np.array(
+        [
+            LinearProblem(MeasuredResponse(one), stimuli, eta).kernel(u, projections.v)
+            for one in fitted.influence
+        ]
+    )
+    cost = 0.5 * eta * float(((errors @ stimuli.psi) * errors).sum())
+    estimate = float(judged.mean()) + (1 + _GAMMA**-2) * cost
+    slope = here.gradient_at(here.kernel(u, projections.v))
+    spread = float(((errors @ slope) ** 2).sum()) + float(judged.var()) / n_replicates
+    half = float(student_t.ppf((1 + level) / 2, len(errors) - 1)) * np.sqrt(spread)
+    return MarginInterval(
+        estimate=estimate,
+        low=float(estimate - half),
+        high=float(estimate + half),
+        level=level,
+        optimism=value - estimate,
+        n_replicates=n_replicates,
+    )
+
+
+def _problem(G: np.ndarray, stimuli: Stimuli, eta: float) -> LinearProblem:
+    return LinearProblem(MeasuredResponse(G), stimuli, eta)
+
+
+def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
+    return problem.margin_of_kernel(problem.kernel(u, v)).value

@@ -1,0 +1,185 @@
+"""The linear problem with noise in the states: κ − (η/2) vᵀPv.
+
+On unit u, vᵀPv = tr(XᵀPX) with X = v uᵀ, which is convex in X, so that the relaxation over
+the nuclear-norm ball and its bound go through. With P = SSᵀ it is the square of SᵀX:
+kernels are carried on by those entries, and to the convex solver the problem is the one it
+knows, of longer kernels. A multiple of the identity in P costs every unit readout the same;
+it is taken out, which tightens the bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..margins import SoftMargin
+from ..systems import ResponseSum
+from .linear import FactorPullback, LinearProblem
+from .quadratic import KernelQuadratic
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyProblem(LinearProblem):
+    """Soft margin under noise of covariance P on the states.
+
+    Attributes
+    ----------
+    covariance : ndarray (n_outputs, n_outputs)
+        P, symmetric and positive semi-definite.
+    """
+
+    covariance: np.ndarray
+
+    @cached_property
+    def _split(self) -> tuple[float, np.ndarray]:
+        """P = λ I + S Sᵀ with the largest λ: λ and S (n_outputs, rank)."""
+        values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
+        lowest = max(float(values[0]), 0.0)
+        rest = values - lowest
+        keep = rest > 1e-13 * max(float(values[-1]), 0.0)
+        return lowest, vectors[:, keep] * np.sqrt(rest[keep])
+
+    @property
+    def offset(self) -> float:
+        """What the noise costs every pair alike."""
+        return 0.5 * self.eta * self._split[0]
+
+    @property
+    def _root(self) -> np.ndarray:
+        return self._split[1]
+
+    @property
+    def _n_plain(self) -> int:
+        return len(self.stimuli.mu)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """μ, carried on by zeros."""
+        return self._mean
+
+    @cached_property
+    def _mean(self) -> np.ndarray:
+        n_rest = self._root.shape[1] * self.system.n_inputs * self.stimuli.n_channels
+        return np.concatenate([self.stimuli.mu, np.zeros(n_rest)])
+
+    def spread(self, a: np.ndarray) -> np.ndarray:
+        """ψa, and what follows as it is."""
+        n = self._n_plain
+        return np.concatenate([self.stimuli.psi @ a[:n], a[n:]])
+
+    def margin_of_kernel(self, a: np.ndarray) -> SoftMargin:
+        """κ of a kernel a."""
+        plain = super().margin_of_kernel(a)
+        return self._dearer(plain, 0.0)
+
+    def _dearer(self, plain: SoftMargin, price: float) -> SoftMargin:
+        variance = plain.variance + price + self.offset
+        return SoftMargin(plain.separation - variance, plain.separation, variance)
+
+    def margin_at(self, a: np.ndarray, v: np.ndarray) -> SoftMargin:
+        """κ from a plain kernel and its readout."""
+        separation = float(a @ self.stimuli.mu)
+        spread = float(a @ self.stimuli.psi @ a)
+        plain = SoftMargin(0.0, separation, 0.5 * self.eta * spread)
+        return self._dearer(plain, 0.5 * self.eta * float(np.square(v @ self._root).sum()))
+
+    def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The plain kernel, and SᵀX by row."""
+        rest = np.outer(v @ self._root, u.T.ravel()).ravel()
+        return np.concatenate([super().kernel(u, v), rest])
+
+    @cached_property
+    def _of_readout(self) -> KernelQuadratic:
+        """For one unit u the further entries are Sᵀv."""
+        r = self._root.shape[1]
+        psi = np.zeros((self._n_plain + r,) * 2)
+        psi[: self._n_plain, : self._n_plain] = np.asarray(self.stimuli.psi)
+        psi[self._n_plain :, self._n_plain :] = np.eye(r)
+        return KernelQuadratic(np.concatenate([self.stimuli.mu, np.zeros(r)]), psi)
+
+    def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
+        """Optimal v for a given u."""
+        R = self.system.input_response(u)
+        v = self._of_readout.maximize(np.vstack([R, self._root.T]), self.eta)
+        return v, self.margin_at(R @ v, v)
+
+    def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The terms b and Q of κ at one u, on unit v."""
+        b, Q = super().readout_terms(u)
+        return b, Q + (self.covariance + self.covariance.T) / 2
+
+    def best_input(self, v: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
+        """Optimal u for a given v, to which the noise is a constant."""
+        u, _ = super().best_input(v)
+        return u, self.margin_at(super().kernel(u, v), v)
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
+        R = self.system.input_response(u)
+        v = self._of_readout.maximize(np.vstack([R, self._root.T]), self.eta)
+        a = R @ v
+        d = self.stimuli.mu - self.eta * (self.stimuli.psi @ a)
+        gradient = (self.by_channel(d) @ self.system.readout_response(v)).T
+        return v, self.margin_at(a, v), gradient
+
+    def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """Optimal readouts for many η at one u."""
+        R = self.system.input_response(u)
+        return self._of_readout.readouts(np.vstack([R, self._root.T]), etas)
+
+    def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """Plain kernels of those readouts."""
+        return self.system.input_response(u) @ self.readouts(u, etas).T
+
+    def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
+        """Kernel of X = Σ_r A_r B_rᵀ, and the way back."""
+        plain, pull = super().kernel_of(A, B)
+        left = self._root.T @ A
+        right = B.transpose(1, 0, 2).reshape(-1, A.shape[1])
+
+        def pull_all(bar: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            A_bar, B_bar = pull(bar[: self._n_plain])
+            D = self._rest(bar)
+            back = (D.T @ left).reshape(B.shape[1], B.shape[0], -1).transpose(1, 0, 2)
+            return A_bar + self._root @ (D @ right), B_bar + back
+
+        return np.concatenate([plain, (left @ right.T).ravel()]), pull_all
+
+    def _rest(self, d: np.ndarray) -> np.ndarray:
+        """The entries of SᵀX as (rank, n_channels · n_inputs)."""
+        return d[self._n_plain :].reshape(self._root.shape[1], -1)
+
+    def rounding(self, d: np.ndarray) -> float:
+        """Error that rounding may leave in the singular values of G(d)."""
+        return super().rounding(d[: self._n_plain])
+
+    def best_atom(
+        self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Largest singular value of G(d) + S D with its vectors."""
+        if len(d) == self._n_plain or not d[self._n_plain :].any():
+            return super().best_atom(d[: self._n_plain], guess)
+        response = self.system.response_sum(self.by_channel(d[: self._n_plain]))
+        return self._leading(_Shifted(response, self._root, self._rest(d)), guess)
+
+
+class _Shifted:
+    """G(d) + S D as a `ResponseSum`."""
+
+    def __init__(self, response: ResponseSum, S: np.ndarray, D: np.ndarray) -> None:
+        self._response, self._S, self._D = response, S, D
+
+    def matrix(self) -> np.ndarray | None:
+        made = self._response.matrix()
+        return None if made is None else made + self._S @ self._D
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        flat = u.transpose(1, 0, 2).reshape(-1, u.shape[2])
+        return self._response.drive(u) + self._S @ (self._D @ flat)
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        back = (v @ self._S) @ self._D
+        plain = self._response.pull(v)
+        return plain + back.reshape(plain.shape[1], -1).T

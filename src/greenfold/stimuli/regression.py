@@ -1,0 +1,177 @@
+"""What is predicted: numbers from series, seen through their covariances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._repr import Shown
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionTask(Shown):
+    """Targets that are to be read from a system by ridge regression.
+
+    Make one with `from_series` (an input series and target series, sample by sample),
+    `from_cases` (a series to a value) or `memory` (recall the input some steps ago,
+    exactly). The readout of target j sees the window x of the last n_steps samples through
+    the kernel a_j; only covariances enter the linear problem.
+
+    Attributes
+    ----------
+    cross : ndarray (n_targets, n_channels · n_steps)
+        c_j = cov(x, t_j); channels one after the other, in order of time.
+    covariance : ndarray (n_channels · n_steps, n_channels · n_steps)
+        R = cov(x).
+    variance : ndarray (n_targets,)
+        Of the targets.
+    ridge : float
+        Penalty λ on ‖v_j‖²: the variance of independent readout noise on every state.
+    n_channels, n_steps : int
+    mean, offset : ndarray
+        Means of x (n_channels · n_steps,) and of the targets (n_targets,).
+    X, y : ndarray or None
+        The windows (n_cases, n_channels, n_steps) and targets (n_cases, n_targets), for
+        systems that are not linear.
+    """
+
+    cross: np.ndarray
+    covariance: np.ndarray
+    variance: np.ndarray
+    ridge: float
+    n_channels: int
+    n_steps: int
+    mean: np.ndarray
+    offset: np.ndarray
+    X: np.ndarray | None = field(default=None, repr=False)
+    y: np.ndarray | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_cases(cls, X: Any, y: Any, *, ridge: float = 1e-3) -> RegressionTask:
+        """Series to values.
+
+        Parameters
+        ----------
+        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        y : array_like (n_cases,) or (n_cases, n_targets)
+        ridge : float
+            λ > 0, in the squared unit of the states.
+        """
+        series = check.host_array(X, "X", ndim=(2, 3))
+        series = series[:, None] if series.ndim == 2 else series
+        targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
+        if len(targets) != len(series):
+            raise ValueError(
+                f"`y` must have one entry for each of the {len(series)} series; got "
+                f"{len(targets)}."
+            )
+        if len(series) < 2:
+            raise ValueError("`X` must hold at least two series.")
+        flat = series.reshape(len(series), -1)
+        mean, offset = flat.mean(0), targets.mean(0)
+        x, t = flat - mean, targets - offset
+        return cls(
+            cross=t.T @ x / len(x),
+            covariance=x.T @ x / len(x),
+            variance=(t**2).mean(0),
+            ridge=check.positive(ridge, "ridge"),
+            n_channels=series.shape[1],
+            n_steps=series.shape[2],
+            mean=mean,
+            offset=offset,
+            X=series,
+            y=targets,
+        )
+
+    @classmethod
+    def from_series(
+        cls, x: Any, y: Any, *, n_steps: int, ridge: float = 1e-3
+    ) -> RegressionTask:
+        """An input series and target series, sample by sample.
+
+        Parameters
+        ----------
+        x : array_like (n_samples,) or (n_samples, n_channels)
+        y : array_like (n_samples,) or (n_samples, n_targets)
+            Target at the end of each step.
+        n_steps : int
+            Window that the system sees before each readout; as long as its memory.
+        ridge : float
+            λ > 0, in the squared unit of the states.
+        """
+        windows, targets = windows_of(x, y, n_steps)
+        return cls.from_cases(windows, targets, ridge=ridge)
+
+    @classmethod
+    def memory(cls, delays: Any, n_steps: int, *, ridge: float = 1e-3) -> RegressionTask:
+        """Recall white input of unit variance some steps ago, in closed form.
+
+        Parameters
+        ----------
+        delays : int or array_like of int
+            0 is the step before the readout; each below n_steps.
+        n_steps : int
+        ridge : float
+        """
+        steps = np.atleast_1d(np.asarray(delays))
+        n_steps = check.count(n_steps, "n_steps")
+        if steps.dtype.kind not in "iu" or steps.ndim != 1 or not steps.size:
+            raise TypeError(f"`delays` must be whole numbers; got {delays!r}.")
+        if steps.min() < 0 or steps.max() >= n_steps:
+            raise ValueError(
+                f"`delays` must lie between 0 and n_steps − 1 = {n_steps - 1}; got "
+                f"{steps.min()} to {steps.max()}."
+            )
+        return cls(
+            cross=np.eye(n_steps)[n_steps - 1 - steps],
+            covariance=np.eye(n_steps),
+            variance=np.ones(len(steps)),
+            ridge=check.positive(ridge, "ridge"),
+            n_channels=1,
+            n_steps=n_steps,
+            mean=np.zeros(n_steps),
+            offset=np.zeros(len(steps)),
+        )
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return len(self.variance)
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "targets": self.n_targets,
+            "channels": self.n_channels,
+            "steps": self.n_steps,
+            "ridge": self.ridge,
+        }
+
+    def match(self, system: Any) -> None:
+        """Refuse a system for series of another length."""
+        if system.n_steps != self.n_steps:
+            raise ValueError(
+                f"`task` has windows of {self.n_steps} steps, but the system was made for "
+                f"{system.n_steps}; make it with n_steps={self.n_steps}."
+            )
+
+
+def windows_of(x: Any, y: Any, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Windows (n, n_channels, n_steps) of a series, and the targets at their ends."""
+    series = check.host_array(x, "x", ndim=(1, 2))
+    series = series.reshape(len(series), -1)
+    targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
+    n_steps = check.count(n_steps, "n_steps")
+    if len(series) != len(targets):
+        raise ValueError(
+            f"`y` must have one entry for each of the {len(series)} samples of `x`; got "
+            f"{len(targets)}."
+        )
+    if len(series) < n_steps + 1:
+        raise ValueError(
+            f"`x` must have more than n_steps = {n_steps} samples; got {len(series)}."
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(series, n_steps, axis=0)
+    return windows, targets[n_steps - 1 :]

@@ -1,0 +1,101 @@
+"""Recordings from files: what was written comes back, gaps are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import DataError, read_recording
+
+HEADER = "time,drive_0,drive_1,state_0"
+
+
+@pytest.fixture
+def values(rng):
+    table = rng.standard_normal((30, 4))
+    table[:, 0] = 0.25 * np.arange(30)
+    return table
+
+
+def check(recording, values):
+    np.testing.assert_allclose(recording.drive, values[:, 1:3], rtol=1e-15)
+    np.testing.assert_allclose(recording.states, values[:, 3:], rtol=1e-15)
+    assert recording.dt == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_csv(tmp_path, values, delimiter):
+    path = tmp_path / "it.csv"
+    np.savetxt(
+        path, values, "%.17g", delimiter, header=HEADER.replace(",", delimiter), comments=""
+    )
+    recording = read_recording(path)
+    check(recording, values)
+    assert recording.drive_names == ("drive_0", "drive_1")
+
+
+def test_npz(tmp_path, values):
+    path = tmp_path / "it.npz"
+    np.savez(path, drive=values[:, 1:3], states=values[:, 3], dt=0.25)
+    check(read_recording(path), values)
+
+
+def test_parquet(tmp_path, values):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "it.parquet"
+    pandas.DataFrame(values, columns=HEADER.split(",")).to_parquet(path)
+    check(read_recording(path), values)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match="no readable Parquet file"):
+        read_recording(path)
+
+
+def test_columns_by_name(tmp_path, values):
+    path = tmp_path / "it.csv"
+    np.savetxt(path, values, delimiter=",", header="t,laser,heater,photodiode", comments="")
+    with pytest.raises(DataError, match="no column for `drive` among t, laser, heater"):
+        read_recording(path)
+    recording = read_recording(path, drive=["heater", "laser"], states=["photodiode"])
+    np.testing.assert_allclose(recording.drive, values[:, [2, 1]])
+    with pytest.raises(DataError, match="`states` names the column 'lens'"):
+        read_recording(path, drive=["laser"], states=["lens"])
+    with pytest.raises(DataError, match="both drive and state"):
+        read_recording(path, drive=["laser"], states=["laser"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t,u1,y1\n0,1,2\n1,2,3\n2,2,1\n5,1,2\n", r"gap in time after sample 2 \(t = 2: 3"),
+        ("t,u1,y1\n0,1,2\n0,2,3\n0,1,2\n", "times that do not increase"),
+        ("t,u1,y1\n0,1,2\n1,2\n", "2 values in line 3 .* cut it there"),
+        ("t,u1,y1\n0,1,2\n1,two,3\n", "'two' in line 3, which is no number"),
+        ("0,1,2\n1,2,3\n", "begins with numbers"),
+        ("u1,u1,y1\n1,2,3\n", "two columns named 'u1'"),
+        ("u1,y1\n", "is empty"),
+    ],
+)
+def test_bad_files(tmp_path, text, message):
+    path = tmp_path / "it.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_recording(path)
+
+
+def test_empty_fields_are_missing(tmp_path):
+    path = tmp_path / "it.csv"
+    path.write_text("u1,y1\n1,2\n,3\n2,2\n")
+    assert np.isnan(read_recording(path).drive[1, 0])
+
+
+def test_bad_npz(tmp_path, values):
+    path = tmp_path / "it.npz"
+    np.savez(path, drive=values[:, 1:3], states=values[:-1, 3])
+    with pytest.raises(DataError, match="'states' has 29 samples .* one clock"):
+        read_recording(path)
+    np.savez(path, drive=values[:, 1:3], states=np.array(["a"]))
+    with pytest.raises(DataError, match="'states' holds <U1, not numbers"):
+        read_recording(path)
+    with pytest.raises(DataError, match="suffix '.wav'"):
+        read_recording(tmp_path / "it.wav")

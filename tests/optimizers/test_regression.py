@@ -1,0 +1,199 @@
+"""Regression: judged by least squares on simulated states, random pairs and the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from greenfold import (
+    Dynamics,
+    Gain,
+    MeasuredResponse,
+    RegressionTask,
+    Reservoir,
+    memory_capacity,
+    optimize,
+    simulate,
+    unfold,
+)
+from greenfold.datasets import memory_task, narma
+from greenfold.optimizers.regression import LinearRegression, NonlinearRegression
+
+from ..conftest import slope, small, unit
+
+
+@pytest.mark.parametrize("n_neurons", [50, 100])
+@pytest.mark.parametrize("delays", [[5], range(1, 11)], ids=["one delay", "ten delays"])
+def test_the_bound_is_tight_on_memory(n_neurons, delays):
+    network = unfold(Reservoir.random(n_neurons, tau=2.0, rng=1), n_steps=60, dt=0.5)
+    task = RegressionTask.memory(list(delays), 60, ridge=0.01)
+    best = optimize(network, task, tol=1e-3, rng=0)
+    assert best.gap is not None
+    assert best.gap <= 1e-3
+    assert best.status in ("certified", "relaxed")
+    drawn = [
+        optimize(network, task, u=np.random.default_rng(k).standard_normal(n_neurons)).gain
+        for k in range(10)
+    ]
+    assert best.gain >= 1.2 * np.mean(drawn)
+    assert best.gain > max(drawn)
+    assert best.loss == pytest.approx(len(task.variance) - best.gain)
+
+
+def test_no_pair_is_above_the_bound(rng):
+    network = unfold(small(n=9), n_steps=12, dt=0.5)
+    x, y = memory_task(400, 3, rng=0)
+    task = RegressionTask.from_series(x, y + 0.5 * y[:, :1] ** 2, n_steps=12, ridge=0.02)
+    best = optimize(network, task, rng=0)
+    problem = LinearRegression(network.maps, task)
+    assert best.upper_bound is not None
+    for _ in range(200):
+        u, V = unit(rng, 9, 1), rng.standard_normal((9, 3)) * rng.exponential()
+        kernels = (network.input_response(u) @ V).T
+        assert problem.gain(V, kernels).value <= best.gain <= best.upper_bound
+        # At any kernels, however far from those of a pair.
+        assert problem.bound(rng.standard_normal(kernels.shape))[0] >= best.gain
+
+
+def test_the_loss_is_that_of_simulated_states(rng):
+    """Ridge on states of the ODE solver, whatever the window: the judge of J and R²."""
+    reservoir = small(n=6)
+    network = unfold(reservoir, n_steps=8, dt=0.5)
+    X = rng.standard_normal((300, 8))
+    y = np.stack([X[:, 5], X[:, 6] + 0.3 * rng.standard_normal(300)], axis=1)
+    task = RegressionTask.from_cases(X, y, ridge=0.05)
+    best = optimize(network, task, rng=0)
+    Y = simulate(reservoir, X, best.u, 0.5)
+    Y = Y - Y.mean(0)
+    T = y - y.mean(0)
+    V = np.linalg.solve(Y.T @ Y / 300 + 0.05 * np.eye(6), Y.T @ T / 300)
+    np.testing.assert_allclose(best.V, V, atol=1e-6)
+    error = ((T - Y @ V) ** 2).mean(0) + 0.05 * (V**2).sum(0)
+    assert best.loss == pytest.approx(error.sum(), rel=1e-6)
+    np.testing.assert_allclose(best.r2, 1 - error / T.var(0), atol=1e-6)
+    assert best.loss_bound is not None
+    assert best.loss_bound <= best.loss
+
+
+@pytest.mark.parametrize("kind", ["linear", "unfolded", "integrated"])
+def test_gradients_by_their_taylor_remainder(rng, kind):
+    gain = Gain.linear() if kind == "linear" else Gain.quadratic(0.2)
+    if kind == "integrated":
+        gain = Gain.tanh()
+    reservoir = Reservoir(small(n=5).weights, gain=gain)
+    X = rng.standard_normal((40, 2, 6))
+    task = RegressionTask.from_cases(X, X[:, 0, -2] * X[:, 1, -1] + X[:, 0, -1], ridge=0.1)
+    if kind == "integrated":
+        problem = NonlinearRegression(Dynamics(reservoir, n_steps=6, dt=0.5), task)
+    elif kind == "unfolded":
+        problem = NonlinearRegression(unfold(reservoir, n_steps=6, dt=0.5, order=1), task)
+    else:
+        problem = LinearRegression(unfold(reservoir, n_steps=6, dt=0.5).maps, task)
+    u, direction = unit(rng, 5, 2), unit(rng, 5, 2)
+    _, margin, gradient = problem.evaluate(u)
+    steps = np.array([1e-1, 3e-2, 1e-2, 3e-3])
+    rest = [
+        abs(
+            problem.evaluate(u + h * direction)[1].value
+            - margin.value
+            - h * (gradient * direction).sum()
+        )
+        for h in steps
+    ]
+    assert slope(steps, rest) > 1.9
+
+
+def test_the_gradient_of_the_bound(rng):
+    network = unfold(small(n=5), n_steps=6, dt=0.5)
+    X = rng.standard_normal((60, 6))
+    task = RegressionTask.from_cases(X, X[:, 3:5], ridge=0.1)
+    problem = LinearRegression(network.maps, task)
+    a, direction = rng.standard_normal((2, 6)), rng.standard_normal((2, 6))
+    value, gradient = problem.bound(a)
+    steps = np.array([1e-2, 3e-3, 1e-3])
+    rest = [
+        abs(problem.bound(a + h * direction)[0] - value - h * (gradient * direction).sum())
+        for h in steps
+    ]
+    assert slope(steps, rest) > 1.9
+
+
+def test_a_non_linear_network_learns_what_a_linear_one_cannot(rng):
+    """Products of inputs: nothing for the linear order."""
+    X = rng.standard_normal((300, 5))
+    y = X[:, -1] * X[:, -2]
+    task = RegressionTask.from_cases(X, y, ridge=1e-4)
+    reservoir = Reservoir(small(n=8).weights, gain=Gain.quadratic(0.2))
+    plain = optimize(unfold(reservoir, n_steps=5, dt=0.5), task, rng=0)
+    curved = optimize(
+        unfold(reservoir, n_steps=5, dt=0.5, order=1), task, n_starts=2, rng=0
+    )
+    assert plain.r2[0] < 0.1
+    assert curved.r2[0] > 0.3
+    assert curved.upper_bound is None
+    assert curved.starts[0] <= curved.gain
+
+
+def test_a_measured_device_and_a_long_series():
+    network = unfold(small(n=7), n_steps=15, dt=0.5)
+    x, y = narma(600, rng=0)
+    task = RegressionTask.from_series(x, y, n_steps=15, ridge=1e-4)
+    best = optimize(MeasuredResponse(network.greens1()), task, rng=0)
+    assert best.gain == pytest.approx(optimize(network, task, rng=0).gain, rel=1e-8)
+    again = optimize(network, task, rng=0)
+    np.testing.assert_array_equal(optimize(network, task, rng=0).u, again.u)
+
+
+def test_memory_capacity(rng):
+    network = unfold(small(n=10), n_steps=20, dt=0.5)
+    solved = memory_capacity(network, delays=range(1, 6), noise=0.1)
+    drawn = memory_capacity(network, "random", delays=range(1, 6), noise=0.1, rng=0)
+    assert drawn.drawn is not None
+    assert solved.total == pytest.approx(solved.capacity.sum())
+    assert drawn.drawn.max() < solved.total
+    assert solved.bound is not None
+    assert solved.bound >= solved.total
+    given = memory_capacity(network, drawn.u, delays=range(1, 6), noise=0.1)
+    assert given.total == pytest.approx(drawn.drawn.max())
+    # The judge: regression on states of one long run, in which noise is drawn.
+    x = rng.standard_normal(60_000)
+    states = np.zeros((60_000, 10))
+    G = network.greens1()
+    for lag in range(20):
+        states[20:] += np.outer(x[20 - lag : 60_000 - lag], G[19 - lag] @ given.u)
+    states[20:] += 0.1 * rng.standard_normal((59_980, 10))
+    for place, delay in enumerate(range(1, 6)):
+        target = x[20 - delay : 60_000 - delay]
+        fit = np.linalg.lstsq(states[20:], target)[0]
+        explained = 1 - ((target - states[20:] @ fit) ** 2).mean() / (target**2).mean()
+        # Of 6·10⁴ samples a share of variance is known to about 1/√(6·10⁴) = 0.4 %.
+        assert given.capacity[place] == pytest.approx(explained, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RegressionTask.memory(5, 5), "`delays` must lie between 0 and"),
+        (lambda: RegressionTask.from_cases(np.ones((3, 2)), [1, 2]), "`y` must have one"),
+        (lambda: RegressionTask.from_series([1.0, 2], [1, 2], n_steps=4), "more than n_st"),
+        (lambda: RegressionTask.memory(1, 5, ridge=0), "`ridge` must be a positive"),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_what_does_not_fit():
+    network = unfold(small(n=4), n_steps=6, dt=0.5)
+    with pytest.raises(ValueError, match="`task` has windows of 5 steps"):
+        optimize(network, RegressionTask.memory(1, 5))
+    curved = unfold(
+        Reservoir(small(n=4).weights, gain=Gain.quadratic(0.1)), n_steps=6, dt=0.5, order=1
+    )
+    with pytest.raises(ValueError, match="`task` has no series"):
+        optimize(curved, RegressionTask.memory(1, 6))
+    with pytest.raises(ValueError, match="`system` must be linear"):
+        memory_capacity(curved)
+    with pytest.raises(ValueError, match="`u` must be 'solved', 'random' or an array"):
+        memory_capacity(network, "best")
