@@ -10,6 +10,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
 from .. import _validation as check
+from ..noise import covariance
 from . import ReservoirClassifier
 
 
@@ -19,6 +20,8 @@ def noisy_accuracy(
     y: Any,
     sigma: float,
     *,
+    input_noise: Any = None,
+    state_noise: Any = None,
     n_draws: int = 100,
     rng: np.random.Generator | int | None = None,
 ) -> float:
@@ -38,6 +41,12 @@ def noisy_accuracy(
     sigma : float
         In the unit of the network states, where the inputs are scaled to ‖μ‖ =
         ``input_scaling``.
+    input_noise : float or array_like, optional
+        Noise on the series, in their own unit, as one standard deviation, one for each
+        value, or a covariance (linear order).
+    state_noise : float or array_like, optional
+        Noise that the states carry at the readout, likewise; of noise inside a network,
+        `greenfold.noise.state_covariance`.
     n_draws : int
         Draws of the noise (more than two classes).
     rng : numpy Generator, int or None
@@ -66,16 +75,41 @@ def noisy_accuracy(
     values = classifier.read_out(X)
     check_consistent_length(values, labels)
     classes = classifier.classes_
-    if level == 0:
+    levels = _levels(classifier, level, input_noise, state_noise, values.shape[1])
+    if not levels.any():
         return float((classifier.predict(X) == labels).mean())
     if len(classes) == 2:
         score = classifier.decision_.scores(values)[:, 0]
-        second = ndtr(score / level)
+        second = ndtr(score / levels[0])
         right = np.where(labels == classes[1], second, 1 - second)
         return float(np.where(np.isin(labels, classes), right, 0.0).mean())
     rng = check.generator(rng)
     hits = 0.0
     for _ in range(check.count(n_draws, "n_draws")):
-        noisy = values + level * rng.standard_normal(values.shape)
+        noisy = values + levels * rng.standard_normal(values.shape)
         hits += (classes[classifier.decision_.scores(noisy).argmax(1)] == labels).mean()
     return float(hits / n_draws)
+
+
+def _levels(
+    classifier: ReservoirClassifier,
+    sigma: float,
+    input_noise: Any,
+    state_noise: Any,
+    n_heads: int,
+) -> np.ndarray:
+    """Standard deviation of the noise on the read-out value of each comparison."""
+    square = np.full(n_heads, sigma**2)
+    if input_noise is not None and classifier.order:
+        raise ValueError("`input_noise` is known in closed form at order 0 only.")
+    for k, head in enumerate(classifier.heads_):
+        if state_noise is not None:
+            P = covariance(state_noise, "state_noise", len(head.v))
+            square[k] += head.v @ P @ head.v
+        if input_noise is not None:
+            # In the unit of the series: the kernel of the read-out value.
+            assert head.kernel is not None  # of the linear order there always is one
+            a = head.kernel.linear.ravel()
+            N = covariance(input_noise, "input_noise", len(a))
+            square[k] += (a @ N @ a) * head.scale**2
+    return np.sqrt(square)

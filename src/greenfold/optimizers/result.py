@@ -82,6 +82,9 @@ class Projections(Shown):
         unstable ones.
     mask : str or None
         The kind of mask that u is; None for a free one.
+    noise_cost : dict or None
+        What the noise of a device takes from κ, by "input", "state" and "readout"; part of
+        ``variance``.
     share : float or None
         κ as a share of the upper bound: what the mask reaches of what any could.
     """
@@ -105,6 +108,7 @@ class Projections(Shown):
     fresh_error: float | None = None
     step_error: float | None = None
     mask: str | None = None
+    noise_cost: dict[str, float] | None = None
 
     @property
     def share(self) -> float | None:
@@ -134,6 +138,7 @@ class Projections(Shown):
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         described |= {name: value for name, value in optional.items() if value is not None}
         described["mask"] = self.mask
+        described["noise_cost"] = self.noise_cost
         described["validity"] = None if self.validity is None else asdict(self.validity)
         _archive.write(path, "projections", described, arrays)
 
@@ -161,6 +166,9 @@ class Projections(Shown):
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         if self.mask is not None and self.share is not None:
             lines.append(f"mask {self.mask}: {100 * self.share:.1f} % of the bound")
+        if self.noise_cost:
+            costs = ", ".join(f"{k} {cost:.3g}" for k, cost in self.noise_cost.items())
+            lines.append(f"of the variance, noise: {costs}")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
         if self.fresh_margin is not None:
             lines.append(
@@ -196,7 +204,7 @@ def unpack_projections(content: _archive.Content) -> Projections:
     if u.ndim not in (1, 2):
         _archive.refuse(f"its array 'u' has shape {u.shape}.")
     bound, validity = described["upper_bound"], described["validity"]
-    mask = described.get("mask")
+    mask, cost = described.get("mask"), described.get("noise_cost")
     return Projections(
         u=content.numbers("u", u.shape),
         v=content.numbers("v", (None,)),
@@ -214,6 +222,7 @@ def unpack_projections(content: _archive.Content) -> Projections:
         validity=None if validity is None else Validity(**validity),
         **{name: float(described[name]) for name in _OPTIONAL if name in described},
         mask=None if mask is None else str(mask),
+        noise_cost=None if cost is None else {str(k): float(c) for k, c in cost.items()},
     )
 
 

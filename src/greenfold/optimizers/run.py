@@ -20,6 +20,7 @@ from . import convex
 from .alternating import alternate
 from .alternating_nonlinear import PaperSystem, QuadraticInput, alternate_nonlinear
 from .ascent import ascend
+from .device_noise import DeviceNoise, read_noise
 from .linear import LinearProblem
 from .masks import Mask, read_mask, solve_mask
 from .nonlinear import NonlinearProblem
@@ -68,6 +69,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     inputs: Any = None,
     outputs: Any = None,
     bits: int | None = None,
+    input_noise: Any = None,
+    state_noise: Any = None,
+    readout_noise: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
@@ -122,6 +126,12 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         them, with its own bound; u and v are zero elsewhere.
     bits : int, optional
         Bits of the readout's weights, sign included (linear systems).
+    input_noise, state_noise, readout_noise : float or array_like, optional
+        Noise of the device, each as one standard deviation, one for each entry, or a
+        covariance (linear systems): on the stimuli (n_channels · n_steps values), on the
+        states at the readout (of noise inside a network, `noise.state_covariance`), and
+        on the outputs as they are read. κ and its bound are those under the noise;
+        `Projections.noise_cost` says what each costs.
     rng : numpy Generator, int or None
         Source of the random starts, and of roundings of a mask. "convex" uses none.
 
@@ -170,6 +180,12 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         if u is not None:
             u = _on_subset(u, part, whole.n_inputs, stimuli.n_channels)
     eta = check.positive(eta, "eta")
+    noise = read_noise(input_noise, state_noise, readout_noise, stimuli, whole, part)
+    if noise is not None and not system.is_linear:
+        raise ValueError(
+            "`state_noise`, `input_noise` and `readout_noise` are solved on linear systems "
+            "only; solve the linear order, or draw noisy series."
+        )
     wanted = read_mask(mask, levels, box, system.n_inputs * stimuli.n_channels)
     bits = None if bits is None else check.count(bits, "bits")
     if (wanted is not None or bits is not None) and not system.is_linear:
@@ -204,6 +220,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         check.generator(rng),
         wanted,
         bits,
+        noise,
     )
     made = run.given(u) if u is not None else methods[method](run)
     if part is None:
@@ -254,9 +271,12 @@ class _Run:
     rng: np.random.Generator
     mask: Mask | None = None
     bits: int | None = None
+    noise: DeviceNoise | None = None
 
     @cached_property
     def linear(self) -> LinearProblem:
+        if self.noise is not None:
+            return self.noise.problem(self.system.maps, self.stimuli, self.eta)
         return LinearProblem(self.system.maps, self.stimuli, self.eta)
 
     @cached_property
@@ -397,6 +417,9 @@ class _Run:
             starts=np.array(starts or [c.margin.value for c in candidates]),
             wall_time=time.perf_counter() - self.started,
             mask=None if self.mask is None else self.mask.name,
+            noise_cost=None
+            if self.noise is None
+            else self.noise.cost(self.system.maps, best.u, best.v, self.eta),
         )
         if interrupted or self.system.is_linear:
             return found
