@@ -76,9 +76,9 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, …
-        Also a MeasuredResponse or a Kernel: what the file says it is. An estimator is fitted
-        and predicts exactly as the saved one did; a `ReservoirClassifier` goes on with
-        `partial_fit` where that one could.
+        Also a MeasuredResponse or a Kernel: what the file says it is. An estimator is
+        fitted and predicts exactly as the saved one did; a `ReservoirClassifier` goes on
+        with `partial_fit` where that one could.
 
     Raises
     ------

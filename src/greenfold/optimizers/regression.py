@@ -22,6 +22,7 @@ import numpy as np
 from scipy import linalg
 from scipy.optimize import minimize
 
+from .. import _validation as check
 from .._repr import Shown
 from ..margins import SoftMargin
 from ..stimuli.regression import RegressionTask
@@ -327,4 +328,25 @@ def _described(
         status=status,
         starts=np.array(values),
         wall_time=time.perf_counter() - started,
+    )
+
+
+def optimize_task(
+    system: System, task: RegressionTask, u: Any, n_starts, max_iter, tol, rng
+) -> RegressionProjections:
+    """A task instead of stimuli, its arguments checked."""
+    task.match(system)
+    if u is not None:
+        u = check.input_projection(u, system.n_inputs, task.n_channels)
+        if not u.any():
+            raise ValueError("`u` is zero; give a direction.")
+        u = u / np.linalg.norm(u)
+    return solve_regression(
+        system,
+        task,
+        u=u,
+        n_starts=None if n_starts is None else check.count(n_starts, "n_starts"),
+        max_iter=check.count(300 if max_iter is None else max_iter, "max_iter"),
+        tol=None if tol is None else check.positive(tol, "tol"),
+        rng=check.generator(rng),
     )

@@ -138,3 +138,11 @@ def restrict(system: System, inputs: Any, outputs: Any) -> Restricted | None:
     if rows is None and entries is None:
         return None
     return Restricted(system, rows, entries)
+
+
+def on_subset(u: Any, part: Restricted, n_inputs: int, n_channels: int) -> np.ndarray:
+    """A given u of the whole system on the inputs that are driven."""
+    projection = check.input_projection(u, n_inputs, n_channels)
+    if np.delete(projection, part.inputs, axis=0).any():
+        raise ValueError("`u` drives inputs that `inputs` leaves out; set them to zero.")
+    return projection[part.inputs]

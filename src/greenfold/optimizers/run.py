@@ -26,8 +26,8 @@ from .masks import Mask, read_mask, solve_mask
 from .nonlinear import NonlinearProblem
 from .quantised import quantise_readout
 from .refinement import Refinement
-from .regression import RegressionProjections, solve_regression
-from .restricted import Restricted, restrict
+from .regression import RegressionProjections, optimize_task
+from .restricted import on_subset, restrict
 from .result import Candidate, Projections
 
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
@@ -167,7 +167,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
         )
     if isinstance(stimuli, RegressionTask):
-        return _regression(system, stimuli, u, n_starts, max_iter, tol, rng)
+        return optimize_task(system, stimuli, u, n_starts, max_iter, tol, rng)
     if not isinstance(stimuli, Stimuli):
         raise TypeError(
             "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
@@ -178,7 +178,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if part is not None:
         system = part
         if u is not None:
-            u = _on_subset(u, part, whole.n_inputs, stimuli.n_channels)
+            u = on_subset(u, part, whole.n_inputs, stimuli.n_channels)
     eta = check.positive(eta, "eta")
     noise = read_noise(input_noise, state_noise, readout_noise, stimuli, whole, part)
     if noise is not None and not system.is_linear:
@@ -226,35 +226,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if part is None:
         return made
     return replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
-
-
-def _regression(
-    system: System, task: RegressionTask, u: Any, n_starts, max_iter, tol, rng
-) -> RegressionProjections:
-    """A task instead of stimuli, its arguments checked."""
-    task.match(system)
-    if u is not None:
-        u = check.input_projection(u, system.n_inputs, task.n_channels)
-        if not u.any():
-            raise ValueError("`u` is zero; give a direction.")
-        u = u / np.linalg.norm(u)
-    return solve_regression(
-        system,
-        task,
-        u=u,
-        n_starts=None if n_starts is None else check.count(n_starts, "n_starts"),
-        max_iter=check.count(300 if max_iter is None else max_iter, "max_iter"),
-        tol=None if tol is None else check.positive(tol, "tol"),
-        rng=check.generator(rng),
-    )
-
-
-def _on_subset(u: Any, part: Restricted, n_inputs: int, n_channels: int) -> np.ndarray:
-    """A given u of the whole system on the inputs that are driven."""
-    projection = check.input_projection(u, n_inputs, n_channels)
-    if np.delete(projection, part.inputs, axis=0).any():
-        raise ValueError("`u` drives inputs that `inputs` leaves out; set them to zero.")
-    return projection[part.inputs]
 
 
 @dataclass(frozen=True)
