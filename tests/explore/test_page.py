@@ -39,7 +39,7 @@ def test_modules_become_one_script(monkeypatch):
     for name in bundle.MODULES:
         assert f"// {name}.js" in made
     monkeypatch.setattr(bundle, "MODULES", ("eigen", "sphere"))
-    with pytest.raises(ValueError, match=r"sphere.js imports numbers.js"):
+    with pytest.raises(ValueError, match=r"sphere.js imports norm of numbers.js"):
         bundle.script()
     texts = {"js/a.js": "export const x = 1;\n", "js/b.js": "function x() {}\n"}
     monkeypatch.setattr(bundle, "MODULES", ("a", "b"))

@@ -22,10 +22,14 @@ MODULES = (
     "gauge",
     "clouds",
     "curves",
+    "view",
+    "words",
+    "frame",
     "main",
 )
-_IMPORT = re.compile(r'^import\s+\{[^}]*\}\s+from\s+"\./(\w+)\.js";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULTILINE)
+_IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
+_EXPORTED = re.compile(r"^export (?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
 _NAMES = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
 
 
@@ -44,16 +48,22 @@ def script() -> str:
         script would mean something else than the modules do.
     """
     seen: dict[str, str] = {}
+    exported: dict[str, list[str]] = {}
     parts = []
     for name in MODULES:
         text = asset(f"js/{name}.js")
-        for needed in _IMPORT.findall(text):
-            if needed not in seen.values():
-                raise ValueError(f"{name}.js imports {needed}.js, which comes after it.")
+        for names, module in _IMPORT.findall(text):
+            for needed in filter(None, (one.strip() for one in names.split(","))):
+                if needed not in exported.get(module, ()):
+                    raise ValueError(
+                        f"{name}.js imports {needed} of {module}.js, which does not come "
+                        "before it or does not export that."
+                    )
         for found in _NAMES.findall(text):
             if found in seen:
                 raise ValueError(f"{found} is in {seen[found]}.js and in {name}.js.")
             seen[found] = name
+        exported[name] = _EXPORTED.findall(text)
         body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
         parts.append(f"// {name}.js\n{body}\n")
     return "\n".join(parts)

@@ -16,6 +16,8 @@ from .material import Material
 #: η of the slider, and readout times as shares of the duration.
 ETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
 TIMES = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
+#: Where the page begins, unless it is told otherwise.
+USUAL_ETA = 3.0
 N_RANDOM = 50
 N_NOISES = 25
 #: Shares of the random projections between which the band of their accuracies lies.
@@ -130,7 +132,9 @@ def solve_grid(
             bound[i, j] = np.nan if best.upper_bound is None else best.upper_bound
             a = kernels[i, j]
             random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
-    noises = np.linspace(0.0, _round_up(float(np.median(separation))), N_NOISES)
+    # As far as the classes are apart, where the page begins: there noise is felt.
+    usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / USUAL_ETA))))
+    noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
     accuracy = accuracies(material, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
     accuracy = accuracy.reshape(*shape, N_RANDOM, N_NOISES)
     band = np.moveaxis(np.quantile(accuracy, BAND, axis=2), 0, 2)

@@ -42,7 +42,7 @@ export function noisePlot(place, frame) {
   const { noises, band } = reference;
   const most = noises.at(-1);
   const all = [...band[0], ...reference.curve, ...curve];
-  const low = Math.min(0.5, Math.floor(10 * Math.min(...all)) / 10);
+  const low = Math.min(0.9, Math.floor(10 * Math.min(...all)) / 10);
   const x = scale(0, most, place.left, place.right);
   const y = scale(low, 1, place.bottom, place.top);
   const xs = noises.map(x);

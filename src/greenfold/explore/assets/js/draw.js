@@ -57,16 +57,20 @@ export function area(xs, low, high) {
 
 /** A place to draw in: size, inner frame, and axes as text. */
 export class Place {
-  constructor(svg, height, indent = {}) {
+  /** @param {(width: number) => number} heightOf in pixels */
+  constructor(svg, heightOf, indent = {}) {
     this.svg = svg;
-    this.height = height;
+    this.heightOf = heightOf;
     this.indent = { ...INDENT, ...indent };
     this.measure();
   }
 
   /** Take the width that the page gives. */
   measure() {
-    this.width = Math.max(240, this.svg.parentElement.clientWidth || 320);
+    const style = getComputedStyle(this.svg.parentElement);
+    const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+    this.width = Math.max(220, this.svg.parentElement.clientWidth - padding || 320);
+    this.height = Math.round(this.heightOf(this.width));
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.style.height = `${this.height}px`;
     this.left = this.indent.left;

@@ -17,7 +17,9 @@ export function gauge(place, { kappa, reference }) {
     text += `<rect class="beyond" x="${end}" y="${top}" width="${place.right - end + 8}"
       height="${bottom - top}"/>`;
     text += `<path class="bound" d="M${end} ${top - 8}V${bottom + 8}"/>`;
-    text += `<text class="tick end bound-text" x="${end}" y="${bottom + 22}">`;
+    // On a narrow screen the two names stand below each other.
+    const y = bottom + (place.width < 460 ? 37 : 22);
+    text += `<text class="tick end bound-text" x="${end}" y="${y}">`;
     text += `proven bound ${shown(bound)}</text>`;
   }
   let ticks = "";

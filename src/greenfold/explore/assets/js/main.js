@@ -1,207 +1,28 @@
-// The page: its state, its controls, and one frame after the other.
+// The controls of the page, and the address that remembers them.
 
-import { decode, dot, randomUnit, turned, unit } from "./numbers.js";
-import { readNetwork } from "./network.js";
-import { compare, cutOff, readSet } from "./moments.js";
-import {
-  accuracyUnder,
-  cloudsAlong,
-  evaluate,
-  noiseCurve,
-  planeBetween,
-  readOut,
-  statesOf,
-} from "./problem.js";
+import { decode, dot, randomUnit, unit } from "./numbers.js";
 import { climb } from "./climb.js";
-import { gridOf, jitterFor, referenceAt } from "./reference.js";
 import { setFromText } from "./own_file.js";
 import { addressOf, readAddress, uFromAddress } from "./address.js";
-import { Place, percent, shown } from "./draw.js";
-import { Ring } from "./ring.js";
-import { gauge } from "./gauge.js";
-import { clouds, histogram } from "./clouds.js";
-import { kernelPlot, noisePlot } from "./curves.js";
+import { shown } from "./draw.js";
+import {
+  comparison,
+  compute,
+  content,
+  cutNow,
+  grid,
+  network,
+  referenceNow,
+  sets,
+  state,
+  typicalRandom,
+  uNow,
+  useData,
+} from "./view.js";
+import { drawFrame, isPending, places, redraw, ring } from "./frame.js";
 
-const content = JSON.parse(document.getElementById("content").textContent);
-const network = readNetwork(content.network);
-const sets = content.sets.map((one) => readSet(one, network.steps));
 const byId = (name) => document.getElementById(name);
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-/** What the user has chosen; everything else follows from it. */
-const state = {
-  set: 0,
-  pair: 0,
-  eta: 0, // index into the grid
-  step: 0, // index into the grid
-  noise: 0,
-  readout: "solved", // or "kept"
-  channel: 0,
-  turning: false, // u is the solved one turned by `angle` in `plane`
-  plane: 0, // 0: the plane of the user's own u; else a random one
-  angle: 0, // degrees
-  mine: null, // the user's own u
-};
-
-// What follows from the data alone, made once and kept.
-
-let comparison; // series of the chosen pair
-let grid;
-let cuts;
-let references;
-
-function useData() {
-  const set = sets[state.set];
-  state.pair = Math.min(state.pair, set.pairs.length - 1);
-  state.channel = Math.min(state.channel, set.channels - 1);
-  comparison = compare(set, set.pairs[state.pair]);
-  grid = gridOf(set, set.pairs[state.pair], network.steps);
-  cuts = new Map();
-  references = new Map();
-  const size = network.neurons * set.channels;
-  if (state.mine?.length !== size) state.mine = randomUnit(size, 1);
-  fillChoices();
-}
-
-function cutNow() {
-  const steps = grid.steps[state.step];
-  if (!cuts.has(steps)) {
-    const cut = cutOff(comparison, steps);
-    cut.jitter = jitterFor(cut.train.count);
-    cuts.set(steps, cut);
-  }
-  return cuts.get(steps);
-}
-
-function referenceNow() {
-  const key = `${state.eta} ${state.step}`;
-  if (!references.has(key)) {
-    const made = referenceAt(network, comparison, cutNow(), grid, state.eta, state.step);
-    references.set(key, made);
-  }
-  return references.get(key);
-}
-
-function uNow() {
-  if (!state.turning) return state.mine;
-  const { u } = referenceNow();
-  const towards = state.plane ? randomUnit(u.length, 100 + state.plane) : state.mine;
-  return turned(u, towards, (state.angle * Math.PI) / 180);
-}
-
-/** All numbers of one frame. */
-function compute() {
-  const cut = cutNow();
-  const reference = referenceNow();
-  const eta = grid.etas[state.eta];
-  const u = uNow();
-  const kept = state.readout === "kept" ? reference.v : null;
-  const found = evaluate(network, cut, u, eta, kept);
-  const states = statesOf(network, cut, found);
-  const along = cloudsAlong(states.x, states.signs);
-  const plane = planeBetween(along, comparison.share, state.noise);
-  const z = readOut(cut.test, found.a, cut.size);
-  const accuracy = accuracyUnder(z, cut.test.signs, plane, state.noise);
-  return { cut, reference, eta, u, states, plane, accuracy, ...found };
-}
-
-// Drawing
-
-const places = {
-  gauge: new Place(byId("gauge"), 92, { left: 14, right: 22 }),
-  clouds: new Place(byId("clouds"), 360, { left: 26, bottom: 6 }),
-  histogram: new Place(byId("histogram"), 190, { left: 26, top: 4 }),
-  kernel: new Place(byId("kernel"), 210, { left: 14 }),
-  noise: new Place(byId("noise"), 240),
-};
-const ring = new Ring(byId("ring"), network, dragged);
-let sideways = 1; // sign of the clouds' second axis, so that it does not flip
-let lastAcross = null;
-const shownReach = { key: "", x: 0, y: 0 };
-let pending = 0;
-
-function drawFrame() {
-  pending = 0;
-  const frame = compute();
-  const set = sets[state.set];
-  settleAxes(frame);
-  const channels = set.channels;
-  const bars = (u) => Float64Array.from({ length: network.neurons }, (_, i) => {
-    return u[i * channels + state.channel];
-  });
-  const { reference } = frame;
-  const sign = dot(frame.u, reference.u) < 0 ? -1 : 1;
-  const ghost = bars(reference.u).map((x) => sign * x);
-  const full = Math.max(0.3, 1.1 * ghost.reduce((m, x) => Math.max(m, Math.abs(x)), 0));
-  ring.draw(bars(frame.u), ghost, full);
-  const drawn = {
-    ...frame,
-    network,
-    comparison,
-    channel: state.channel,
-    noise: state.noise,
-    jitter: frame.cut.jitter,
-    reach: shownReach.x,
-    height: shownReach.y,
-    curve: noiseCurve(frame.cut, comparison.share, frame.a, reference.noises),
-  };
-  gauge(places.gauge, drawn);
-  clouds(places.clouds, drawn);
-  histogram(places.histogram, drawn);
-  kernelPlot(places.kernel, drawn);
-  noisePlot(places.noise, drawn);
-  say(drawn);
-}
-
-/** Axes that stay while u is turned, so that clouds can be compared; they only grow. */
-function settleAxes({ states, reference, u }) {
-  const key = [state.set, state.pair, state.eta, state.step].join();
-  if (shownReach.key !== key) {
-    Object.assign(shownReach, { key, x: reference.reach, y: 0 });
-    lastAcross = null;
-  }
-  if (lastAcross && dot(lastAcross.y, states.y) < 0 && dot(lastAcross.u, u) > 0.5) {
-    sideways = -1;
-  } else sideways = 1;
-  if (sideways < 0) states.y = states.y.map((y) => -y);
-  lastAcross = { y: states.y, u };
-  // A few far states stand at the edge.
-  const most = (values) => 1.25 * values.map(Math.abs).sort()[Math.floor(0.98 * values.length)];
-  shownReach.x = Math.max(shownReach.x, Math.min(most(states.x), 2 * reference.reach));
-  shownReach.y = Math.max(shownReach.y, most(states.y));
-}
-
-function redraw() {
-  if (!pending) pending = requestAnimationFrame(drawFrame);
-}
-
-// Words
-
-function say({ kappa, accuracy, reference, u }) {
-  const proven = reference.bound != null;
-  const whole = proven ? reference.bound : reference.kappa;
-  byId("share").textContent = kappa > 0 ? percent(kappa / whole) : "κ < 0";
-  byId("share-of").textContent = proven ? "of the proven bound" : "of the best found here";
-  const angle = (Math.acos(Math.min(1, Math.abs(dot(u, reference.u)))) * 180) / Math.PI;
-  const where = angle < 0.05 ? `This is the ${proven ? "solved" : "climbed"} u.` : "";
-  const at = (line) => interpolate(reference.noises, line, state.noise);
-  byId("story").textContent =
-    `${where} ${percent(accuracy, 1)} of the ${sets[state.set].judged} series are told ` +
-    `right under readout noise σ = ${shown(state.noise, 2)}; ` +
-    `${percent(at(reference.band[1]), 1)} with a random u, ` +
-    `${percent(at(reference.curve), 1)} with the ${proven ? "solved" : "climbed"} one.`;
-  byId("angle").value = state.turning ? state.angle : angle;
-  byId("angle-value").textContent = `${shown(Number(byId("angle").value))}°`;
-  byId("kappa-value").textContent = shown(kappa, 4);
-  byId("accuracy-value").textContent = percent(accuracy, 1);
-}
-
-function interpolate(xs, ys, x) {
-  const k = Math.max(1, xs.findIndex((one) => one >= x));
-  if (x >= xs.at(-1)) return ys.at(-1);
-  const share = (x - xs[k - 1]) / (xs[k] - xs[k - 1]);
-  return ys[k - 1] + share * (ys[k] - ys[k - 1]);
-}
 
 // Controls
 
@@ -368,7 +189,8 @@ function fillChoices() {
     ? "The bound was proven by greenfold in Python for this network, η and readout time: " +
       "no u and v of unit length get a larger κ. Everything else is computed here."
     : "For this pair no bound has travelled with the page, and it claims none: u is held " +
-      "against the best of three climbs. For the bound, run greenfold explore on it.";
+      "against the best of three climbs. For a bound, run greenfold explore " +
+      (set.own ? "on the file." : `with --classes ${a},${b}.`);
 }
 
 /** Sliders that go over the grid. */
@@ -390,25 +212,12 @@ function fillSliders() {
   byId("step").setAttribute("aria-valuetext", byId("step-value").textContent);
 }
 
-/** A random u as most are: of a few, the one whose κ is closest to the middle. */
-function typicalRandom(size) {
-  const sorted = [...referenceNow().random].sort((a, b) => a - b);
-  const middle = sorted[Math.floor(sorted.length / 2)];
-  let best = null;
-  for (let seed = 1; seed <= 9; seed++) {
-    const u = randomUnit(size, seed);
-    const { kappa } = evaluate(network, cutNow(), u, grid.etas[state.eta]);
-    const off = Math.abs(kappa - middle);
-    if (!best || off < best.off) best = { u, off };
-  }
-  return best.u;
-}
-
 /** Another data set or pair: begin with its middle η, the last readout time, a random u. */
 function openData(what) {
   halt();
   Object.assign(state, what);
   useData();
+  fillChoices();
   begin();
   change({ turning: false, plane: 0, mine: typicalRandom(state.mine.length) });
 }
@@ -521,6 +330,7 @@ function restore() {
   state.pair = whole(given.pair, sets[state.set].pairs.length) ? given.pair : 0;
   state.channel = whole(given.channel, sets[state.set].channels) ? given.channel : 0;
   useData();
+  fillChoices();
   begin();
   if (grid.etas.includes(given.eta)) state.eta = grid.etas.indexOf(given.eta);
   if (grid.steps.includes(given.step)) state.step = grid.steps.indexOf(given.step);
@@ -541,7 +351,30 @@ function restore() {
   state.readout = given.readout ?? "solved";
 }
 
+/** Inside another page of the same site: its light or dark, and all of the height. */
+function fitIn() {
+  let outer;
+  try {
+    outer = window.frameElement?.ownerDocument.documentElement;
+  } catch {
+    return; // of another site
+  }
+  if (!outer) return;
+  document.documentElement.classList.add("embedded");
+  const follow = () => {
+    const { theme } = outer.dataset;
+    if (theme) document.documentElement.dataset.theme = theme;
+  };
+  follow();
+  new MutationObserver(follow).observe(outer, { attributeFilter: ["data-theme"] });
+  new ResizeObserver(() => {
+    window.frameElement.style.height = `${byId("page").offsetHeight + 8}px`;
+  }).observe(byId("page"));
+}
+
 sets.forEach((set, k) => option(byId("set"), k, set.name));
+fitIn();
+ring.onChange = dragged;
 listen();
 restore();
 redraw();
@@ -554,7 +387,10 @@ window.greenfold = {
   at(given) {
     const { eta, step, u, ...rest } = given;
     Object.assign(state, rest);
-    if (given.set != null || given.pair != null) useData();
+    if (given.set != null || given.pair != null) {
+      useData();
+      fillChoices();
+    }
     if (eta != null) state.eta = grid.etas.indexOf(eta);
     if (step != null) state.step = grid.steps.indexOf(step);
     if (u) Object.assign(state, { mine: unit(u), turning: false });
@@ -587,7 +423,7 @@ window.greenfold = {
     }
     return times;
   },
-  busy: () => pending !== 0,
+  busy: isPending,
   comparison: () => comparison,
   own: useText,
   remember,

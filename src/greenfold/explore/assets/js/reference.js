@@ -67,7 +67,7 @@ function climbed(network, comparison, cut, eta) {
   }
   best ??= { u: randomUnit(size, 1) };
   const top = evaluate(network, cut, best.u, eta);
-  const most = 1.2 * Math.max(top.separation, 1e-6);
+  const most = Math.max(top.separation, 1e-6);
   const noises = Array.from({ length: 25 }, (_, i) => (most * i) / 24);
   const random = [];
   const curves = [];

@@ -14,11 +14,11 @@ function made(name, attributes, parent) {
 }
 
 export class Ring {
-  /** @param {(neuron: number, value: number) => void} onChange */
-  constructor(svg, network, onChange) {
+  constructor(svg, network) {
     this.svg = svg;
     this.n = network.neurons;
-    this.onChange = onChange;
+    /** Told of a bar that was moved: (neuron, value). */
+    this.onChange = () => {};
     this.full = 0.5;
     this.values = new Float64Array(this.n);
     svg.setAttribute("viewBox", `0 0 ${SIZE} ${SIZE}`);
