@@ -168,6 +168,24 @@ def test_fewer_steps_than_neurons(browser, tmp_path):
     _quiet(browser)
 
 
+def test_large_networks_travel_in_single_precision(browser, tmp_path):
+    """E and F rounded to 24 bits: errors of 6e-8 each, over a few steps of memory."""
+    rng = np.random.default_rng(1)
+    y = np.arange(80) % 2
+    X = rng.standard_normal((80, 40)) + 0.5 * y[:, None]
+    material = prepare("large", X, y)
+    unfolding = unfold(Reservoir.random(70, rng=1), n_steps=40, dt=0.25)
+    solved = solve_grid(unfolding, material, (0, 1), Grid((3.0,), (40,)))
+    page = write_explorer(tmp_path / "page.html", unfolding, [(material, [solved])])
+    browser.visit(page.as_uri(), 1400, "light")
+    u = rng.standard_normal((70, 1))
+    given = {"eta": 3.0, "step": 40, "noise": 0.05}
+    found = at(browser, **given, u=u.ravel())
+    expected = judge(unfolding, material, solved, **given, u=u, kept=False)
+    agree(found, expected)
+    assert found["kappa"] != expected["kappa"]
+
+
 def test_the_solved_u_reaches_what_python_says(browser, page, sets):
     browser.visit(page.as_uri(), 1400, "light")
     for which, (material, (solved,)) in enumerate(sets):
@@ -244,6 +262,9 @@ def test_the_page_on_a_screen(browser, page, width, scheme):
     assert (_luminance(panel) > 0.5) == (scheme == "light")
     for part, name in (("#random", "color"), ("#story", "color"), (".tick", "fill")):
         assert _contrast(browser.ask(colour.format(part, name)), panel) > 4.5, part
+    # Mixed colours are not given as red, green and blue; these two are the plain ones.
+    for part in (".bound-text", ".now-text"):
+        assert _contrast(browser.ask(colour.format(part, "fill")), panel) > 4.5, part
     for part in (".dots.a", ".dots.b", ".bars", ".solved-line", ".random-line"):
         assert _contrast(browser.ask(colour.format(part, "stroke")), panel) > 3, part
     _quiet(browser)

@@ -47,7 +47,12 @@ function remember() {
   clearTimeout(remembering);
   remembering = setTimeout(() => {
     const text = addressOf(state, grid.etas[state.eta], grid.steps[state.step]);
-    if (!sets[state.set].own) history.replaceState(null, "", text);
+    if (sets[state.set].own) return; // a file cannot be shared by an address
+    try {
+      history.replaceState(null, "", text);
+    } catch {
+      // A page inside a document without an address of its own, such as a notebook.
+    }
   }, 200);
 }
 
