@@ -12,6 +12,7 @@ pytest.importorskip("typer")
 
 from greenfold import Reservoir, ReservoirClassifier, save
 from greenfold.datasets import synthetic_heartbeats
+from greenfold.echo_state import EchoStateNetwork
 from greenfold.explore import solved
 
 from .conftest import SMALL, invoke, one_sentence
@@ -87,6 +88,8 @@ def test_a_saved_model_with_the_series_it_has_kept(beats):
 def test_a_saved_network(beats):
     save(Reservoir.random(9, rng=0), "net.gfm")
     assert explored("net.gfm", beats)["neurons"] == 9
+    save(EchoStateNetwork.random(8, connectivity=0.5, rng=0), "echo.gfm")
+    assert explored("echo.gfm", beats)["neurons"] == 8
 
 
 def test_models_that_hold_no_series(beats):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold import optimize
+from greenfold import Gain, Reservoir, optimize, unfold
 from greenfold.decisions import Clouds, decide, held_out_score
+from greenfold.echo_state import EchoStateNetwork
 from greenfold.explore.page import propagators
 from greenfold.explore.solved import BAND, N_RANDOM, Grid, accuracies
 from greenfold.simulation import simulate
@@ -78,3 +79,23 @@ def test_the_matrices_of_a_step_are_those_of_the_simulated_network(unfolding):
     # The ODE solver shares no code with the propagators; 1e-9 is its tolerance's scale.
     truth = simulate(unfolding.reservoir, x, u, unfolding.dt, rtol=1e-11)[0]
     assert y == pytest.approx(truth, abs=1e-8 * np.abs(truth).max())
+
+
+def test_networks_in_discrete_time_have_such_matrices_too():
+    network = EchoStateNetwork.random(6, connectivity=0.5, rng=0)
+    E, F = propagators(unfold(network, n_steps=4))
+    for found, expected in zip((E, F), network.linear_step, strict=True):
+        assert found == pytest.approx(expected)
+    varied = Reservoir(0.1 * np.ones((3, 3)), tau=[0.2, 0.3, 0.5])
+    unfolding = unfold(varied, n_steps=3, dt=0.4)
+    E, F = propagators(unfolding)
+    u = np.array([1.0, -2.0, 0.5])
+    # A pulse in the first of three steps has been carried on twice.
+    assert unfolding.input_response(u)[0] == pytest.approx(E @ E @ F @ u)
+    higher = unfold(
+        Reservoir.random(4, gain=Gain.quadratic(0.1), rng=1), n_steps=3, dt=3.0, order=1
+    )
+    E, F = propagators(higher)
+    assert higher.linear.input_response(u[[0, 1, 2, 0]])[0] == pytest.approx(
+        E @ E @ F @ u[[0, 1, 2, 0]]
+    )

@@ -160,9 +160,10 @@ def _of_model(
 ) -> tuple[list[Any], Any, dict[str, Any]]:
     """Data sets, network and other arguments of the page of a saved object."""
     from ..classifier.estimator import ReservoirClassifier
+    from ..echo_state import EchoStateNetwork
     from ..reservoir import Reservoir
 
-    if isinstance(model, Reservoir):
+    if isinstance(model, Reservoir | EchoStateNetwork):
         return _of_data(data, reading), model, {"duration": duration}
     if not isinstance(model, ReservoirClassifier):
         raise typer.BadParameter(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..echo_state import EchoStateNetwork
 from ..reservoir import Reservoir
 from ..unfolding import Unfolding, unfold
 from .material import MAX_NUMBERS, MAX_SERIES, Material, prepare
@@ -99,7 +100,7 @@ class Explorer:
 def make_explorer(
     path: str | Path,
     sources: Sequence[Source],
-    reservoir: Reservoir,
+    reservoir: Reservoir | EchoStateNetwork,
     *,
     duration: float = 10.0,
     start: Start | None = None,
@@ -116,9 +117,9 @@ def make_explorer(
     path : str or Path
     sources : sequence of Source
         All are brought to the steps of the first, which the network walks.
-    reservoir : Reservoir
+    reservoir : Reservoir or EchoStateNetwork
     duration : float
-        Time that a series takes.
+        Time that a series takes; in discrete time it takes as many steps as it has.
     start : Start, optional
         Where the page begins.
     title, note, command : str
@@ -137,10 +138,12 @@ def make_explorer(
     eta = None if start is None else start.eta
     materials: list[Material] = []
     for source in sources:
-        material = _prepare(source, reservoir, materials, len(sources))
+        material = _prepare(source, reservoir.n_neurons, materials, len(sources))
         materials.append(material)
     n_steps = materials[0].n_steps
-    unfolding = unfold(reservoir, n_steps=n_steps, dt=duration / n_steps)
+    discrete = isinstance(reservoir, EchoStateNetwork)
+    dt = 1.0 if discrete else duration / n_steps
+    unfolding = unfold(reservoir, n_steps=n_steps, dt=dt)
     grid = Grid.of(n_steps, eta)
     chosen = [
         one.pairs()[: _n_pairs(reservoir.n_neurons, one.n_channels, len(one.classes))]
@@ -181,10 +184,9 @@ def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
 
 
 def _prepare(
-    source: Source, reservoir: Reservoir, before: Sequence[Material], n_sources: int
+    source: Source, n_neurons: int, before: Sequence[Material], n_sources: int
 ) -> Material:
     """Thin one data set so that all of them fit on the page."""
-    n_neurons = reservoir.n_neurons
     n_channels = np.atleast_2d(np.asarray(source.X[0])).shape[0]
     n_classes = len(set(np.asarray(source.y).tolist()))
     pairs = _n_pairs(n_neurons, n_channels, n_classes) * n_sources

@@ -13,7 +13,6 @@ import numpy as np
 
 from .._files import plain, replacing
 from ..unfolding import Unfolding
-from ..unfolding.propagators import phi_functions
 from .bundle import asset, script
 from .material import Material
 from .solved import BAND, N_NOISES, N_RANDOM, Solved
@@ -186,7 +185,6 @@ def _network(unfolding: Unfolding) -> dict[str, Any]:
         "neurons": unfolding.n_neurons,
         "steps": unfolding.n_steps,
         "dt": unfolding.dt,
-        "tau": unfolding.reservoir.tau,
         "single": kind == "<f4",
         "E": _encode(E, kind),
         "F": _encode(F, kind),
@@ -195,11 +193,12 @@ def _network(unfolding: Unfolding) -> dict[str, Any]:
 
 
 def propagators(unfolding: Unfolding) -> tuple[np.ndarray, np.ndarray]:
-    """E and F of one step: y ↦ E y + F u x."""
-    reservoir = unfolding.reservoir
-    A = np.eye(reservoir.n_neurons) - reservoir.gain.slope * reservoir.weights
-    E, F = phi_functions(A, np.array([unfolding.dt / reservoir.tau]))
-    return E[0], F[0]
+    """E and F of one step of the linear network: y ↦ E y + F u x."""
+    n = unfolding.n_neurons
+    pulse = unfolding.linear.with_readout(unfolding.dt).input_response(np.eye(n))
+    F = pulse.reshape(n, unfolding.n_steps, n)[:, 0].T
+    # No map of a system shows a state that is left alone; the panel it walks does.
+    return np.linalg.matrix_power(unfolding._panel.E.T, unfolding._n_panels), F
 
 
 def _set(material: Material, solved: Sequence[Solved]) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from .material import Material
 #: η of the slider, and readout times as shares of the duration.
 ETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
 TIMES = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
-#: Where the page begins, unless it is told otherwise.
-USUAL_ETA = 3.0
 N_RANDOM = 50
 N_NOISES = 25
 #: Shares of the random projections between which the band of their accuracies lies.
@@ -33,17 +31,20 @@ class Grid:
     etas : tuple of float
     steps : tuple of int
         The state at the end of so many steps is read.
+    usual : float
+        η at which the page begins; one of ``etas``, or the closest of them is meant.
     """
 
     etas: tuple[float, ...]
     steps: tuple[int, ...]
+    usual: float = 3.0
 
     @classmethod
     def of(cls, n_steps: int, eta: float | None = None) -> Grid:
         """The page's grid for series of so many steps; ``eta`` is added to it."""
         etas = sorted(set(ETAS) if eta is None else {*ETAS, float(eta)})
         steps = sorted({max(1, round(share * n_steps)) for share in TIMES})
-        return cls(tuple(etas), tuple(steps))
+        return cls(tuple(etas), tuple(steps), cls.usual if eta is None else float(eta))
 
     def __len__(self) -> int:
         return len(self.etas) * len(self.steps)
@@ -133,7 +134,7 @@ def solve_grid(
             a = kernels[i, j]
             random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
     # As far as the classes are apart, where the page begins: there noise is felt.
-    usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / USUAL_ETA))))
+    usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / grid.usual))))
     noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
     accuracy = accuracies(material, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
     accuracy = accuracy.reshape(*shape, N_RANDOM, N_NOISES)

@@ -9,7 +9,6 @@ export function readNetwork(content) {
     neurons: content.neurons,
     steps: content.steps,
     dt: content.dt,
-    tau: content.tau,
     edges: content.edges,
     E: decode(content.E, kind),
     F: decode(content.F, kind),
