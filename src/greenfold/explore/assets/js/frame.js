@@ -13,7 +13,7 @@ import { say } from "./words.js";
 const at = (name) => document.getElementById(name);
 
 export const places = {
-  gauge: new Place(at("gauge"), () => 106, { left: 14, right: 22 }),
+  gauge: new Place(at("gauge"), (w) => (w < 460 ? 106 : 90), { left: 14, right: 22 }),
   clouds: new Place(at("clouds"), (w) => Math.min(430, Math.max(250, 0.85 * w)), {
     left: 26,
     bottom: 6,

@@ -183,7 +183,8 @@ function fillChoices() {
   const [a, b] = set.pairs[state.pair].map(name);
   for (const one of document.querySelectorAll(".name-a")) one.textContent = a;
   for (const one of document.querySelectorAll(".name-b")) one.textContent = b;
-  byId("set-note").textContent = [set.note, ...set.thinned].filter(Boolean).join(" ");
+  const said = [`${set.name}: ${a} or ${b}.`, set.note, ...set.thinned];
+  byId("set-note").textContent = said.filter(Boolean).join(" ");
   const proven = Boolean(grid.solved);
   document.body.classList.toggle("unproven", !proven);
   for (const one of document.querySelectorAll(".solved-word")) {
