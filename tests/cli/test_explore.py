@@ -102,6 +102,12 @@ def test_models_that_hold_no_series(beats):
     assert "name some after it" in result.stderr
     explored("m.gfm", beats)
     assert "shows its linear part" in Path("page.html").read_text()
+    exact = ReservoirClassifier(
+        n_neurons=6, eta=3.0, order="exact", readout="integrated", random_state=0
+    )
+    exact.fit(X[:20], names[:20]).save("exact.gfm")
+    explored("exact.gfm", beats)
+    assert "has a readout of its own" in Path("page.html").read_text()
 
 
 def test_an_opened_page(monkeypatch, tmp_path):

@@ -177,7 +177,7 @@ def _of_model(
     else:
         chosen = with_model(_of_data(data, reading)[0], model)
     given = {
-        "duration": model.unfolding_.duration,
+        "duration": model.unfolding_.n_steps * model.unfolding_.dt,
         "start": start_of(model),
         "note": remarks(model),
         "title": f"Turn the u of {Path(name).name}",

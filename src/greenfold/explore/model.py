@@ -79,8 +79,8 @@ def remarks(classifier: ReservoirClassifier) -> str:
     said = []
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")
-    if len(np.flatnonzero(classifier.unfolding_.readout_weights)) > 1:
-        said.append("The model reads over several times; here it is read at one.")
+    if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
+        said.append("The model has a readout of its own; here it is read at one time.")
     if len(classifier.classes_) > 2:
         first = classifier.classes_[classifier.compared_[0]]
         said.append(f"The model's u is the one for {first} against the rest.")
