@@ -167,8 +167,8 @@ def _of_model(
         return _of_data(data, reading), model, {"duration": duration}
     if not isinstance(model, ReservoirClassifier):
         raise typer.BadParameter(
-            f"{name!r} holds a {type(model).__name__}; explore needs a fitted classifier, "
-            "a network or series"
+            f"{name!r} holds a {type(model).__name__}; explore needs a "
+            "ReservoirClassifier, a network or series"
         )
     from ..explore.model import kept_series, remarks, start_of, with_model
 
