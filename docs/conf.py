@@ -24,6 +24,7 @@ extensions = [
     "mathml",
     "docstrings",
     "recorded",
+    "explorer",
 ]
 exclude_patterns = ["_build", "_ext", "_reproduction", "_benchmarks", "_sweep"]
 templates_path = ["_templates"]
@@ -79,6 +80,7 @@ html_sidebars = {
     for page in (
         "index",
         "tutorial",
+        "explorer",
         "reproduction",
         "benchmarks",
         "citing",

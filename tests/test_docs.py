@@ -66,6 +66,7 @@ PACKAGES = [
             "classifier",
             "datasets",
             "diagnosis",
+            "explore",
             "jobs",
             "optimizers",
             "paper",

@@ -22,6 +22,7 @@ COMMANDS = [
     ["predict"],
     ["evaluate"],
     ["sweep"],
+    ["explore"],
     ["reproduce"],
     ["data", "list"],
     ["data", "path"],

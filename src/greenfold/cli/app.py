@@ -180,8 +180,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 # The modules below add their commands to `app`.
 from . import data as _data  # noqa: E402
-from . import demo, evaluate, fit, predict, reproduce, sweep  # noqa: E402
+from . import demo, evaluate, explore, fit, predict, reproduce, sweep  # noqa: E402
 
-for _module in (fit, predict, evaluate, sweep, demo, reproduce):
+for _module in (fit, predict, evaluate, sweep, explore, demo, reproduce):
     _module.register(app)
 app.add_typer(_data.app, name="data")

@@ -1,0 +1,9 @@
+"""A page on which the input projection is turned by hand: one HTML file, no network.
+
+`write_explorer` makes it from `Material` (series of two or more classes, prepared by
+`prepare`) and a network. Needs jinja2 (``pip install greenfold[report]``).
+"""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

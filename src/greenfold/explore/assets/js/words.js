@@ -1,0 +1,43 @@
+// The page in words: for the eye with every frame, for the ear once u rests.
+
+import { dot } from "./numbers.js";
+import { percent, shown } from "./draw.js";
+import { sets, state } from "./view.js";
+
+/** Put the numbers of a frame into words. */
+export function say({ kappa, accuracy, reference, u }) {
+  const proven = reference.bound != null;
+  const whole = proven ? reference.bound : reference.kappa;
+  document.getElementById("share").textContent = kappa > 0 ? percent(kappa / whole) : "κ < 0";
+  document.getElementById("share-of").textContent = proven ? "of the proven bound" : "of the best found here";
+  const angle = (Math.acos(Math.min(1, Math.abs(dot(u, reference.u)))) * 180) / Math.PI;
+  const name = proven ? "solved" : "climbed";
+  const there = angle < 0.05;
+  const at = (line) => interpolate(reference.noises, line, state.noise);
+  document.getElementById("story").textContent =
+    `${there ? `This is the ${name} u. ` : ""}Readout noise σ = ${shown(state.noise, 2)} ` +
+    `leaves ${percent(accuracy, 1)} of the ${sets[state.set].judged} series right; ` +
+    `${percent(at(reference.band[1]), 1)} with a typical random u` +
+    (there ? "." : `, ${percent(at(reference.curve), 1)} with the ${name} one.`);
+  tellLater(document.getElementById("story").textContent);
+  document.getElementById("angle").value = state.turning ? state.angle : angle;
+  document.getElementById("angle-value").textContent = `${shown(Number(document.getElementById("angle").value))}°`;
+  document.getElementById("kappa-value").textContent = shown(kappa, 4);
+  document.getElementById("accuracy-value").textContent = percent(accuracy, 1);
+}
+
+/** For those who listen: once u rests, not with every frame. */
+let telling = 0;
+function tellLater(text) {
+  clearTimeout(telling);
+  telling = setTimeout(() => {
+    document.getElementById("spoken").textContent = `κ is ${document.getElementById("kappa-value").textContent}. ${text}`;
+  }, 700);
+}
+
+function interpolate(xs, ys, x) {
+  const k = Math.max(1, xs.findIndex((one) => one >= x));
+  if (x >= xs.at(-1)) return ys.at(-1);
+  const share = (x - xs[k - 1]) / (xs[k] - xs[k - 1]);
+  return ys[k - 1] + share * (ys[k] - ys[k - 1]);
+}
