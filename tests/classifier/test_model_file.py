@@ -330,7 +330,7 @@ def test_killed_while_saving_the_file_is_old_or_new(tmp_path):
     target = tmp_path / "target"
     models[0].save(target)
     command = [sys.executable, "-c", SAVER, *map(str, [*sources, target])]
-    for wait in (0.0, 0.003, 0.011, 0.02):
+    for wait in (0.0, 0.005, 0.02):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
