@@ -26,7 +26,7 @@ class EchoStateNetwork(Shown):
 
     The convention is reservoirpy's. `unfold` takes it at the linear order, with the
     certificate; `Dynamics` runs and differentiates it as it is; both count states from
-    `rest`, where every series begins. A step of the stimulus is a step of the network.
+    ``rest``, where every series begins. A step of the stimulus is a step of the network.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class Reservoir(Shown):
     The paper's network has one time constant and no bias. Where a bias, or a gain that is
     not zero at zero, moves the rest state away from zero, it is found, checked for
     stability, and everything is counted from it: states of `unfold`, `Dynamics` and
-    `simulate` are deviations from `rest`, where every series begins.
+    `simulate` are deviations from ``rest``, where every series begins.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class Reservoir(Shown):
         Notes
         -----
         W is block-diagonal and real, and stored dense as every network. The reservoirs of
-        `greenfold.pooled` are these, at a cost linear in the number of neurons.
+        ``greenfold.pooled`` are these, at a cost linear in the number of neurons.
 
         Examples
         --------

@@ -52,7 +52,7 @@ def save(obj: Any, path: str | Path) -> None:
     Parameters
     ----------
     obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, …
-        Also a MeasuredResponse or a Kernel. An estimator, `greenfold.pooled`'s too, must be
+        Also a MeasuredResponse or a Kernel. An estimator, a pooled one too, must be
         fitted. A network with a gain of one's own code is refused.
     path : str or Path
         Replaced if it exists, in one step at the end.

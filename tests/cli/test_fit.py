@@ -32,7 +32,7 @@ def test_fit_prints_the_certificate_and_repeats_itself(beats):
 WATCHED = """
 import sys, time
 import greenfold._files as files
-import greenfold.optimizers.run as run
+from greenfold.optimizers import convex, methods
 from greenfold.cli import main
 
 def watch(module, name, pause, call=1):
@@ -65,7 +65,7 @@ def test_interrupt_ends_with_130_and_writes_nothing(beats):
     # From its second start on, `optimize` answers Ctrl-C with the best result so far and
     # goes on; the command must end all the same.
     with watched(
-        "watch(run, 'ascend', 5.0, call=2)",
+        "watch(methods, 'ascend', 5.0, call=2)",
         *("fit", beats, "--order", 1, "--model", "m.gfm", *SMALL),
     ) as process:
         process.send_signal(signal.SIGINT)
@@ -90,7 +90,7 @@ def test_kill_at_any_time(beats):
     invoke("fit", beats, "--model", "m.gfm", "--seed", 1, *SMALL)
     command = ("fit", beats, "--model", "m.gfm", "--seed", 2, *SMALL)
     for pause in (0.0, 0.03):
-        with watched("watch(run.convex, 'solve', 0)", *command, "--certify") as process:
+        with watched("watch(convex, 'solve', 0)", *command, "--certify") as process:
             try:
                 process.wait(pause)
             except subprocess.TimeoutExpired:

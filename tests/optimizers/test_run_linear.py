@@ -86,8 +86,8 @@ def test_fields_are_consistent(method, status, rng):
 def test_a_method_is_entered_once_by_its_name(monkeypatch):
     """A name in the table is what runs: none falls through to the default."""
     unfolding, stimuli = setting(n=6)
-    again = {**run._LINEAR, "drawn": run._Run.random}
-    monkeypatch.setattr(run, "_LINEAR", again)
+    again = {**run.LINEAR, "drawn": run.Run.random}
+    monkeypatch.setattr(run, "LINEAR", again)
     named = optimize(unfolding, stimuli, ETA, "drawn", n_starts=3, rng=0)
     assert named.method == "random"
     assert len(named.starts) == 3

@@ -165,7 +165,7 @@ class MeasuredResponse(Shown):
         Returns
         -------
         MeasuredResponse
-            With `fitted`.
+            With ``fitted``.
 
         Raises
         ------

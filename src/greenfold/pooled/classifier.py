@@ -66,7 +66,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
 
     Memory is about 320 kB a training series at the defaults, up to 1 GiB; beyond that the
     features are made twice instead of kept. Beyond 4096 series the ridge regression is an
-    average over parts of some 2500 (`greenfold.pooled.parts`), and time grows linearly with
+    average over parts of some 2500 (``pooled.parts``), and time grows linearly with
     their number. Predictions keep no features.
 
     Examples

@@ -58,7 +58,7 @@ class ReservoirFeatures(TransformerMixin, PooledBase):
     (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
     by a straight line, NaN at its ends does not belong to it.
 
-    There are 114 features of a readout: 38 (`greenfold.pooled.kinds`) of it and of its two
+    There are 114 features of a readout: 38 (``pooled.kinds``) of it and of its two
     differences. Computation is in single precision; a feature that counts steps above a
     threshold may differ by a step between engines.
 

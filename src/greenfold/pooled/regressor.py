@@ -174,3 +174,21 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
         series = self._read(X, fitting=False)
         found = self.head_.scores(self.map_, series, self.n_jobs)
         return found[:, 0] if self._flat else found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, as scikit-learn defines it.
+
+        Parameters
+        ----------
+        X : array
+            As for ``predict``.
+        y : array
+            The true targets.
+        sample_weight : array_like (n_cases,), optional
+
+        Returns
+        -------
+        float
+            One minus the squared error over the variance; 1 is best.
+        """
+        return super().score(X, y, sample_weight)

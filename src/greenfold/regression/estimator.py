@@ -183,6 +183,24 @@ class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         made = series.reshape(len(series), -1) @ self.kernel_.T + self.intercept_
         return made[:, 0] if self._flat else made
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, as scikit-learn defines it.
+
+        Parameters
+        ----------
+        X : array
+            As for ``predict``.
+        y : array
+            The true targets.
+        sample_weight : array_like (n_cases,), optional
+
+        Returns
+        -------
+        float
+            One minus the squared error over the variance; 1 is best.
+        """
+        return super().score(X, y, sample_weight)
+
     def _network(self, rng: np.random.Generator) -> Reservoir:
         if self.reservoir is None:
             return Reservoir.random(
