@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.saturation [--jobs N] [--gain NAME] [--strength X]`` adds what is
 missing to docs/_benchmarks/saturation.json, one network after the other, so that it can be
-stopped and taken up again. ``python -m benchmarks saturation`` judges what is recorded.
+stopped and taken up again; with ``--device cuda`` the networks are integrated by PyTorch
+there. ``python -m benchmarks saturation`` judges what is recorded.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ import argparse
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from greenfold import Dynamics
+from greenfold._arrays import to_host
+from greenfold.dynamics.batch import Linearization
+from greenfold.dynamics.prepared import Prepared
 from greenfold.paper._true_network import GAINS, ROWS, compared
 
 from ._measure import Report, Row, write_json
@@ -39,12 +45,54 @@ def _write(problems: list[dict[str, Any]]) -> None:
     write_json(JSON, [judged(problems)], problems=problems)
 
 
+class _FromDevice:
+    """States and gradients that were computed on a device, as host arrays."""
+
+    def __init__(self, found: Linearization, X: Any) -> None:
+        self._found, self._X = found, X
+        self.states = to_host(found.states)
+
+    def pullback(self, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
+        """As `Linearization` has it."""
+        import torch
+
+        bar = torch.asarray(cotangent, dtype=self._X.dtype, device=self._X.device)
+        u_bar, v_bar = self._found.pullback(bar, v)
+        return to_host(u_bar), None if v_bar is None else to_host(v_bar)
+
+
+def integrate_on(device: str | None) -> None:
+    """Let every network of this process be integrated there, seen from the host."""
+    if device is None:
+        return
+    import torch
+
+    read, states, at = Dynamics._stimuli, Dynamics.states, Prepared.__call__
+
+    def moved(self: Dynamics, X: Any) -> Any:
+        return torch.asarray(read(self, X), device=device)
+
+    def brought(self: Dynamics, X: Any, u: Any, **options: Any) -> Any:
+        return to_host(states(self, X, u, **options))
+
+    def prepared(self: Prepared, u: Any) -> Any:
+        return _FromDevice(at(self, u), self._X)
+
+    Dynamics._stimuli, Dynamics.states, Prepared.__call__ = moved, brought, prepared
+
+
 def _solve(item: tuple[str, float, int], n_starts: int) -> dict[str, Any]:
     gain, strength, seed = item
     return compared(seed, strength, gain, n_starts=n_starts)
 
 
-def record(gains: list[str], strengths: list[float], jobs: int, n_starts: int) -> None:
+def record(
+    gains: list[str],
+    strengths: list[float],
+    jobs: int,
+    n_starts: int,
+    device: str | None = None,
+) -> None:
     """Solve what is missing."""
     known = {_key(problem) for problem in recorded()}
     items = [
@@ -54,7 +102,9 @@ def record(gains: list[str], strengths: list[float], jobs: int, n_starts: int) -
         for seed in SEEDS
         if (gain, strength, seed) not in known
     ]
-    with ProcessPoolExecutor(jobs) as pool:
+    # A process of its own each: CUDA does not outlive a fork.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, integrate_on, (device,)) as pool:
         work = [pool.submit(_solve, item, n_starts) for item in items]
         for done in as_completed(work):
             found = done.result()
@@ -157,11 +207,13 @@ if __name__ == "__main__":
     parser.add_argument("--gain", choices=list(GAINS), action="append")
     parser.add_argument("--strength", type=float, choices=STRENGTHS, action="append")
     parser.add_argument("--starts", type=int, default=4)
+    parser.add_argument("--device", help="such as cuda; NumPy without")
     options = parser.parse_args()
     record(
         options.gain or list(GAINS),
         options.strength or list(STRENGTHS),
         options.jobs,
         options.starts,
+        options.device,
     )
     run(1).show()

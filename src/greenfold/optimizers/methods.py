@@ -31,8 +31,8 @@ from .result import Candidate, Projections
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
 #: and random ones are added.
 _WEAKLY_SEPARABLE = 1.5
-#: Evaluations of the order-1 optimum that is only a start.
-_EXPANDED = 30
+#: Relative change of κ that ends the ascent to an order-1 optimum that is only a start.
+_EXPANDED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,20 @@ class Run:
         """Ascent from the linear optimum, its negative and random projections."""
         if isinstance(self.system, IntegratedSystem):
             return self.refined(self.system)
+        return self.finish(self.ascended(), "ascent", None)
+
+    def ascended(self) -> list[Candidate]:
+        """Where the ascents end, one a start."""
         n_starts = self.n_starts
         if n_starts is None:
             n_starts = 2 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 6
         problem, tol = self.problem, self.tol or 1e-7
         linear, _ = convex.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
         if linear.status == "interrupted":
-            found = replace(_solve_readout(problem, linear.u), status="interrupted")
-            return self.finish([found], "ascent", None)
+            return [replace(_solve_readout(problem, linear.u), status="interrupted")]
         starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
         runs = _each(starts, lambda u: ascend(problem, u, max_iter=self.max_iter, tol=tol))
-        return self.finish(_collect(runs), "ascent", None)
+        return _collect(runs)
 
     def refined(self, system: IntegratedSystem) -> Projections:
         """The ascent through an integrated network."""
@@ -159,14 +162,12 @@ class Run:
             yield linear.u
             yield -linear.u
             if expanded is not None:
-                problem = NonlinearProblem(expanded, self.stimuli, self.eta)
-                sides = (linear.u, -linear.u)
-                found = max(
-                    (ascend(problem, u, max_iter=_EXPANDED, tol=1e-3) for u in sides),
-                    key=lambda candidate: candidate.margin.value,
-                )
-                found.raise_if_interrupted()
-                yield found.u
+                # To its end: what is solved for may then not be below its u, refitted.
+                run = replace(self, system=expanded, n_starts=None, tol=_EXPANDED)
+                ends = run.ascended()
+                for end in ends:
+                    end.raise_if_interrupted()
+                yield max(ends, key=lambda end: end.margin.value).u
             yield from self.starts(n_starts)
 
         assert isinstance(self.problem, NonlinearProblem)
