@@ -21,6 +21,8 @@ COMMANDS = [
     ["fit"],
     ["predict"],
     ["evaluate"],
+    ["mask"],
+    ["memory"],
     ["sweep"],
     ["explore"],
     ["reproduce"],
@@ -36,7 +38,8 @@ def test_every_command_explains_itself(command):
     assert "Example: greenfold" in text
     for option in ("--json", "--debug"):
         assert option in text
-    assert ("--data-dir" in text) != (command == ["demo"])  # which brings its own
+    # The demo brings its own data, and memory is one of white noise.
+    assert ("--data-dir" in text) != (command in (["demo"], ["memory"]))
 
 
 @pytest.mark.parametrize(

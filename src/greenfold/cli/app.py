@@ -99,6 +99,10 @@ _OPTIONS = {
     "pass labels='required' if it is, or labels='none' if not": "give --labels if it is, "
     "or --no-labels if not",
     "write both into one file with numpy.savez(path, X=X, y=y)": "give them with --y",
+    "cut the recording there and give the parts as a list": "cut the recording there and "
+    "give the further parts with --more",
+    "or name them with `drive`": "or name them with --drive",
+    "or name them with `states`": "or name them with --states",
     "call the reader you mean, such as read_table": "name the format with --format",
 }
 #: Errors that the library raises on purpose, with a sentence.
@@ -180,8 +184,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 # The modules below add their commands to `app`.
 from . import data as _data  # noqa: E402
-from . import demo, evaluate, explore, fit, predict, reproduce, sweep  # noqa: E402
+from . import (  # noqa: E402
+    demo,
+    evaluate,
+    explore,
+    fit,
+    mask,
+    memory,
+    predict,
+    reproduce,
+    sweep,
+)
 
-for _module in (fit, predict, evaluate, sweep, explore, demo, reproduce):
+for _module in (fit, predict, evaluate, mask, memory, sweep, explore, demo, reproduce):
     _module.register(app)
 app.add_typer(_data.app, name="data")

@@ -1,5 +1,6 @@
 """Questions around an optimum: over time, over angle, over η and over τ."""
 
+from .device_mask import MaskStudy, study_mask
 from .eta import EtaChoice, choose_eta
 from .interval import MarginInterval, margin_interval
 from .memory import MemoryCapacity, memory_capacity
@@ -10,6 +11,7 @@ __all__ = [
     "EtaChoice",
     "MarginCurve",
     "MarginInterval",
+    "MaskStudy",
     "MemoryCapacity",
     "TauChoice",
     "choose_eta",
@@ -18,4 +20,5 @@ __all__ = [
     "margin_over_angle",
     "margin_over_time",
     "memory_capacity",
+    "study_mask",
 ]

@@ -16,11 +16,13 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from .. import _validation as check
+from .._progress import display
 from .._repr import Shown
 from ..measured import MeasuredResponse
 from ..optimizers import Projections
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
+from ..optimizers.masks import Mask, read_mask, solve_mask
 from ..stimuli import Stimuli
 
 #: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
@@ -71,6 +73,9 @@ def margin_interval(
     level: float = 0.95,
     n_replicates: int = 100,
     solved: bool = True,
+    mask: str | None = None,
+    levels: Any = None,
+    box: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> MarginInterval:
     """Interval on κ of projections on the device whose response was fitted.
@@ -89,6 +94,9 @@ def margin_interval(
     solved : bool
         Whether u was solved on this response; False for a u chosen without it, for which
         only the readout is solved on each replicate.
+    mask, levels, box : optional
+        As given to `optimize`, where u is a mask: then a mask of the same kind is solved on
+        each replicate.
     rng : numpy Generator, int or None
 
     Returns
@@ -116,23 +124,23 @@ def margin_interval(
         raise ValueError(
             "`system` was given as an array, without errors; use MeasuredResponse.fit."
         )
+    wanted = read_mask(mask, levels, box, u.size)
     here = _problem(fitted.whole, stimuli, eta)
     value = _margin(here, u, projections.v)
     generator = check.generator(rng)
     judged = np.empty(n_replicates)
-    for k in range(n_replicates):
-        # One at a time: all of them together may not fit into memory.
-        error = fitted.replicates(1, generator)[0] - fitted.whole
-        there = _problem(fitted.shortened(fitted.whole + _GAMMA * error), stimuli, eta)
-        if solved:
-            found = ascend(there, u, max_iter=_EVALUATIONS, tol=1e-9)
-            if found.status == "interrupted":
-                raise KeyboardInterrupt
-            new_u, new_v = found.u, found.v
-        else:
-            new_u, new_v = u, there.best_readout(u)[0]
-        judge = _problem(fitted.whole - error / _GAMMA, stimuli, eta)
-        judged[k] = _margin(judge, new_u, new_v)
+    with display() as shown, shown.bar("replicates", n_replicates) as bar:
+        for k in range(n_replicates):
+            # One at a time: all of them together may not fit into memory.
+            error = fitted.replicates(1, generator)[0] - fitted.whole
+            there = _problem(fitted.shortened(fitted.whole + _GAMMA * error), stimuli, eta)
+            if solved:
+                new_u, new_v = _solved_again(there, u, wanted, generator)
+            else:
+                new_u, new_v = u, there.best_readout(u)[0]
+            judge = _problem(fitted.whole - error / _GAMMA, stimuli, eta)
+            judged[k] = _margin(judge, new_u, new_v)
+            bar.advance()
     errors = np.array(
         [
             LinearProblem(MeasuredResponse(one), stimuli, eta).kernel(u, projections.v)
@@ -152,6 +160,18 @@ def margin_interval(
         optimism=value - estimate,
         n_replicates=n_replicates,
     )
+
+
+def _solved_again(
+    problem: LinearProblem, u: np.ndarray, mask: Mask | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Projections of a replicate, from those of the estimate."""
+    found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
+    if found.status == "interrupted":
+        raise KeyboardInterrupt
+    if mask is not None:
+        found = solve_mask(problem, mask, found, rng)
+    return found.u, found.v
 
 
 def _problem(G: np.ndarray, stimuli: Stimuli, eta: float) -> LinearProblem:

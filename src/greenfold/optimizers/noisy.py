@@ -149,7 +149,9 @@ class NoisyProblem(LinearProblem):
 
     def _rest(self, d: np.ndarray) -> np.ndarray:
         """The entries of SᵀX as (rank, n_channels · n_inputs)."""
-        return d[self._n_plain :].reshape(self._root.shape[1], -1)
+        # Not −1: noise of one size on all outputs leaves no row.
+        n_columns = self.stimuli.n_channels * self.system.n_inputs
+        return d[self._n_plain :].reshape(self._root.shape[1], n_columns)
 
     def rounding(self, d: np.ndarray) -> float:
         """Error that rounding may leave in the singular values of G(d)."""

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._files import replacing
-from . import content
+from . import content, rendering
 from .comparison import Row, Split
-
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2")
 
 
 def write_report(
@@ -64,11 +57,7 @@ def write_report(
     True
     """
     text = render(task, rows, remark=remark, command=command, on_part=on_part)
-    target = Path(path).expanduser().absolute()
-    with replacing(target) as stream:
-        # Labels may hold lone surrogates, which no encoding has.
-        stream.write(text.encode("utf-8", errors="replace"))
-    return target
+    return rendering.write(path, text)
 
 
 def render(
@@ -80,15 +69,8 @@ def render(
     on_part: Callable[[str], None] | None = None,
 ) -> str:
     """The page as text; see `write_report`."""
-    try:
-        import jinja2
-        from markupsafe import Markup
-
+    with rendering.extra():
         from . import figures
-    except ImportError as error:
-        raise ImportError(
-            f"A report needs {error.name}: install it with `pip install greenfold[report]`."
-        ) from error
     tell = on_part or (lambda _: None)
     main = rows[-1]
     pair = [row for row in rows if row.order == main.order]
@@ -128,12 +110,7 @@ def render(
     tell("modes")
     add("Modes", [figures.mode_loadings(rows)])
     tell("page")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    # Our own SVG is safe: it holds no text of the user's.
-    environment.filters["svg"] = Markup
-    template = environment.from_string(
-        files("greenfold.report").joinpath("template.html").read_text(encoding="utf-8")
-    )
+    template = rendering.environment().get_template("template.html")
     return template.render(
         task=task,
         rows=rows,
@@ -144,25 +121,14 @@ def render(
         certificates=_certificates(main),
         validities=_validities(rows),
         parameters=_parameters(main),
-        versions=_versions(),
+        versions=rendering.versions(),
         remark=remark,
         command=command,
-        made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        made=rendering.now(),
         judged=task.judged[2],
-        number=_number,
-        percent=_percent,
+        number=rendering.number,
+        percent=rendering.percent,
     )
-
-
-def _number(value: Any) -> str:
-    """Four digits, or a dash where there is no value."""
-    if value is None or not np.isfinite(value):
-        return "–"
-    return f"{float(value):.4g}".replace("-", "−")
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
 
 
 def _data(task: Split, row: Row) -> dict[str, Any]:
@@ -247,15 +213,3 @@ def _parameters(row: Row) -> list[tuple[str, str]]:
         if isinstance(given[name], str):
             shown[name] += f" (chosen: {value})"
     return sorted(shown.items())
-
-
-def _versions() -> list[tuple[str, str]]:
-    from .. import __version__
-
-    found = [("greenfold", __version__), ("Python", platform.python_version())]
-    for name in _PACKAGES:
-        try:
-            found.append((name, version(name)))
-        except PackageNotFoundError:
-            continue
-    return found
