@@ -64,14 +64,14 @@ def _accuracies(name: str, train: Any, test: Any) -> list[Row]:
     for noise in NOISES:
         percent = {
             kind: [
-                100 * noisy_accuracy(fit, *test, noise, rng=seed)
+                100 * noisy_accuracy(fit, test[0], test[1], noise, rng=seed)
                 for seed in range(N_SEEDS)
                 for fit in [_fit(kind, *train, random_state=seed, readout_noise=noise)]
             ]
             for kind in KINDS
         }
-        detail = {kind: float(np.mean(values)) for kind, values in percent.items()}
-        detail["each"] = percent
+        means = {kind: float(np.mean(values)) for kind, values in percent.items()}
+        detail = {**means, "each": percent}
         title = f"{name}: accuracy of the shared u, noise {noise:g}"
-        rows.append(Row(title, detail["shared"], "%", "", None, detail))
+        rows.append(Row(title, means["shared"], "%", "", None, detail))
     return rows
