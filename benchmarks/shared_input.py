@@ -54,7 +54,9 @@ def _margins(name: str, X: Any, y: np.ndarray) -> Row:
     detail["optimal_bound"] = float(np.sum(fits["optimal"].soft_margin_bound_))
     share = 100 * totals["shared"] / bound
     n_classes = len(fits["shared"].classes_)
-    title = f"{name}, {n_classes} classes: Σκ of the shared u, of its bound"
+    beside = f"a u each {totals['optimal']:.4f}, random {totals['random']:.4f}"
+    title = f"{name}, {n_classes} classes: Σκ of the shared u, {totals['shared']:.4f} "
+    title += f"({beside}), as a share of its bound"
     return Row(title, share, "%", "", None, detail)
 
 
@@ -72,6 +74,7 @@ def _accuracies(name: str, train: Any, test: Any) -> list[Row]:
         }
         means = {kind: float(np.mean(values)) for kind, values in percent.items()}
         detail = {**means, "each": percent}
-        title = f"{name}: accuracy of the shared u, noise {noise:g}"
+        beside = f"a u each {means['optimal']:.1f}, random {means['random']:.1f}"
+        title = f"{name}: accuracy of the shared u, noise {noise:g} ({beside})"
         rows.append(Row(title, means["shared"], "%", "", None, detail))
     return rows
