@@ -52,6 +52,7 @@ def scratch(tmp_path_factory):
 SAVED = {
     "defaults": {"eta": "cv"},
     "random projection": {"input_projection": "random"},
+    "shared projection": {"input_projection": "shared"},
     "given projection": {"input_projection": np.arange(1.0, 7.0)},
     "order 1": {"order": 1, "alpha": 0.001, "input_projection": "random"},
     "order 2": {"order": 2, "alpha": 0.001, "input_projection": "random"},

@@ -28,6 +28,22 @@ def test_fit_prints_the_certificate_and_repeats_itself(beats):
     assert not np.allclose(a, c)
 
 
+def test_fit_with_one_input_for_all_classes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = rng.standard_normal((3, 12))[y] + 0.5 * rng.standard_normal((30, 12))
+    np.savez("three.npz", X=X, y=y)
+    options = ("--projection", "shared", "--model", "a.gfm", "--neurons", 8, "--eta", 10)
+    shown = invoke("fit", "three.npz", *options, "--report", "page.html").stdout
+    assert "shared" in shown
+    assert "upper bound" in shown
+    model = load("a.gfm")
+    assert model.u_.shape == (8,)
+    assert model.shared_bound_ is not None
+    assert Path("page.html").stat().st_size > 0
+
+
 #: Runs the command line with one function replaced; the new one tells when it is called.
 WATCHED = """
 import sys, time

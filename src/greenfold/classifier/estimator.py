@@ -42,9 +42,12 @@ class ReservoirClassifier(
 
     Parameters
     ----------
-    input_projection : {"optimal", "random"} or array_like, default "optimal"
-        "optimal" solves for u; "random" draws it, as usual in reservoir computing; an
-        array of shape (n_neurons,) or (n_neurons, n_channels) is kept, at unit norm.
+    input_projection : {"optimal", "shared", "random"} or array_like, default "optimal"
+        "optimal" solves for u, one for each class where there are more than two; "shared"
+        solves for one u that serves all classes (``order=0``), as a device with one mask
+        needs it: the sum of their soft margins is maximised, each with its own readout.
+        "random" draws u, as usual in reservoir computing; an array of shape (n_neurons,)
+        or (n_neurons, n_channels) is kept, at unit norm.
     order : int or "exact", default 0
         Order of the expansion in the non-linearity: 0 is the linear network, 1 the
         paper's O(α). "exact" expands nothing: the projections are solved for through the
@@ -98,12 +101,16 @@ class ReservoirClassifier(
     classes_ : ndarray (n_classes,)
     u_ : ndarray (n_neurons,) or (n_neurons, n_channels)
         Input projection of unit norm. With more than two classes there is one for each,
-        along a new first axis.
+        along a new first axis, except with ``input_projection="shared"``.
     v_ : ndarray (n_neurons,) or (n_classes, n_neurons)
         Readout of unit norm.
     soft_margin_ : float or ndarray (n_classes,)
     soft_margin_bound_ : float or ndarray (n_classes,)
-        No unit projections reach a larger soft margin at this η (NaN beyond order 0).
+        No unit projections reach a larger soft margin at this η (NaN beyond order 0); of
+        each class for itself, also where u is shared.
+    shared_bound_ : float or None
+        With ``input_projection="shared"``: no single u reaches a larger sum of
+        ``soft_margin_`` over the classes. None otherwise.
     kernel_ : Kernel or list of Kernel
         The collapsed predictor, for series (x − ``centre_``) · ``scale_``; None where the
         order is beyond what plain kernels hold, and with ``order="exact"``.
@@ -136,7 +143,9 @@ class ReservoirClassifier(
     longest training series is not seen.
 
     More than two classes are told apart one against the rest, each with its own
-    projections; a linear discriminant analysis of all read-out values then decides.
+    projections, or its own readout of one network ("shared"; centre and scale of a class
+    are then applied to what is read, as the network is linear); a linear discriminant
+    analysis of all read-out values then decides.
 
     Examples
     --------

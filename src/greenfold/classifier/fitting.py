@@ -18,7 +18,7 @@ from ..reservoir import Reservoir
 from ..stimuli import Frame, Series, frame_with_series, frames_of
 from ..unfolding import unfold
 from . import parameters
-from .heads import Head, Solved, read_out, solve_head
+from .heads import Head, Solved, read_out, share_input, solve_head
 from .stream import ClassStream
 
 #: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
@@ -34,6 +34,7 @@ _STATE_ERROR = 1e-5
 class ReservoirFitting(BaseEstimator):
     """The steps of a fit; parameters and attributes are `ReservoirClassifier`'s."""
 
+    input_projection: Any
     order: int | str
     tau: Any
     duration: float
@@ -48,6 +49,7 @@ class ReservoirFitting(BaseEstimator):
     n_features_in_: int
     n_channels_in_: int
     calibration_: float
+    shared_bound_: float | None
     _any_length: bool
     _exponent: int
     _stream: ClassStream
@@ -100,6 +102,7 @@ class ReservoirFitting(BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
         self.eta_scores_: EtaChoice | None = None
+        self.shared_bound_ = None
         self.calibration_ = 1.0
 
     @property
@@ -207,6 +210,7 @@ class ReservoirFitting(BaseEstimator):
             weights,
             per_class,
             u=self._kept,
+            shared=self._shares,
             scaling=self.input_scaling,
             noise=float(self.readout_noise),
             threshold=self.threshold,
@@ -229,7 +233,21 @@ class ReservoirFitting(BaseEstimator):
             for c, frame in zip(self.compared_, frames, strict=True)
         )
         found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
+        self.shared_bound_ = None
+        if self._shares:
+            self.shared_bound_ = found[0].bound
+            if len(found) > 1:
+                system: Any = self.unfolding_  # of order 0 there is no other
+                found, self.shared_bound_ = share_input(
+                    system, frames, self.eta_, found, certify=bool(self.certify)
+                )
         return found
+
+    @property
+    def _shares(self) -> bool:
+        """Whether one input projection is solved for all classes together."""
+        wish = self.input_projection
+        return isinstance(wish, str) and wish == "shared"
 
     def _settle(self, heads: list[Head], clouds: Clouds) -> None:
         """Keep the heads in the units of the series as given, and decide."""
@@ -255,7 +273,8 @@ class ReservoirFitting(BaseEstimator):
         def gather(values: list[Any]) -> Any:
             return values[0] if one else np.stack(values)
 
-        self.u_ = gather([h.u[:, 0] if flat else h.u for h in heads])
+        inputs = [h.u[:, 0] if flat else h.u for h in heads]
+        self.u_ = inputs[0] if self._shares else gather(inputs)
         self.v_ = gather([h.v for h in heads])
         self.centre_ = gather([h.centre for h in heads])
         self.scale_ = gather([h.scale for h in heads])

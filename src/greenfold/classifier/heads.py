@@ -7,7 +7,7 @@ with its own origin, input projection and readout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..optimizers import Projections, convex, optimize
 from ..optimizers.ascent import ascend
 from ..optimizers.bound import AMPLIFIED
 from ..optimizers.linear import LinearProblem
+from ..optimizers.shared import SharedProblem, solve_shared
 from ..stimuli import Frame, Series
 from ..unfolding import Kernel, Unfolding
 from ..validity import Validity
@@ -149,6 +150,48 @@ def solve_head(
         validity=found.validity,
         n_sub=n_sub,
     )
+
+
+def share_input(
+    system: Unfolding, frames: list[Frame], eta: float, alone: list[Head], *, certify: bool
+) -> tuple[list[Head], float]:
+    """Heads of all comparisons under one input projection (order 0).
+
+    Parameters
+    ----------
+    system : Unfolding
+    frames : list of Frame
+    eta : float
+    alone : list of Head
+        The comparisons solved each with its own u: where to start, and a bound. A head
+        keeps its own, which no u exceeds.
+    certify : bool
+        Solve the relaxation of the common problem to its end.
+
+    Returns
+    -------
+    heads : list of Head
+    bound : float
+        No u reaches a larger sum of soft margins.
+    """
+    problem = SharedProblem(
+        tuple(LinearProblem(system.maps, frame.stimuli, eta) for frame in frames)
+    )
+    separate = sum(head.bound for head in alone)
+    found = solve_shared(problem, [head.u for head in alone], separate, certify=certify)
+    heads = [
+        replace(
+            head,
+            u=found.u,
+            v=v,
+            kernel=system.kernels(found.u, v),
+            soft_margin=margin.value,
+            bound=max(head.bound, margin.value),
+            n_iter=max(1, found.n_iter),
+        )
+        for head, v, margin in zip(alone, found.V.T, found.margins, strict=True)
+    ]
+    return heads, found.bound
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ def _describe(
         "eta": classifier.eta_,
         "slope": decision.slope,
         "calibration": classifier.calibration_,
+        "shared_bound": classifier.shared_bound_,
         "n_channels": classifier.n_channels_in_,
         "n_steps": classifier.n_features_in_,
         "any_length": classifier._any_length,
@@ -192,6 +193,12 @@ def unpack_classifier(content: Content) -> ReservoirClassifier:
     classifier.calibration_ = float(described.get("calibration", 1.0))
     if not (np.isfinite(classifier.calibration_) and classifier.calibration_ > 0):
         refuse("its calibration is not a positive number.")
+    classifier.shared_bound_ = None
+    if described.get("shared_bound") is not None:  # of one u for all classes only
+        bound = float(described["shared_bound"])
+        if not np.isfinite(bound):
+            refuse("its bound on the sum of soft margins is not a finite number.")
+        classifier.shared_bound_ = bound
     classifier._publish(heads, decision)
     if described.get("stream") is not None:
         stream_file.unpack(content, classifier)

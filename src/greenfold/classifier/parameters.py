@@ -61,8 +61,9 @@ def _class_weight(value: Any) -> bool:
 #: Parameter to (test, what it must be).
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "input_projection": (
-        lambda x: _one_of(x, "optimal", "random") or _numbers(x, (1, 2)),
-        "'optimal', 'random' or an array of shape (n_neurons,) or (n_neurons, n_channels)",
+        lambda x: _one_of(x, "optimal", "shared", "random") or _numbers(x, (1, 2)),
+        "'optimal', 'shared', 'random' or an array of shape (n_neurons,) or "
+        "(n_neurons, n_channels)",
     ),
     "order": (
         lambda x: _one_of(x, "exact") or _integer(x, 0),
@@ -100,6 +101,10 @@ def check_parameters(estimator: Any) -> None:
         value = getattr(estimator, name)
         if not good(value):
             refuse(estimator, name, wanted, value)
+    if estimator.order and _one_of(estimator.input_projection, "shared"):
+        wanted = "'optimal', 'random' or an array beyond order 0, as one input projection "
+        wanted += "for all classes is solved for in the linear network"
+        refuse(estimator, "input_projection", wanted, "shared")
     time = estimator.readout
     if _number(time) and time > estimator.duration * (1 + 1e-12):
         refuse(estimator, "readout", f"a time in (0, {estimator.duration:g}]", time)
@@ -152,7 +157,7 @@ def keep_input(
     """The input projection that is not optimised, (n_neurons, n_channels), or None."""
     wish = estimator.input_projection
     if isinstance(wish, str):
-        if wish == "optimal":
+        if wish != "random":
             return None
         u = rng.standard_normal((n_neurons, n_channels))
     else:

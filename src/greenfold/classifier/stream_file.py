@@ -73,7 +73,7 @@ def unpack(content: Content, classifier: ReservoirClassifier) -> None:
     classifier._stream, classifier._fold_seed = stream, seed
     classifier._exponent = int(described["exponent"])
     solved = isinstance(classifier.input_projection, str)
-    solved = solved and classifier.input_projection == "optimal"
+    solved = solved and classifier.input_projection != "random"
     classifier._kept = None if solved else classifier.heads_[0].u
 
 

@@ -41,6 +41,7 @@ class Projection(StrEnum):
     """Input projections by name."""
 
     optimal = "optimal"
+    shared = "shared"
     random = "random"
 
 
@@ -74,7 +75,12 @@ def fit(
     ] = 0.0,
     projection: Annotated[
         Projection,
-        typer.Option("--projection", help="Input projection.", rich_help_panel="Network"),
+        typer.Option(
+            "--projection",
+            help="Input projection: solved (for each class, or one shared by all classes) "
+            "or random.",
+            rich_help_panel="Network",
+        ),
     ] = Projection.optimal,
     order: Annotated[
         str,
@@ -179,7 +185,7 @@ def fit(
         if report:
             bar.step("comparing for the report", shares[2])
             # The pair that the page shows side by side, at the η of the fit.
-            other = "random" if projection is Projection.optimal else "optimal"
+            other = "optimal" if projection is Projection.random else "random"
             twin = comparison.compare(
                 task,
                 [(other, level)],

@@ -16,6 +16,7 @@ from .._repr import Shown
 from ..calibration import fit_slope
 from ..decisions import Clouds, decide, held_out_score
 from ..optimizers.linear import LinearProblem
+from ..optimizers.shared import SharedProblem
 from ..stimuli import SampleStimuli, Series, Stimuli, frames_of
 from ..systems import LinearSystem, System
 
@@ -174,6 +175,7 @@ def cross_validate(
     noise: float,
     threshold: str,
     seed: Any,
+    shared: bool = False,
     n_jobs: int | None = None,
     etas: np.ndarray = ETAS,
     n_folds: int = N_FOLDS,
@@ -203,6 +205,8 @@ def cross_validate(
     threshold : {"trained", "origin"}
     seed : int
         Shuffles the folds; equal seeds make results comparable.
+    shared : bool
+        One input projection for all classes instead of the leading vector of each.
     n_jobs : int or None
         Threads over folds.
     etas : ndarray (n_etas,)
@@ -221,6 +225,7 @@ def cross_validate(
             fold == k,
             etas,
             u=u,
+            shared=shared,
             scaling=scaling,
             noise=noise,
             threshold=threshold,
@@ -316,6 +321,7 @@ def _one_fold(
     etas: np.ndarray,
     *,
     u: np.ndarray | None,
+    shared: bool,
     scaling: float | None,
     noise: float,
     threshold: str,
@@ -334,6 +340,9 @@ def _one_fold(
     Z_out = np.zeros((len(etas), len(outside), len(heads)))
     known = [c for c in heads if seen[c]]
     frames = frames_of(inside, labels, w, class_weights, known, scaling)
+    if shared and len(frames) > 1:
+        parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
+        u = SharedProblem(tuple(parts)).stacked_atom()
     for c, frame in zip(known, frames, strict=True):
         column = c if n_classes > 2 else 0
         kernels = _kernels(system, frame.stimuli, u, etas)

@@ -36,10 +36,10 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
     float
         The lowest bound met.
     """
-    root_of_metric = _metric(problem)
+    root_of_metric = metric_root(problem)
     if root_of_metric is None:
         return np.inf
-    metric = _Metric(root_of_metric, float(np.sqrt(problem.eta)))
+    metric = Metric(root_of_metric, float(np.sqrt(problem.eta)))
     # The bound at the start sets the scale; it is zero only where nothing is left to do.
     sigma, _, _ = problem.best_atom(problem.gradient_at(kernel))
     scale = sigma + 0.5 * problem.eta * float(kernel @ problem.spread(kernel))
@@ -65,7 +65,7 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class _Metric:
+class Metric:
     """Coordinates of kernels: by a root on the stimuli, by one unit on what follows.
 
     Only ψa matters: a kernel is sought in the range of ψ where that is not everything.
@@ -79,10 +79,12 @@ class _Metric:
         return np.linalg.pinv(self.root) if len(self.root) > self.root.shape[1] else None
 
     def coordinates(self, kernel: np.ndarray) -> np.ndarray:
+        """Coordinates of a kernel."""
         n = len(self.root)
         return np.concatenate([self.root.T @ kernel[:n], self.unit * kernel[n:]])
 
     def kernel(self, c: np.ndarray) -> np.ndarray:
+        """The kernel of coordinates."""
         n, inverse = self.root.shape[1], self._inverse
         plain = (
             np.linalg.solve(self.root.T, c[:n]) if inverse is None else inverse.T @ c[:n]
@@ -90,6 +92,7 @@ class _Metric:
         return np.concatenate([plain, c[n:] / self.unit])
 
     def gradient(self, bar: np.ndarray) -> np.ndarray:
+        """A gradient by the kernel as one by the coordinates."""
         n, inverse = len(self.root), self._inverse
         plain = (
             np.linalg.solve(self.root, bar[:n]) if inverse is None else inverse @ bar[:n]
@@ -97,7 +100,7 @@ class _Metric:
         return np.concatenate([plain, bar[n:] / self.unit])
 
 
-def _metric(problem: LinearProblem) -> np.ndarray | None:
+def metric_root(problem: LinearProblem) -> np.ndarray | None:
     """Root of a metric for kernels in which the bound is about equally curved.
 
     Its quadratic part is (η/2) aᵀψa; where the network amplifies much, σ_max(G(μ − ηψa))

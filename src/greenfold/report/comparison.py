@@ -15,7 +15,7 @@ from ..optimizers.result import relative_gap
 #: Relative distance to the bound below which an optimum counts as proven.
 PROVEN = 1e-3
 
-PROJECTIONS = {"random": "random", "optimal": "optimised"}
+PROJECTIONS = {"random": "random", "optimal": "optimised", "shared": "shared"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,12 @@ class Row:
     @property
     def is_optimised(self) -> bool:
         """Whether the input projection was solved for."""
-        return self.projection == "optimised"
+        return self.projection in ("optimised", "shared")
+
+    @property
+    def one_input(self) -> bool:
+        """Whether all comparisons have the same input projection."""
+        return self.projection != "optimised" or len(self.classifier.classes_) == 2
 
     @property
     def soft_margin(self) -> float:
@@ -160,9 +165,16 @@ def measure(
         noisy_accuracy(hardened, X, y, noise, rng=seed),
         noise,
         float(hardened.eta_),
-        float(np.mean(classifier.soft_margin_bound_)),
+        _mean_bound(classifier),
         seconds,
     )
+
+
+def _mean_bound(classifier: ReservoirClassifier) -> float:
+    """Bound on the mean soft margin of the comparisons."""
+    if classifier.shared_bound_ is not None:
+        return classifier.shared_bound_ / len(classifier.heads_)
+    return float(np.mean(classifier.soft_margin_bound_))
 
 
 def compare(
@@ -282,17 +294,21 @@ def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) ->
 def share_bounds(rows: Sequence[Row]) -> list[Row]:
     """Give linear rows of the same η the tightest of their bounds.
 
-    A bound holds for all projections of one network, whichever of them it was found at.
+    A bound holds for all projections of one network, whichever of them it was found at;
+    that of one u shared by all classes only where there is one.
     """
-    best: dict[float, float] = {}
-    for row in rows:
-        if row.order == 0:
-            eta = float(row.classifier.eta_)
-            best[eta] = min(best.get(eta, np.inf), row.bound)
-    return [
-        replace(row, bound=best[float(row.classifier.eta_)]) if row.order == 0 else row
-        for row in rows
-    ]
+
+    def best(row: Row) -> float:
+        alike = [
+            other
+            for other in rows
+            if other.order == 0 and other.classifier.eta_ == row.classifier.eta_
+        ]
+        # A row may hold a bound for one u by now; its classifier knows that for any.
+        found = [float(np.mean(other.classifier.soft_margin_bound_)) for other in alike]
+        return min(found + [other.bound for other in alike if row.one_input])
+
+    return [replace(row, bound=best(row)) if row.order == 0 else row for row in rows]
 
 
 def to_record(row: Row) -> dict[str, Any]:
