@@ -75,7 +75,8 @@ def test_the_optimum_and_its_bound_are_the_same(factored, monkeypatch, n_channel
         assert one.soft_margin == pytest.approx(other.soft_margin, rel=1e-9)
         if method == "convex":
             assert one.status == other.status
-            assert one.upper_bound == pytest.approx(other.upper_bound, rel=1e-8)
+            # The relaxation is solved to 1e-4 by default.
+            assert one.upper_bound == pytest.approx(other.upper_bound, rel=1e-4)
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.5])

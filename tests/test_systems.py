@@ -122,7 +122,7 @@ def test_what_a_system_lacks_is_named():
 
     lacks = "Maps lacks is_linear, maps, degree, states, pullback"
     with pytest.raises(TypeError, match=rf"`system`.*{lacks}\.$"):
-        optimize(Maps(), stimuli())  # pyright: ignore[reportArgumentType]
+        optimize(Maps(), stimuli())  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_inputs_and_outputs_may_differ_in_number(rng):
