@@ -22,7 +22,7 @@ from greenfold.optimizers.regression import LinearRegression, NonlinearRegressio
 from ..conftest import slope, small, unit
 
 
-@pytest.mark.parametrize("n_neurons", [50, 100])
+@pytest.mark.parametrize("n_neurons", [50, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delays", [[5], range(1, 11)], ids=["one delay", "ten delays"])
 def test_the_bound_is_tight_on_memory(n_neurons, delays):
     network = unfold(Reservoir.random(n_neurons, tau=2.0, rng=1), n_steps=60, dt=0.5)

@@ -52,7 +52,7 @@ def check_optimum(seed, strength, **limits):
     assert found.validity is not None
 
 
-@pytest.mark.parametrize("strength", [STRENGTHS[0], STRENGTHS[-1]])
+@pytest.mark.parametrize("strength", [STRENGTHS[0]])
 def test_one_network(strength):
     check_optimum(3, strength, n_starts=1, max_iter=15)  # enough to be above
 
