@@ -72,7 +72,8 @@ def test_a_mask_delivers_on_the_device_what_was_promised(tmp_path, loop, short_b
     assert set(np.abs(mask).ravel()) == {1.0}
     outputs, v = weights(readout)
     assert outputs == [f"state_{i}" for i in range(N - 1)]
-    data = np.load(short_beats)
+    with np.load(short_beats) as archive:
+        data = dict(archive)
     series = (data["X"].reshape(-1, STEPS) - np.ravel(told["centre"])) * told["scale"]
     u = mask[:, 0] / np.linalg.norm(mask)
     ends = np.array([ring(np.outer(one, u))[-1] for one in series])

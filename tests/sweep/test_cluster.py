@@ -87,7 +87,8 @@ def start_sweep(archive: Path, out: Path, *more: str) -> subprocess.Popen:
 
 
 def finished(out: Path) -> set[str]:
-    return {str(path.relative_to(out)) for path in out.rglob("testResample*.csv")}
+    found = out.glob("*/Predictions/*/testResample*.csv")
+    return {str(path.relative_to(out)) for path in found}
 
 
 def wait_for(out: Path, count: int, seconds: float = 60) -> None:

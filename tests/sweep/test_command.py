@@ -40,7 +40,7 @@ def spawn(*arguments: object) -> subprocess.Popen:
 
 
 def results(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("testResample*.csv"))
+    return sorted(folder.glob("*/Predictions/*/testResample*.csv"))
 
 
 def wait_for(folder: Path, count: int, process: subprocess.Popen) -> None:
