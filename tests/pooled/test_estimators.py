@@ -214,12 +214,14 @@ def test_amplitude_counts_unless_each_series_is_scaled_by_its_own():
 
 
 @pytest.mark.parametrize("scaling", ["set", "series"])
-def test_units_do_not_matter(three, scaling):
+@pytest.mark.parametrize("unit", [2.0**10, 2.0**-900, 2.0**900])
+def test_units_do_not_matter(three, scaling, unit):
+    """Those whose squares leave floating point neither."""
     X, y, X_test, _ = three
     one = PooledReservoirClassifier(scaling=scaling, **SMALL).fit(X, y)
-    other = PooledReservoirClassifier(scaling=scaling, **SMALL).fit(1024 * X, y)
+    other = PooledReservoirClassifier(scaling=scaling, **SMALL).fit(unit * X, y)
     np.testing.assert_allclose(
-        other.decision_function(1024 * X_test), one.decision_function(X_test), atol=1e-3
+        other.decision_function(unit * X_test), one.decision_function(X_test), atol=1e-3
     )
 
 

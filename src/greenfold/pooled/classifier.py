@@ -127,7 +127,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} can not tell classes apart in data with one class: "
-                f"y holds {classes[0]!r} only."
+                f"y holds {classes.tolist()[0]!r} only."
             )
         weights = self._weights(classes, labels, codes)
         self.classes_ = classes

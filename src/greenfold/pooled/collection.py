@@ -25,6 +25,10 @@ _validate_data: Any = validation.validate_data
 __all__ = ["Collection", "read_collection"]
 
 
+#: Deviations whose squares, summed over any number of values, stay in floating point.
+_SQUARES = (1e-140, 1e140)
+
+
 @dataclass(frozen=True, eq=False)
 class Collection:
     """Series without gaps, those of one length together.
@@ -64,8 +68,24 @@ class Collection:
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every channel over all series and steps."""
-        steps, mean, square = (np.zeros(self.n_channels) for _ in range(3))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, deviation = self._moments(np.ones(self.n_channels))
+        low, high = _SQUARES
+        if ((low < deviation) & (deviation < high)).all():
+            return mean, deviation
+        # Squares left floating point: count in a unit of each channel, a power of two.
+        largest = np.zeros(self.n_channels)
         for rows in self._pieces():
+            largest = np.fmax(largest, np.fmax.reduce(np.abs(rows), axis=(0, 2)))
+        unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)
+        mean, deviation = self._moments(unit)
+        return mean * unit, deviation * unit
+
+    def _moments(self, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same in a unit of each channel."""
+        steps, mean, square = (np.zeros(self.n_channels) for _ in range(3))
+        for piece in self._pieces():
+            rows = piece / unit[:, None]
             known = ~np.isnan(rows)
             count = known.sum(axis=(0, 2))
             own = np.where(known, rows, 0).sum(axis=(0, 2)) / np.maximum(count, 1)

@@ -162,11 +162,14 @@ class FeatureMap:
         """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
         xp = compat.array_namespace(values)
         if self.mean is None or self.deviation is None:
+            # In units of its largest value, whose square is in floating point.
+            largest = xp.max(xp.abs(values), axis=2, keepdims=True)
+            values = values / xp.where(largest > 0, largest, xp.ones_like(largest))
             mean = xp.mean(values, axis=2, keepdims=True)
             apart = values - mean
             deviation = xp.sqrt(xp.mean(apart * apart, axis=2, keepdims=True))
             # What is constant up to rounding has no shape of its own.
-            flat = deviation <= 1e-6 * xp.max(xp.abs(values), axis=2, keepdims=True)
+            flat = deviation <= 1e-6
             deviation = xp.where(flat, xp.ones_like(deviation), deviation)
             x = xp.where(flat, xp.zeros_like(apart), apart) / deviation
         else:
