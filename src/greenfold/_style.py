@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-#: matplotlib's parameters; colours are each place's own.
+#: One meaning for each colour, in figures, reports, pages and the explorer (Okabe and Ito's
+#: palette, two of it darkened for white paper). Lines differ in dash or marker as well, so
+#: that they are told apart in grey.
+RANDOM, SOLVED = "#d55e00", "#0072b2"
+CLASS_A, CLASS_B = "#00805c", "#b0568a"
+SIMULATION, BOUND = "#000000", "#7f7f7f"
+
+#: matplotlib's parameters.
 BASE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
