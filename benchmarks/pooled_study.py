@@ -54,8 +54,7 @@ def calibration_rows(n_seeds: int = 3) -> list[Row]:
             one = ReservoirClassifier(random_state=seed).fit(X, y)
             codes = np.searchsorted(one.classes_, y_test)
             # Before the series held out said how far the clouds can be trusted.
-            slope = one.decision_.slope / one.calibration_
-            clouds = replace(one.decision_, slope=slope).log_odds(one.read_out(X_test))
+            clouds = one.decision_.log_odds(one.read_out(X_test))
             pooled = PooledReservoirClassifier(random_state=seed).fit(X, y)
             for kind, p in (
                 ("clouds", softmax(clouds, axis=1)),

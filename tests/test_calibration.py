@@ -86,11 +86,8 @@ def test_few_series_of_many_steps_are_not_told_with_certainty():
     X, y = overconfident()
     X_test, y_test = overconfident(2000, seed=1)
     fitted = ReservoirClassifier(n_neurons=20, random_state=0, eta=1e4).fit(X, y)
-    assert fitted.calibration_ < 0.8
     held = fitted.predict_proba(X_test)
-    clouds = fitted.decision_.slope / fitted.calibration_
-    odds = clouds * fitted.decision_function(X_test)
-    before = softmax(np.stack([0 * odds, odds], axis=1), axis=1)
+    before = softmax(fitted.decision_.log_odds(fitted.read_out(X_test)), axis=1)
     assert expected_calibration_error(held, y_test) < 0.7 * expected_calibration_error(
         before, y_test
     )
@@ -103,12 +100,15 @@ def test_calibration_is_kept_by_files_and_missing_in_older_ones(tmp_path):
     before = ReservoirClassifier(n_neurons=6, random_state=0, eta=10.0).fit(X, y)
     before.save(tmp_path / "it")
     whole = (tmp_path / "it").read_bytes()
-    assert load(tmp_path / "it").calibration_ == before.calibration_ != 1
-    (tmp_path / "it").write_bytes(described(whole, lambda m: m.pop("calibration")))
+    same = load(tmp_path / "it")
+    assert same.calibration_ == before.calibration_ is not None
+    np.testing.assert_array_equal(same.predict_proba(X), before.predict_proba(X))
+    (tmp_path / "it").write_bytes(described(whole, lambda m: m.pop("sureness")))
     older = load(tmp_path / "it")
-    assert older.calibration_ == 1
-    np.testing.assert_array_equal(older.predict_proba(X), before.predict_proba(X))
-    (tmp_path / "it").write_bytes(described(whole, lambda m: m.update(calibration=-1)))
+    assert older.calibration_ is None
+    odds = older.decision_.log_odds(older.read_out(X))
+    np.testing.assert_array_equal(older.predict_proba(X), softmax(odds, axis=1))
+    (tmp_path / "it").write_bytes(described(whole, lambda m: m.update(sureness=-1)))
     with pytest.raises(ValueError, match="calibration is not a positive"):
         load(tmp_path / "it")
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
+
+from .calibration import with_heavy_tails
 
 #: Share of the identity in the correlation of the readouts: keeps it invertible where
 #: the training series are separated perfectly.
@@ -95,11 +98,15 @@ class Decision:
     threshold : ndarray (n_scores,)
     slope : float
         Log-odds per unit of the scores.
+    sureness : float or None
+        Factor on the log-odds `with_heavy_tails`, as held-out series found it; None leaves
+        the probabilities to the clouds.
     """
 
     coupling: np.ndarray
     threshold: np.ndarray
     slope: float
+    sureness: float | None = None
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """Scores (n_cases, n_scores)."""
@@ -111,6 +118,13 @@ class Decision:
         if scores.shape[1] > 1:
             return scores
         return np.concatenate([np.zeros_like(scores), scores], axis=1)
+
+    def probabilities(self, Z: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes, (n_cases, n_classes)."""
+        odds = self.log_odds(Z)
+        if self.sureness is not None:
+            odds = self.sureness * with_heavy_tails(odds)
+        return softmax(odds, axis=1)
 
     def directions(self) -> np.ndarray:
         """Gradient of `log_odds` with respect to Z, (n_classes, n_readouts)."""

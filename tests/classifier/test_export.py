@@ -68,7 +68,7 @@ def test_numpy_export_by_its_formula(n_classes, n_channels, any_length, order, t
     odds = k["slope"] * decision
     if n_classes == 2:
         odds = np.concatenate([0 * odds, odds], axis=1)
-    chances = np.exp(odds - odds.max(axis=1, keepdims=True))
+    chances = (1 + odds.max(axis=1, keepdims=True) - odds) ** -k["sureness"]
     chances /= chances.sum(axis=1, keepdims=True)
     # An error of 1e-8 in decisions of slope up to a few hundred.
     np.testing.assert_allclose(chances, fitted.predict_proba(series), atol=1e-5)
@@ -92,8 +92,9 @@ def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance,
     else:
         assert (label == fitted.predict(series)).mean() > 0.95
     assert chances.shape == (60, n_classes)
-    # An error δ of a decision moves a probability by slope · δ / 4 at most.
-    allowed = fitted.decision_.slope * tolerance * np.abs(wanted).max() / 2 + tolerance
+    # An error δ of a decision moves a probability by slope · sureness · δ / 4 at most.
+    steep = fitted.decision_.slope * fitted.calibration_
+    allowed = steep * tolerance * np.abs(wanted).max() / 2 + tolerance
     assert np.abs(chances - fitted.predict_proba(series)).max() <= allowed
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -125,9 +124,9 @@ class ReservoirClassifier(
     eta_scores_ : EtaChoice or None
         The cross-validation, where there was one; its ``note`` says so where the best η
         is the last of those compared.
-    calibration_ : float
-        Factor on the log-odds of the clouds by which probabilities of series that were
-        held out are right; 1 where none could be.
+    calibration_ : float or None
+        Factor by which probabilities of series that were held out are right, see
+        `predict_proba`; None where none could be held out.
     validity_ : Validity or None, or list of them
         How far the expansion can be trusted (order ≥ 1).
     n_iter_ : int or ndarray (n_classes,)
@@ -360,16 +359,14 @@ class ReservoirClassifier(
 
         Notes
         -----
-        Gaussian clouds of states along v give the log-odds, multiplied by
-        ``calibration_``: the clouds of the series that v was solved for are too narrow.
-        The factor comes from the cross-validation of η (run at the given η where it is
-        given), at the linear order.
+        Gaussian clouds of states along v give log-odds, d below those of the first class;
+        the probabilities are in proportion to (1 + d) to the power of −``calibration_``.
+        The clouds of the series that v was solved for are too narrow: the factor comes
+        from the folds of the cross-validation, solved at the η chosen or given, at the
+        linear order.
         """
         Z = self.read_out(X)
-        if len(self.classes_) > 2:
-            return softmax(self.decision_.log_odds(Z), axis=1)
-        odds = self.decision_.slope * self.decision_.scores(Z)[:, 0]
-        return np.stack([expit(-odds), expit(odds)], axis=1)
+        return self.decision_.probabilities(Z)
 
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout.

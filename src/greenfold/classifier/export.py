@@ -38,7 +38,8 @@ def to_numpy(
         ``linear`` (n_readouts, n_channels, n_steps), ``quadratic`` (n_readouts,
         n_channels, n_steps, n_channels, n_steps) for order 1, ``centre`` (n_readouts,
         n_channels, n_steps), ``scale`` (n_readouts,), ``coupling`` (n_scores, n_readouts),
-        ``threshold`` (n_scores,), ``slope`` (), ``classes`` (n_classes,).
+        ``threshold`` (n_scores,), ``slope`` (), ``sureness`` (), ``classes``
+        (n_classes,).
 
     Notes
     -----
@@ -48,9 +49,11 @@ def to_numpy(
         z[i] = Σ linear[i] · w  +  Σ Σ w · quadratic[i] · w
         decision = coupling @ z − threshold
 
-    Two classes: ``classes[1]`` where ``decision[0] > 0``, else ``classes[0]``; the
-    probability of ``classes[1]`` is 1 / (1 + exp(−slope · decision[0])). More:
-    ``classes[argmax(decision)]``, and probabilities softmax(slope · decision).
+    Two classes: ``classes[1]`` where ``decision[0] > 0``, else ``classes[0]``. More:
+    ``classes[argmax(decision)]``. For probabilities let d be 0 for the class chosen and
+    slope times the distance of the decision values for another (two classes: slope ·
+    abs(decision[0])): they are in proportion to (1 + d)^(−sureness), or to exp(−d) where
+    sureness is NaN because no series could be held out to calibrate it.
 
     Examples
     --------
@@ -68,6 +71,7 @@ def to_numpy(
     heads = _heads(classifier)
     kernels: list[Any] = [head.kernel for head in heads]
     classes = classifier.classes_
+    sureness = classifier.decision_.sureness
     made = {
         "linear": np.stack([kernel.linear for kernel in kernels]),
         "centre": np.stack([head.centre for head in heads]),
@@ -75,6 +79,7 @@ def to_numpy(
         "coupling": classifier.decision_.coupling.copy(),
         "threshold": classifier.decision_.threshold.copy(),
         "slope": np.array(classifier.decision_.slope),
+        "sureness": np.array(np.nan if sureness is None else sureness),
         "classes": classes.astype(str) if classes.dtype.kind == "O" else classes.copy(),
     }
     if kernels[0].quadratic is not None:
@@ -254,6 +259,11 @@ def _write_nodes(
     else:
         decision = graph.node("Identity", score, name="decision")
         index = graph.node("ArgMax", decision, axis=1, keepdims=0)
+    if np.isfinite(k["sureness"]):
+        highest = graph.node("ReduceMax", odds, graph.constant([1]), keepdims=1)
+        below = graph.node("Sub", highest, odds)
+        wide = graph.node("Log", graph.node("Add", below, graph.constant(1.0)))
+        odds = graph.node("Mul", wide, graph.constant(-k["sureness"]))
     graph.node("Softmax", odds, axis=1, name="probability")
     graph.node("Gather", labels, index, name="label")
 

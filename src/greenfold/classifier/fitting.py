@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from ..decisions import Clouds, Decision, decide
-from ..diagnosis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
+from ..diagnosis.eta import ETAS, FALLBACK, EtaChoice, cross_validate
+from ..diagnosis.held_out import may_hold_out
 from ..diagnosis.tau import best_held_out
 from ..dynamics import Dynamics
 from ..reservoir import Reservoir
@@ -48,7 +49,7 @@ class ReservoirFitting(BaseEstimator):
     classes_: np.ndarray
     n_features_in_: int
     n_channels_in_: int
-    calibration_: float
+    calibration_: float | None
     shared_bound_: float | None
     _any_length: bool
     _exponent: int
@@ -103,7 +104,7 @@ class ReservoirFitting(BaseEstimator):
                 delattr(self, name)
         self.eta_scores_: EtaChoice | None = None
         self.shared_bound_ = None
-        self.calibration_ = 1.0
+        self.calibration_ = None
 
     @property
     def compared_(self) -> list[int]:
@@ -252,8 +253,7 @@ class ReservoirFitting(BaseEstimator):
     def _settle(self, heads: list[Head], clouds: Clouds) -> None:
         """Keep the heads in the units of the series as given, and decide."""
         decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
-        # The scores stay; their log-odds are those of series that were held out.
-        decision = replace(decision, slope=decision.slope * self.calibration_)
+        decision = replace(decision, sureness=self.calibration_)
         own = [
             replace(
                 head,

@@ -125,7 +125,7 @@ def _describe(
         "reservoir": pack_reservoir(classifier.reservoir_, arrays, "network"),
         "eta": classifier.eta_,
         "slope": decision.slope,
-        "calibration": classifier.calibration_,
+        "sureness": classifier.calibration_,
         "shared_bound": classifier.shared_bound_,
         "n_channels": classifier.n_channels_in_,
         "n_steps": classifier.n_features_in_,
@@ -188,11 +188,14 @@ def unpack_classifier(content: Content) -> ReservoirClassifier:
     heads = _unpack_heads(content, classifier)
     coupling = content.numbers("coupling", (len(heads), len(heads)))
     threshold = content.numbers("threshold", (len(heads),))
-    decision = Decision(coupling, threshold, float(described["slope"]))
-    # Files of older versions know no calibration; their slope is that of the clouds.
-    classifier.calibration_ = float(described.get("calibration", 1.0))
-    if not (np.isfinite(classifier.calibration_) and classifier.calibration_ > 0):
+    # Files of older versions have the calibration, if any, in their slope.
+    sureness = described.get("sureness")
+    if sureness is not None and not 0 < float(sureness) < np.inf:
         refuse("its calibration is not a positive number.")
+    classifier.calibration_ = None if sureness is None else float(sureness)
+    decision = Decision(
+        coupling, threshold, float(described["slope"]), classifier.calibration_
+    )
     classifier.shared_bound_ = None
     if described.get("shared_bound") is not None:  # of one u for all classes only
         bound = float(described["shared_bound"])

@@ -7,29 +7,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
-from ..calibration import fit_slope
-from ..decisions import Clouds, decide, held_out_score
+from ..calibration import fit_slope, with_heavy_tails
 from ..optimizers.linear import LinearProblem
-from ..optimizers.shared import SharedProblem
-from ..stimuli import SampleStimuli, Series, Stimuli, frames_of
+from ..stimuli import SampleStimuli, Series
 from ..systems import LinearSystem, System
+from .held_out import Fold, distinct_series, folds_of, one_fold
 
 #: Two values a decade, from where only the distance of the class means counts to where
 #: only their spread does.
 ETAS = np.geomspace(0.1, 1e6, 15)
 N_FOLDS = 5
+#: Series that all folds together may hold where u is solved for in each. A fold of few
+#: series tells little of a fit to all of them, so that few series take many folds.
+_SOLVED = 500
 #: Where no series can be held out.
 FALLBACK = 10.0
-#: Accuracy on few series is coarse and leaves many η equal. A small share of the margin
-#: in log-odds, saturating, decides among them.
-_MARGIN_SHARE = 0.1
-_MARGIN_SCALE = 4.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,8 +48,8 @@ class EtaChoice(Shown):
         Cosine between the readouts of any two η, where one u was given for all folds;
         near one where η hardly matters.
     calibration : float
-        Factor on the log-odds at the best η by which probabilities of held-out series are
-        right; below one where the training series are told apart too confidently.
+        Factor by which probabilities of held-out series are right at the best η, on
+        log-odds `with_heavy_tails`.
     """
 
     etas: np.ndarray
@@ -184,7 +182,8 @@ def cross_validate(
 
     In each fold the input projection is the leading singular vector of G(μ), which is the
     optimal one for small η and costs one decomposition; one more gives the optimal
-    readouts for the whole grid of η.
+    readouts for the whole grid of η. At the best η it is then solved for in every fold,
+    because probabilities are to be calibrated on what is fitted.
 
     Parameters
     ----------
@@ -214,25 +213,29 @@ def cross_validate(
     """
     from joblib import Parallel, delayed
 
-    fold = _folds(series, codes, np.random.default_rng(seed), n_folds)
-    jobs = (
-        delayed(_one_fold)(
-            system,
-            series,
-            codes,
-            weights,
-            class_weights,
-            fold == k,
-            etas,
-            u=u,
-            shared=shared,
-            scaling=scaling,
-            noise=noise,
-            threshold=threshold,
+    def run(values: np.ndarray, n_folds: int, solved: bool) -> list[Fold]:
+        fold = folds_of(series, codes, np.random.default_rng(seed), n_folds)
+        jobs = (
+            delayed(one_fold)(
+                system,
+                series,
+                codes,
+                weights,
+                class_weights,
+                fold == k,
+                values,
+                u=u,
+                shared=shared,
+                scaling=scaling,
+                noise=noise,
+                threshold=threshold,
+                solved=solved,
+            )
+            for k in range(fold.max() + 1)
         )
-        for k in range(fold.max() + 1)
-    )
-    done: list[_Fold] = [f for f in Parallel(n_jobs, prefer="threads")(jobs) if f]
+        return [found for found in Parallel(n_jobs, prefer="threads")(jobs) if found]
+
+    done = run(etas, n_folds, solved=False)
     if not done:
         nothing = np.full((len(etas), 1), np.nan)
         return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
@@ -240,153 +243,17 @@ def cross_validate(
     weight = sum(found.weight for found in done)
     score = np.sum([found.score for found in done], axis=0) / weight
     best = int(np.argmax(score))
+    if u is None and not shared:
+        n_folds = int(
+            np.clip(_SOLVED / len(distinct_series(series, codes)[1]), N_FOLDS, 10)
+        )
+        done, at = run(etas[best : best + 1], n_folds, solved=True), 0
+    else:
+        at = best
     slope = fit_slope(
-        np.concatenate([found.log_odds[best] for found in done]),
+        with_heavy_tails(np.concatenate([found.log_odds[at] for found in done])),
         np.concatenate([found.codes for found in done]),
         np.concatenate([found.weights for found in done]),
         np.concatenate([np.tile(found.seen, (len(found.codes), 1)) for found in done]),
     )
     return EtaChoice(etas, accuracy, score, float(etas[best]), calibration=slope)
-
-
-class _Fold(NamedTuple):
-    """What one fold says about the series that it held out.
-
-    Attributes
-    ----------
-    accuracy, score : ndarray (n_etas,)
-        Held-out accuracy, and the weighted sum of what is maximised.
-    weight : float
-        The sum of the weights in ``score``.
-    log_odds : ndarray (n_etas, n_held_out, n_classes)
-        Under readout noise, each series several times.
-    codes, weights : ndarray (n_held_out,)
-    seen : ndarray (n_classes,) of bool
-        Classes that the fold knew.
-    """
-
-    accuracy: np.ndarray
-    weight: float
-    score: np.ndarray
-    log_odds: np.ndarray
-    codes: np.ndarray
-    weights: np.ndarray
-    seen: np.ndarray
-
-
-def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which series of a class are copies of each other.
-
-    Returns
-    -------
-    group : ndarray (n_cases,)
-        Number of the distinct series that each one is; sorted by class, then by value.
-    code : ndarray (n_groups,)
-        Class of each.
-    """
-    rows = np.column_stack([codes, series.values.reshape(len(series), -1)])
-    unique, group = np.unique(rows, axis=0, return_inverse=True)
-    return group.ravel(), unique[:, 0].astype(int)
-
-
-def may_hold_out(series: Series, codes: np.ndarray) -> bool:
-    """Whether two classes have series both to learn from and to hold out."""
-    _, code = distinct_series(series, codes)
-    return bool((np.bincount(code) >= 2).sum() >= 2)
-
-
-def _folds(
-    series: Series, codes: np.ndarray, rng: np.random.Generator, n_folds: int
-) -> np.ndarray:
-    """Fold of each series; classes are dealt out in turn, however small they are.
-
-    Copies of a series stay together, so that none is judged by itself, and the order of
-    the series does not matter: one of weight two counts as two copies do.
-    """
-    group, code = distinct_series(series, codes)
-    order = rng.permutation(len(code))
-    order = order[np.argsort(code[order], kind="stable")]
-    fold = np.empty(len(code), dtype=int)
-    fold[order] = np.arange(len(code)) % min(n_folds, len(code))
-    return fold[group]
-
-
-def _one_fold(
-    system: LinearSystem,
-    series: Series,
-    codes: np.ndarray,
-    weights: np.ndarray,
-    class_weights: np.ndarray,
-    held_out: np.ndarray,
-    etas: np.ndarray,
-    *,
-    u: np.ndarray | None,
-    shared: bool,
-    scaling: float | None,
-    noise: float,
-    threshold: str,
-) -> _Fold | None:
-    """How well the series that one fold holds out are told."""
-    n_classes = len(class_weights)
-    train = ~held_out
-    seen = np.bincount(codes[train], minlength=n_classes) > 0
-    held_out = held_out & seen[codes]
-    if seen.sum() < 2 or not held_out.any():
-        return None
-    inside, outside = series[train], series[held_out]
-    labels, w = codes[train], weights[train]
-    heads = range(n_classes) if n_classes > 2 else (1,)
-    Z_in = np.zeros((len(etas), len(inside), len(heads)))
-    Z_out = np.zeros((len(etas), len(outside), len(heads)))
-    known = [c for c in heads if seen[c]]
-    frames = frames_of(inside, labels, w, class_weights, known, scaling)
-    if shared and len(frames) > 1:
-        parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
-        u = SharedProblem(tuple(parts)).stacked_atom()
-    for c, frame in zip(known, frames, strict=True):
-        column = c if n_classes > 2 else 0
-        kernels = _kernels(system, frame.stimuli, u, etas)
-        for Z, part in ((Z_in, inside), (Z_out, outside)):
-            moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
-            Z[:, :, column] = (moved @ kernels).T
-    accuracy, score = np.empty(len(etas)), np.empty(len(etas))
-    answers = codes[held_out]
-    w_out = weights[held_out] * class_weights[answers]
-    # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter the
-    # choice in proportion to √n, each by what is known of it; else the two series of a rare
-    # class would choose η by chance.
-    w_score = weights[held_out] * np.sqrt(class_weights[answers])
-    jitter = _noise_points(noise, len(heads))
-    odds = np.empty((len(etas), len(jitter) * len(outside), n_classes))
-    for i in range(len(etas)):
-        clouds = Clouds.of(Z_in[i], labels, w, class_weights)
-        decision = decide(clouds, noise=noise, threshold=threshold)
-        correct, margin = held_out_score(decision, Z_out[i], answers, noise)
-        accuracy[i] = w_out @ correct / w_out.sum()
-        score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
-        # What is read later carries the noise.
-        odds[i] = decision.log_odds(np.concatenate([Z_out[i] + one for one in jitter]))
-    repeated, share = np.tile(answers, len(jitter)), np.tile(w_out, len(jitter))
-    share = share / len(jitter)
-    return _Fold(accuracy, float(w_score.sum()), score, odds, repeated, share, seen)
-
-
-def _noise_points(noise: float, n_readouts: int) -> np.ndarray:
-    """Points of equal weight that have mean and covariance of the noise, (n, n_readouts).
-
-    Not draws: a series of weight two is to count as two copies of it.
-    """
-    if noise == 0:
-        return np.zeros((1, n_readouts))
-    corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
-    return np.concatenate([corners, -corners])
-
-
-def _kernels(
-    system: LinearSystem, stimuli: Stimuli, u: np.ndarray | None, etas: np.ndarray
-) -> np.ndarray:
-    """Kernels of the optimal readouts for every η, (n_channels · n_steps, n_etas)."""
-    problem = LinearProblem(system, stimuli, 1.0)
-    if u is None:
-        _, u, _ = problem.best_atom(stimuli.mu)
-    return problem.kernels(u, etas)
