@@ -10,6 +10,8 @@ import numpy as np
 
 #: Working memory that one batch of cases may take, in bytes.
 BATCH_BYTES = 128 * 2**20
+#: Share of the free memory of a GPU that the work may take.
+_DEVICE_SHARE = 0.5
 
 
 def is_array(value: Any) -> bool:
@@ -46,8 +48,36 @@ def like(host: np.ndarray, reference: Any) -> Any:
     return xp.asarray(owned, device=compat.device(reference))
 
 
+def on_gpu(X: Any) -> bool:
+    """Whether an array lives on a GPU."""
+    if compat.is_torch_array(X):
+        return X.device.type == "cuda"
+    return compat.is_cupy_array(X)
+
+
+def working_bytes(X: Any) -> float:
+    """Memory that the work on one batch may take where ``X`` lives.
+
+    A processor is fast on what its caches hold; small products leave most of a GPU idle.
+    """
+    if not on_gpu(X):
+        return float(BATCH_BYTES)
+    if compat.is_torch_array(X):
+        import torch
+
+        free = torch.cuda.mem_get_info(X.device)[0]
+        held = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
+        return _DEVICE_SHARE * (free + held)
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    with X.device:
+        free = cupy.cuda.runtime.memGetInfo()[0]
+        held = cupy.get_default_memory_pool().free_bytes()
+    return _DEVICE_SHARE * (free + held)
+
+
 def batches(
-    n_cases: int, bytes_per_case: float, budget: int = BATCH_BYTES
+    n_cases: int, bytes_per_case: float, budget: float = BATCH_BYTES
 ) -> Iterator[slice]:
     """Split ``n_cases`` into slices whose working memory stays within ``budget``."""
     size = max(1, int(budget // max(bytes_per_case, 1)))

@@ -96,9 +96,9 @@ def blow_up(case, series):
 
 
 def test_divergence_names_the_series_and_the_step(monkeypatch):
-    from greenfold.dynamics import _memory
+    from greenfold import _arrays
 
-    monkeypatch.setattr(_memory, "BATCH_BYTES", 5000)  # several batches
+    monkeypatch.setattr(_arrays, "BATCH_BYTES", 5000)  # several batches
     case = problem("quadratic", n_cases=20, n_steps=6, dt_over_tau=1.0)
     X = case.X
     X[13, 0, 3:] = 1e3  # far beyond where α y² stays bounded

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenfold.dynamics import Linearization, _memory, pullback, states, trajectories
+from greenfold import _arrays
+from greenfold.dynamics import Linearization, pullback, states, trajectories
 from greenfold.dynamics._memory import WORKING, Room, even_batches
 
 from .problems import problem
@@ -53,7 +54,7 @@ def test_batches_cover_every_case_once_and_evenly(n_cases, rows):
 @pytest.mark.parametrize("call", ["states", "trajectories", "pullback", "linearize"])
 def test_what_is_allocated(call, budget, rng, monkeypatch):
     """300 series of 60 steps, whose whole tape takes 22 MiB."""
-    monkeypatch.setattr(_memory, "BATCH_BYTES", budget)
+    monkeypatch.setattr(_arrays, "BATCH_BYTES", budget)
     case = problem(n=40, n_cases=300, n_steps=60)
     course, cotangent = case.make(1), rng.standard_normal((300, 40))
     work = {

@@ -34,7 +34,7 @@ def test_batches_do_not_change_the_result(rng, monkeypatch):
     X, u = rng.standard_normal((50, 5)), unit(rng, 12)
     cotangent = rng.standard_normal((50, 12))
     whole = unfolding.states(X, u), unfolding.pullback(X, u, cotangent)
-    monkeypatch.setattr(routes, "batches", lambda n, _: batches(n, 1, 7))
+    monkeypatch.setattr(routes, "batches", lambda n, *_: batches(n, 1, 7))
     assert unfolding.states(X, u) == pytest.approx(whole[0])
     assert unfolding.states(X, u, orders=True).sum(0) == pytest.approx(whole[0])
     assert unfolding.pullback(X, u, cotangent) == pytest.approx(whole[1])

@@ -8,43 +8,16 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
-from .._arrays import BATCH_BYTES
+from .._arrays import on_gpu, working_bytes
 
-#: Share of the free memory of a GPU that the work may take.
-_DEVICE_SHARE = 0.5
 #: Cases carried at a time. With 256 rows a product is near its peak, and what lies between
 #: two products is still in the cache of the processor: with 100 neurons, 1000 rows or more
 #: took 1.4 times as long for each. On a GPU small products leave most of it idle.
 _HOST_ROWS, _DEVICE_ROWS = 256, 8192
 #: States that one step holds beside its tape.
 WORKING = 10
-
-
-def _on_gpu(X: Any) -> bool:
-    if compat.is_torch_array(X):
-        return X.device.type == "cuda"
-    return compat.is_cupy_array(X)
-
-
-def working_bytes(X: Any) -> float:
-    """Memory that the work on one batch may take where ``X`` lives."""
-    if not _on_gpu(X):
-        return float(BATCH_BYTES)
-    if compat.is_torch_array(X):
-        import torch
-
-        free = torch.cuda.mem_get_info(X.device)[0]
-        held = torch.cuda.memory_reserved(X.device) - torch.cuda.memory_allocated(X.device)
-        return _DEVICE_SHARE * (free + held)
-    import cupy  # pyright: ignore[reportMissingImports]
-
-    with X.device:
-        free = cupy.cuda.runtime.memGetInfo()[0]
-        held = cupy.get_default_memory_pool().free_bytes()
-    return _DEVICE_SHARE * (free + held)
 
 
 @dataclass(frozen=True)
@@ -76,7 +49,7 @@ class Room:
     @classmethod
     def of(cls, X: Any, n_places: int, n_slopes: int, state_bytes: float) -> Room:
         """Room where ``X`` lives."""
-        rows = _DEVICE_ROWS if _on_gpu(X) else _HOST_ROWS
+        rows = _DEVICE_ROWS if on_gpu(X) else _HOST_ROWS
         n_cases = X.shape[0]
         size = (n_cases, n_places, n_slopes, state_bytes)
         return cls(*size, working_bytes(X), min(rows, n_cases))

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _archive
 from .. import _validation as check
-from .._arrays import batches, like, namespace
+from .._arrays import batches, like, namespace, working_bytes
 from .._repr import Shown
 
 
@@ -88,7 +88,9 @@ class Kernel(Shown):
         a = like(self.linear.reshape(size), X)
         C = None if self.quadratic is None else like(self.quadratic.reshape(size, size), X)
         found = []
-        for part in batches(X.shape[0], 8.0 * size * (3 if C is not None else 2)):
+        for part in batches(
+            X.shape[0], 8.0 * size * (3 if C is not None else 2), working_bytes(X)
+        ):
             batch = check.finite_batch(X[part, ...], xp, part.start)
             flat = xp.reshape(batch, (batch.shape[0], size))
             with np.errstate(over="ignore", invalid="ignore"):  # reported below

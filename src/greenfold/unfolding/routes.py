@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import batches, like, namespace
+from .._arrays import batches, like, namespace, working_bytes
 from . import all_neurons, stepping
 from .schedule import Schedule
 
@@ -100,7 +100,7 @@ def states(
         compute = _by_steps(schedule, X, u, trajectories)
         size = schedule.bytes_per_case(len(u), adjoint=trajectories)
     found = []
-    for part in batches(X.shape[0], size):
+    for part in batches(X.shape[0], size, working_bytes(X)):
         checked = check.finite_batch(X[part, ...], xp, part.start)
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
             parts = compute(checked)
@@ -169,11 +169,12 @@ def pullback(
     xp = namespace(X)
     there, projection = schedule.on(X), like(u, X)
     v_bar = xp.zeros_like(projection[:, 0])
+    room = working_bytes(X)
     if kernels:
         response = all_neurons.respond(there, projection)
         linear_bar = xp.zeros_like(response.linear)
         pairs_bar = None if response.pairs is None else xp.zeros_like(response.pairs)
-        for part in batches(X.shape[0], _bytes_by_kernels(schedule, u)):
+        for part in batches(X.shape[0], _bytes_by_kernels(schedule, u), room):
             batch = check.finite_batch(X[part, ...], xp, part.start)
             batch, bar = batch[:, :, : schedule.n_inputs], cotangent[part, ...]
             if v is not None:
@@ -185,7 +186,7 @@ def pullback(
             pairs_bar = None if pairs_bar is None else pairs_bar + pairs_part
         return all_neurons.pullback(response, linear_bar, pairs_bar), v_bar
     u_bar = xp.zeros_like(projection)
-    for part in batches(X.shape[0], schedule.bytes_per_case(len(u), adjoint=True)):
+    for part in batches(X.shape[0], schedule.bytes_per_case(len(u), adjoint=True), room):
         batch = check.finite_batch(X[part, ...], xp, part.start)
         read, _, kept = stepping.forward(there, batch, projection, keep=True)
         bar = cotangent[part, ...]
