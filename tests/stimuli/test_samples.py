@@ -5,8 +5,9 @@ import importlib.util
 import numpy as np
 import pytest
 
-from greenfold import SampleStimuli, unfold
+from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, unfold
 from greenfold._arrays import to_host
+from greenfold.stimuli import samples
 
 from ..conftest import LIBRARIES, small, unit
 from .conftest import split, weighted_moments
@@ -243,3 +244,37 @@ def test_streams_name_bad_input(batches, error, message):
 def test_transform_names_bad_input(X, message):
     with pytest.raises(ValueError, match=message):
         SampleStimuli(X4, Y4).transform(X)
+
+
+@pytest.mark.parametrize("system", ["order 1", "tanh, order 1", "integrated"])
+def test_series_of_a_device_are_summed_there(system, rng, monkeypatch):
+    """Judge: the same in NumPy. A device is played by PyTorch on the host."""
+    torch = pytest.importorskip("torch")
+    gain = Gain.quadratic(0.1) if system == "order 1" else Gain.tanh()
+    network = Reservoir.random(12, 0.7, 0.5, gain, rng=0)
+    X = rng.standard_normal((40, 6)) + np.repeat([[0.3], [-0.3]], 20, axis=0)
+    labels = np.repeat([1, 0], 20)
+    given = {"n_steps": 6, "dt": 0.4}
+    if system == "integrated":
+        solved = Dynamics(network, **given)
+    else:
+        solved = unfold(network, order=1, **given)
+    u = rng.standard_normal((12, 1))
+    here = SampleStimuli(X, labels).moment_map(solved)(u)
+    monkeypatch.setattr(samples, "on_gpu", lambda array: torch.is_tensor(array))
+    stimuli = SampleStimuli(torch.asarray(X), labels)
+    design = stimuli._design()
+    assert torch.is_tensor(design.X)
+    there = stimuli.moment_map(solved)(u)
+    for name in ("M", "Sigma"):
+        found = getattr(there, name)
+        assert isinstance(found, np.ndarray)
+        # The same sums in another order.
+        np.testing.assert_allclose(found, getattr(here, name), rtol=1e-10, atol=1e-12)
+    v = rng.standard_normal(12)
+    np.testing.assert_allclose(there.pull(v, 3.0), here.pull(v, 3.0), rtol=1e-9, atol=1e-11)
+    a, C = rng.standard_normal(6), rng.standard_normal((6, 6))
+    ours, theirs = (s.kernel_margin(a, C, 2.0) for s in (SampleStimuli(X, labels), stimuli))
+    assert ours[0].value == pytest.approx(theirs[0].value, rel=1e-12)
+    for one, other in zip(ours[1:], theirs[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)

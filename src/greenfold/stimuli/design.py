@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from .._arrays import like, namespace, to_host
 from ..margins import SoftMargin
 from ..systems import (
     IntegratedSystem,
@@ -53,59 +54,68 @@ class Design:
 
     Attributes
     ----------
-    X : ndarray (n_points, n_channels, n_steps)
+    X : array (n_points, n_channels, n_steps)
+        On the host, or on a device, where the states and their moments are then formed.
     first : ndarray (n_points,)
     second : ndarray (n_points,) or (n_points, n_points)
     """
 
-    X: np.ndarray
+    X: Any
     first: np.ndarray
     second: np.ndarray
     _kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
-    def _times_second(self, Y: np.ndarray) -> np.ndarray:
-        if self.second.ndim == 1:
-            return self.second[:, None] * Y if Y.ndim == 2 else self.second * Y
-        return self.second @ Y
+    def _times_second(self, Y: Any) -> Any:
+        second = like(self.second, Y)
+        if second.ndim == 1:
+            return second[:, None] * Y if Y.ndim == 2 else second * Y
+        return second @ Y
 
-    def moments(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """M and Σ from states."""
-        M = self.first @ Y
+    def moments(self, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """M and Σ from states, which may live on a device."""
+        xp, first = namespace(Y), like(self.first, Y)
+        M = first @ Y
         if self.second.ndim == 1:
             # Σ p (y − ζM)(y − ζM)ᵀ: no difference of large numbers, never indefinite.
-            centred = Y - np.multiply.outer(np.sign(self.first), M)
-            Sigma = centred.T @ self._times_second(centred)
+            centred = Y - xp.sign(first)[:, None] * M
+            Sigma = xp.matrix_transpose(centred) @ self._times_second(centred)
         else:
-            Sigma = Y.T @ (self.second @ Y) - np.outer(M, M)
-        return M, (Sigma + Sigma.T) / 2
+            Sigma = xp.matrix_transpose(Y) @ self._times_second(Y) - M[:, None] * M
+        Sigma = to_host(Sigma)
+        return to_host(M), (Sigma + Sigma.T) / 2
 
-    def cotangent(self, z: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂z for decision values z = Y v at fixed v."""
-        return self.first * (1 + eta * float(self.first @ z)) - eta * self._times_second(z)
+    def cotangent(self, z: Any, eta: float) -> Any:
+        """∂κ/∂z for decision values z = Y v at fixed v, where z lives."""
+        first = like(self.first, z)
+        return first * (1 + eta * float(first @ z)) - eta * self._times_second(z)
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
-        X = self.X.reshape(len(self.X), -1)
-        z = X @ a + ((X @ C) * X).sum(1)
+        X = self._flat()
+        z = X @ like(a, X) + namespace(X).sum((X @ like(C, X)) * X, axis=1)
         M, Sigma = self.moments(z[:, None])
         separation, variance = float(M[0]), 0.5 * eta * float(Sigma[0, 0])
         margin = SoftMargin(separation - variance, separation, variance)
         return margin, *self.kernel_cotangents(z, eta)
 
-    def kernel_cotangents(self, z: np.ndarray, eta: float) -> tuple[np.ndarray, np.ndarray]:
+    def kernel_cotangents(self, z: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
         """∂κ/∂a (D,) and ∂κ/∂C (D, D) for decision values z = a·x + xᵀCx."""
-        bar = self.cotangent(z, eta)
-        X = self.X.reshape(len(bar), -1)
-        return bar @ X, (X * bar[:, None]).T @ X
+        bar, X = self.cotangent(z, eta), self._flat()
+        squares = namespace(X).matrix_transpose(X * bar[:, None]) @ X
+        return to_host(bar @ X), to_host(squares)
+
+    def _flat(self) -> Any:
+        return namespace(self.X).reshape(self.X, (self.X.shape[0], -1))
 
     def moment_map(
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
         """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
         if isinstance(system, IntegratedSystem):
-            X = self.X.astype(np.float32) if single else self.X
+            xp = namespace(self.X)
+            X = xp.astype(self.X, xp.float32) if single else self.X
             return WalkedMap(self, system.prepare(X))
         return partial(self.at, system)
 
@@ -135,8 +145,10 @@ class DesignMoments:
         self.design, self.system, self.u = design, system, u
         self._kernels = None
         n_cases, n_channels = design.X.shape[:2]
-        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
-            n_cases, n_channels
+        if (
+            isinstance(design.X, np.ndarray)  # where kept products of the series pay
+            and isinstance(system, QuadraticSystem)
+            and system.prefers_kernels(n_cases, n_channels)
         ):
             self._kernels = system.kernels_of_all(u)
             Y = design.states(self._kernels)
@@ -147,10 +159,10 @@ class DesignMoments:
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v."""
-        design, z = self.design, self._states @ v
+        design, z = self.design, self._states @ like(v, self._states)
         if self._kernels is None:
             bar = design.cotangent(z, eta)
-            return self.system.pullback(design.X, self.u, bar, v)[0]
+            return to_host(self.system.pullback(design.X, self.u, bar, v)[0])
         shape = design.X.shape[1:]
         a_bar, C_bar = design.kernel_cotangents(z, eta)
         return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
@@ -176,10 +188,11 @@ class WalkedMoments:
 
     def __init__(self, design: Design, found: StatesAt) -> None:
         self._design, self._found = design, found
-        self._states = np.asarray(found.states, dtype=np.float64)
+        xp = namespace(found.states)
+        self._states = xp.astype(found.states, xp.float64, copy=False)
         self.M, self.Sigma = design.moments(self._states)
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v."""
-        bar = self._design.cotangent(self._states @ v, eta)
-        return np.asarray(self._found.pullback(bar, v)[0], dtype=np.float64)
+        bar = self._design.cotangent(self._states @ like(v, self._states), eta)
+        return to_host(self._found.pullback(bar, v)[0]).astype(np.float64, copy=False)

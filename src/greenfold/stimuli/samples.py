@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import like, namespace, to_host
+from .._arrays import like, namespace, on_gpu, to_host
 from ..covariances import trace
 from ..margins import SoftMargin
 from ..systems import System
@@ -278,9 +278,13 @@ class SampleStimuli(Stimuli):
         return total
 
     def _design(self) -> Design:
-        series = to_host(self.series)  # first: it says what to do where there are none
+        series = self._resident()  # first: it says what to do where there are none
         weights = self.case_weights
         return Design(series, weights * np.asarray(self.signs), weights)
+
+    def _resident(self) -> Any:
+        """The series on the GPU they live on, or as an ndarray."""
+        return self.series if on_gpu(self.series) else to_host(self.series)
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
@@ -300,13 +304,19 @@ class SampleStimuli(Stimuli):
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
         """Some of the series, evenly chosen from both classes."""
-        some = self._design() if len(self.case_weights) <= n_series else None
-        design = some or self.points(None, n_series)
+        if len(self.case_weights) <= n_series:
+            design = self._design()
+        else:
+            design = self._some(n_series)
         return design.moment_map(system, single=single)
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """Series chosen evenly from both classes, which keep their shares."""
         del degree
+        some = self._some(n_series)
+        return Design(to_host(some.X), some.first, some.second)
+
+    def _some(self, n_series: int) -> Design:
         signs = np.asarray(self.signs)
         sides = [np.flatnonzero(signs == sign) for sign in (-1, 1)]
         chosen = [side[:: max(1, -(-len(side) // (n_series // 2)))] for side in sides]
@@ -316,7 +326,9 @@ class SampleStimuli(Stimuli):
             side = signs[index] == sign
             each = weights[side] if self._weights is not None else np.ones(side.sum())
             weights[side] = each * (share / each.sum())
-        return Design(to_host(self.series)[index], weights * signs[index], weights)
+        series = self._resident()
+        some = namespace(series).take(series, like(index, series), axis=0)
+        return Design(some, weights * signs[index], weights)
 
 
 def _last_length(X: Any) -> int:
