@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,6 +47,31 @@ def like(host: np.ndarray, reference: Any) -> Any:
     # A read-only host array would make PyTorch warn about sharing its memory.
     owned = host if host.flags.writeable else host.copy()
     return xp.asarray(owned, device=compat.device(reference))
+
+
+def on_device(X: Any, device: str) -> Any:
+    """A host array as one of PyTorch on a named device, such as "cuda" or "cuda:1".
+
+    A list of series of several lengths, and anything for the device "cpu", stays as it is.
+    """
+    if device == "cpu" or isinstance(X, list):
+        return X
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            f"`device` = {device!r} takes PyTorch, which is not installed; install torch."
+        ) from None
+    named = re.fullmatch(r"cuda(?::(\d+))?", device)
+    if named is None:
+        raise ValueError(
+            f"`device` must be 'cpu', 'cuda' or 'cuda:1', 'cuda:2', …; got {device!r}."
+        )
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(named[1] or 0) >= count:
+        found = f"{count} CUDA device(s)" if count else "no CUDA device"
+        raise ValueError(f"`device` = {device!r} is not there: PyTorch finds {found}.")
+    return torch.asarray(np.asarray(X), device=device)
 
 
 def on_gpu(X: Any) -> bool:

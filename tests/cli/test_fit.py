@@ -112,3 +112,11 @@ def test_kill_at_any_time(beats):
             except subprocess.TimeoutExpired:
                 process.kill()
         assert load("m.gfm").random_state in (1, 2)
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate", "sweep"])
+def test_a_device_that_does_not_exist_is_one_sentence(command, beats):
+    pytest.importorskip("torch")
+    given = ("-e", "ReservoirClassifier", "Coffee") if command == "sweep" else (beats,)
+    found = invoke(command, *given, "--device", "tpu", code=1)
+    assert "`device` must be 'cpu', 'cuda' or" in " ".join(found.stderr.split())

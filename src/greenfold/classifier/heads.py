@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import _validation as check
+from .._arrays import to_host
 from .._repr import Shown
 from ..dynamics import Dynamics
 from ..optimizers import Projections, convex, optimize
@@ -87,10 +88,10 @@ class Head(Shown):
 
     def states(self, series: Series, system: Solved) -> np.ndarray:
         """Network states (n_cases, n_neurons)."""
-        moved = series.moved(self.centre, self.scale)
+        X = series.to_network(self.centre, self.scale)
         if isinstance(system, Dynamics):
-            return system.states(moved, self.u, n_sub=self.n_sub)
-        return system.states(moved, self.u)
+            return to_host(system.states(X, self.u, n_sub=self.n_sub))
+        return to_host(system.states(X, self.u))
 
 
 def solve_head(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._arrays import on_gpu, to_host
 from ..stimuli.series import Series
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
@@ -26,8 +28,11 @@ def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
         with afterwards.
     X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         A list holds series of shape (n_steps,) or (n_channels, n_steps) of any length.
+        Of an array on a GPU the networks are run there.
     fitting : bool
     """
+    if on_gpu(X):
+        return replace(read_series(estimator, to_host(X), fitting=fitting), place=X[:0])
     shapes = _shapes(X)
     if shapes is not None and (len(set(shapes)) > 1 or (fitting and len(shapes[0]) == 2)):
         found = _read_list(estimator, X, fitting)

@@ -13,6 +13,7 @@ from .options import (
     Data,
     DataDir,
     Debug,
+    Device,
     Duration,
     Eta,
     Format,
@@ -80,6 +81,7 @@ def evaluate(
     format: Format = None,
     y: LabelFile = None,
     jobs: Jobs = None,
+    device: Device = "cpu",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -118,7 +120,7 @@ def evaluate(
         labels=y,
     )
     compare_and_show(
-        task,
+        options.on_device(task, device),
         order=options.order_of(order),
         noise=noise,
         seed=seed,

@@ -15,6 +15,7 @@ from .options import (
     Data,
     DataDir,
     Debug,
+    Device,
     Duration,
     Eta,
     Format,
@@ -114,6 +115,7 @@ def fit(
     format: Format = None,
     y: LabelFile = None,
     jobs: Jobs = None,
+    device: Device = "cpu",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -159,7 +161,7 @@ def fit(
     }
     choice = None
     if classifier is not Kind.margin:
-        task = load_task(data, **reading)
+        task = options.on_device(load_task(data, **reading), device)
         if classifier is Kind.auto:
             own = {**parameters, "input_projection": projection.value, "order": level}
             choice = pooled.choose(task, own, seed=seed, jobs=jobs)
@@ -169,7 +171,7 @@ def fit(
     shares = [weight_of(level), 0.2, 2 * weight_of(level) if report else 0]
     with progress(1 + sum(shares)) as bar:
         bar.step("reading the data")
-        task = load_task(data, **reading)
+        task = options.on_device(load_task(data, **reading), device)
         bar.step("solving for the projections", shares[0])
         (row,) = comparison.compare(
             task,

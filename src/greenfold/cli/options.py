@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,6 +168,36 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", help="Threads.", rich_help_panel=_OUTPUT),
 ]
+
+
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="Where the network is run: cpu, cuda or cuda:1, … (PyTorch).",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+
+
+def on_device(task: Any, device: str) -> Any:
+    """The series of a `Split` on a device."""
+    if device == "cpu":
+        return task
+    from .. import _arrays
+
+    if isinstance(task.X, list) or isinstance(task.X_test, list):
+        raise typer.BadParameter(
+            f"--device {device} takes series of one length; these have several, which "
+            "stay on the host: leave it out"
+        )
+    moved = {
+        name: _arrays.on_device(getattr(task, name), device)
+        for name in ("X", "X_test")
+        if getattr(task, name) is not None
+    }
+    return replace(task, **moved)
 
 
 def number_or(word: str, text: str, option: str) -> float | str:

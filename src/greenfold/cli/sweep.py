@@ -91,7 +91,7 @@ def sweep(
             "--jobs",
             "-j",
             min=1,
-            help="Processes; all cores by default.",
+            help="Processes; all cores by default, one with a GPU.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
@@ -105,6 +105,15 @@ def sweep(
             rich_help_panel=_WHERE,
         ),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="DEVICE",
+            help="Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch).",
+            rich_help_panel=_WHERE,
+        ),
+    ] = "cpu",
     redo: Annotated[
         bool, typer.Option("--redo", help="Redo finished results too.")
     ] = False,
@@ -146,7 +155,7 @@ def sweep(
     record: dict[str, Any] = {}
     failed = False
     if estimators:
-        where = {"data_dir": data_dir, "n_jobs": jobs, "dask": dask}
+        where = {"data_dir": data_dir, "n_jobs": jobs, "dask": dask, "device": device}
         summary = _sweep(estimators, data or [], numbers, out, redo, seed, where)
         failed = bool(summary.failures)
         record = {"out": str(out), **asdict(summary)}

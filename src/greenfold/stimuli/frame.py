@@ -124,7 +124,7 @@ def frame_with_series(
     )
     stimuli = SampleStimuli.settled(
         frame.stimuli,
-        series.moved(centre, frame.scale),
+        series.to_network(centre, frame.scale),
         np.where(positive, 1, -1),
         weights / weights.sum(),
         (minus, plus),

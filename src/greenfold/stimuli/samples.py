@@ -140,7 +140,7 @@ class SampleStimuli(Stimuli):
     def settled(
         cls,
         moments: Stimuli,
-        X: np.ndarray,
+        X: Any,
         signs: np.ndarray,
         weights: np.ndarray,
         parts: tuple[ClassMoments, ClassMoments],
@@ -151,7 +151,7 @@ class SampleStimuli(Stimuli):
         ----------
         moments : Stimuli
             μ and ψ of the series.
-        X : ndarray (n_cases, n_channels, n_steps)
+        X : array (n_cases, n_channels, n_steps)
         signs : ndarray (n_cases,)
             ζ of each series.
         weights : ndarray (n_cases,)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays import like
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -22,10 +24,13 @@ class Series:
         Zero where a series has not begun.
     present : ndarray (n_cases, n_steps) of bool, or None
         Where a series has begun; None where all have the full length.
+    place : array or None
+        An array of the GPU on which networks are to be run; None runs them on the host.
     """
 
     values: np.ndarray
     present: np.ndarray | None = None
+    place: Any = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -42,7 +47,7 @@ class Series:
 
     def __getitem__(self, cases: Any) -> Series:
         present = None if self.present is None else self.present[cases]
-        return Series(self.values[cases], present)
+        return Series(self.values[cases], present, self.place)
 
     def moved(self, centre: np.ndarray, scale: float) -> np.ndarray:
         """(x − centre) · scale, and zero where a series has not begun.
@@ -51,3 +56,8 @@ class Series:
         """
         values = (self.values - centre) * scale
         return values if self.present is None else values * self.present[:, None, :]
+
+    def to_network(self, centre: np.ndarray, scale: float) -> Any:
+        """`moved`, where a network is to be run with it."""
+        values = self.moved(centre, scale)
+        return values if self.place is None else like(values, self.place)

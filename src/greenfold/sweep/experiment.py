@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._arrays import on_device
 from ..datasets import DataError
 from ..jobs import SEAL
 from .estimators import EstimatorSpec
@@ -33,7 +34,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     configuration : mapping
         See `greenfold.sweep.plan`.
     context : mapping
-        ``folder``: where the data lie.
+        ``folder``: where the data lie; ``device``: where greenfold's own estimators run.
     """
     spec = EstimatorSpec(
         configuration["label"], configuration["estimator"], configuration["parameters"]
@@ -49,6 +50,9 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     classes = np.unique(np.concatenate([y_train, y_test]))
     estimator = spec.make(configuration["seed"])
     X_train, X_test = (_as_taken(X, estimator, spec.label) for X in (X_train, X_test))
+    if "greenfold" in _origin(estimator) and "aeon" not in _origin(estimator):
+        device = context.get("device", "cpu")
+        X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
 
     start = time.perf_counter()
     estimator.fit(X_train, np.searchsorted(classes, y_train))

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from .._arrays import on_device
 from ..datasets.locate import data_directory
 from ..jobs import Job, Summary, run_jobs
 from .estimators import EstimatorSpec, parse_estimator
@@ -27,6 +30,7 @@ def sweep(
     seed: int | None = None,
     n_jobs: int | None = None,
     dask: str | None = None,
+    device: str = "cpu",
     redo: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
@@ -56,11 +60,14 @@ def sweep(
         ``random_state`` of every estimator; by default the number of the resample, as in
         tsml-eval.
     n_jobs : int, optional
-        Processes; by default as many as there are cores.
+        Processes; by default as many as there are cores, and one with a GPU.
     dask : str, optional
         Address of a dask scheduler, or its scheduler file, in place of processes of this
         machine. Its workers must see the data under the same paths, or name them by
         ``GREENFOLD_DATA``.
+    device : str, default "cpu"
+        Where greenfold's own estimators run: "cuda" or "cuda:1", … takes PyTorch. Series of
+        several lengths and other estimators stay on the host.
     redo : bool, default False
         Redo finished results too.
     summary : Summary, optional
@@ -79,8 +86,17 @@ def sweep(
     >>> done = sweep(names, ["Coffee", "GunPoint"], 5)  # doctest: +SKIP
     >>> print(compare("results"))  # doctest: +SKIP
     """
+    if device != "cpu" and dask is None:
+        on_device(np.zeros(1), device)  # what is not there is said before the work
+        n_jobs = n_jobs or 1
     jobs = plan(
-        estimators, datasets, resamples, data_dir=data_dir, download=download, seed=seed
+        estimators,
+        datasets,
+        resamples,
+        data_dir=data_dir,
+        download=download,
+        seed=seed,
+        device=device,
     )
     return run_jobs(
         jobs, folder, label="sweep", n_jobs=n_jobs, dask=dask, redo=redo, summary=summary
@@ -95,6 +111,7 @@ def plan(
     data_dir: str | Path | None = None,
     download: bool = True,
     seed: int | None = None,
+    device: str = "cpu",
 ) -> list[Job]:
     """The jobs of a sweep, a data set after the other, each with all estimators.
 
@@ -120,14 +137,16 @@ def plan(
     numbers = _numbers(resamples)
     sources = find_sources(list(datasets), data_dir, download)
     return [
-        _job(spec, source, number, number if seed is None else seed)
+        _job(spec, source, number, number if seed is None else seed, device)
         for source in sources
         for number in numbers
         for spec in specs
     ]
 
 
-def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int) -> Job:
+def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:
+    # Results of a GPU differ in their last digits; those of a host keep their hash.
+    place = {} if device == "cpu" else {"device": device.partition(":")[0]}
     return Job(
         path=f"{spec.label}/Predictions/{source.name}/testResample{resample}.csv",
         work=experiment,
@@ -140,8 +159,9 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int) -> Job:
             "seed": seed,
             "data": {"name": source.name, "digest": source.digest},
             "resample": resample,
+            **place,
         },
-        context={"folder": source.folder},
+        context={"folder": source.folder, "device": device},
         weight=float(source.size),
         title=f"{source.name} {resample} {spec.label}",
     )
