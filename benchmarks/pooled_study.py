@@ -65,7 +65,12 @@ def calibration_rows(n_seeds: int = 3) -> list[Row]:
         errors = {kind: mean(values) for kind, values in found.items()}
         halved.append({k: errors[k] <= errors["clouds"] / 2 for k in errors})
         detail: dict[str, Any] = {**errors, "test_series": len(y_test), "seeds": n_seeds}
-        rows.append(Row(f"{name}: pooled", 100 * errors["pooled"], "%", "", None, detail))
+        beside = ", ".join(
+            f"{word} {100 * errors[kind]:.1f}"
+            for word, kind in (("solved", "held_out"), ("before", "clouds"))
+        )
+        title = f"calibration error, {name}: pooled ({beside})"
+        rows.append(Row(title, 100 * errors["pooled"], "%", "", None, detail))
     for kind, title in (
         ("pooled", "pooled classifier"),
         ("held_out", "classifier with solved projections"),
