@@ -15,7 +15,7 @@ for every u and V, whatever the kernels a_j: the first sum of J is concave, and
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,81 +24,16 @@ from scipy import linalg
 from scipy.optimize import minimize
 
 from .. import _validation as check
-from .._repr import Shown
 from ..margins import SoftMargin
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
+from .regression_result import RegressionProjections
 from .result import Candidate, relative_gap
 
 _TIGHTEN = 200
 #: Ascents that may follow one that came to need shorter sub-steps.
 _SETTLED = 3
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RegressionProjections(Shown):
-    """Input projection and readouts of a regression, with the loss they reach.
-
-    Attributes
-    ----------
-    u : ndarray (n_inputs,) or (n_inputs, n_channels)
-        Of unit norm.
-    V : ndarray (n_outputs, n_targets)
-        Readouts.
-    gain : float
-        J: what the variance of the targets falls by, less λ‖V‖².
-    upper_bound : float or None
-        No u and V reach a larger gain; None for a system that is not linear.
-    loss : float
-        Sum over targets of the mean squared error, plus λ‖V‖².
-    loss_bound : float or None
-        No u and V reach a smaller loss.
-    r2 : ndarray (n_targets,)
-        Share of each target's variance that is explained, readout noise of variance λ
-        included.
-    gap : float or None
-        (upper_bound − gain), relative to the larger.
-    status : str
-        "certified", "relaxed", "converged", "solved" or "interrupted".
-    starts : ndarray
-        Gain that each start ended with.
-    wall_time : float
-    """
-
-    u: np.ndarray
-    V: np.ndarray
-    gain: float
-    upper_bound: float | None
-    loss: float
-    r2: np.ndarray
-    status: str
-    starts: np.ndarray = field(repr=False)
-    wall_time: float = field(repr=False)
-
-    @property
-    def loss_bound(self) -> float | None:
-        """The smallest loss that any u and V could have."""
-        if self.upper_bound is None:
-            return None
-        return self.loss + self.gain - self.upper_bound
-
-    @property
-    def gap(self) -> float | None:
-        """Relative distance to the upper bound."""
-        if self.upper_bound is None:
-            return None
-        return relative_gap(self.upper_bound, self.gain)
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "gain": self.gain,
-            "upper_bound": self.upper_bound,
-            "loss": self.loss,
-            "u": self.u.shape,
-            "V": self.V.shape,
-            "status": self.status,
-        }
 
 
 @dataclass(frozen=True, eq=False)
