@@ -18,8 +18,10 @@ NAMES = (
     "saturation",
     "classification",
     "shared_input",
+    "regression",
     "pooled",
     "pooled_study",
+    "nest_recording",
 )
 
 

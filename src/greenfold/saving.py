@@ -16,9 +16,12 @@ from .classifier.estimator import ReservoirClassifier
 from .classifier.model_file import unpack_classifier
 from .echo_state import EchoStateNetwork, unpack_echo_state_network
 from .measured.response import MeasuredResponse, unpack_response
+from .optimizers.regression_result import RegressionProjections, unpack_regression
 from .optimizers.result import Projections, unpack_projections
 from .pooled._base import PooledBase
 from .pooled.model_file import unpack_pooled
+from .regression.estimator import ReservoirRegressor
+from .regression.model_file import unpack_regressor
 from .reservoir import Reservoir, unpack_reservoir
 from .unfolding.kernel import Kernel, unpack_kernel
 
@@ -31,14 +34,18 @@ _KINDS: dict[str, Callable[[Content], Any]] = {
     "kernel": unpack_kernel,
     "pooled": unpack_pooled,
     "projections": unpack_projections,
+    "regression": unpack_regression,
+    "regressor": unpack_regressor,
     "response": unpack_response,
     "reservoir": lambda content: unpack_reservoir(content.described, content.arrays),
 }
 
 _SAVED = (
     ReservoirClassifier,
+    ReservoirRegressor,
     PooledBase,
     Projections,
+    RegressionProjections,
     Reservoir,
     EchoStateNetwork,
     MeasuredResponse,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -285,3 +287,33 @@ def test_memory_refuses_in_one_sentence(arguments, part):
     result = invoke("memory", *arguments, code=2)
     one_sentence(result.stderr)
     assert part in result.stderr
+
+
+def test_ctrl_c_leaves_no_mask(tmp_path, loop, short_beats):
+    """Stopped in its replicates: one word, the usual status, no file."""
+    out = tmp_path / "mask.csv"
+    command = [sys.executable, "-c", STOPPED, str(loop), str(short_beats), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
+
+
+#: The signal comes from inside, where the third replicate is solved.
+STOPPED = """
+import os, signal, sys
+from greenfold.diagnosis import interval
+from greenfold.cli import main
+
+solved, count = interval._solved_again, []
+
+def counted(*arguments):
+    count.append(1)
+    if len(count) == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+    return solved(*arguments)
+
+interval._solved_again = counted
+sys.argv = ["greenfold", "mask", *sys.argv[1:3], "--mask", "sign", "--out", sys.argv[3]]
+main()
+"""

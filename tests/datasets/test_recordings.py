@@ -97,5 +97,9 @@ def test_bad_npz(tmp_path, values):
     np.savez(path, drive=values[:, 1:3], states=np.array(["a"]))
     with pytest.raises(DataError, match="'states' holds <U1, not numbers"):
         read_recording(path)
+    np.savez(path, drive=values[:, 1:3], states=values[:, 3])
+    path.write_bytes(path.read_bytes()[:-200])  # cut off
+    with pytest.raises(DataError, match=r"write it again with numpy.savez\(path, drive="):
+        read_recording(path)
     with pytest.raises(DataError, match="suffix '.wav'"):
         read_recording(tmp_path / "it.wav")

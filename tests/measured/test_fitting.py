@@ -173,6 +173,7 @@ def bad(rng):
     same = d.copy()
     same[:, 1] = 2 * same[:, 0] + 1
     clipped = np.clip(y, -10, 0.5)
+    volts = y * [1.0, 1e6]
     slow = np.sin(np.arange(400) / 50)[:, None] * np.ones(1)
     return {
         "gap": (d, nan, "1 missing or infinite values, the first at sample 17, channel 1"),
@@ -184,6 +185,7 @@ def bad(rng):
         "too short": (d[:20], y[:20], "too short: .* record at least 44 samples"),
         "no common clock": (d, y[:-1], "400 samples and `states` 399; .* one clock"),
         "units": ([d, 1e4 * d], [y, y], "not in one unit; convert"),
+        "unit of a channel": (d, volts, "channel 1, is .* as large as the others"),
         "other channels": ([d, d[:, :1]], [y, y], "1 channels in recording 1 and 2"),
         "one states missing": ([d, d], [y], "2 recordings and `states` 1"),
         "overflow": (d, 1e160 * y, "give it in a unit in which it is about one"),

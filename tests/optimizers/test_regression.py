@@ -7,6 +7,7 @@ import pytest
 
 from greenfold import (
     Dynamics,
+    EchoStateNetwork,
     Gain,
     MeasuredResponse,
     RegressionTask,
@@ -134,6 +135,29 @@ def test_a_non_linear_network_learns_what_a_linear_one_cannot(rng):
     assert curved.r2[0] > 0.3
     assert curved.upper_bound is None
     assert curved.starts[0] <= curved.gain
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_an_echo_state_network_run_for_real(rng, bias):
+    """The states of the solved u are those of the network run step by step."""
+    network = EchoStateNetwork.random(8, leak=0.8, connectivity=1.0, bias=bias, rng=0)
+    X = rng.standard_normal((200, 6))
+    y = X[:, -1] + 0.5 * X[:, -2] ** 2
+    task = RegressionTask.from_cases(X, y, ridge=1e-3)
+    system = Dynamics(network, n_steps=6)
+    best = optimize(system, task, n_starts=2, max_iter=40, rng=0)
+    assert len(best.starts) == 2
+    assert len(optimize(system, task, n_starts=1, max_iter=5, rng=0).starts) == 1
+    Y = np.tile(network.rest, (200, 1))
+    for step in X.T:
+        inner = Y @ network.weights.T + np.outer(step, best.u) + bias
+        Y = 0.2 * Y + 0.8 * np.tanh(inner)
+    Y, T = Y - Y.mean(0), y - y.mean()
+    v = np.linalg.solve(Y.T @ Y / 200 + 1e-3 * np.eye(8), Y.T @ T / 200)
+    loss = ((T - Y @ v) ** 2).mean() + 1e-3 * v @ v
+    assert best.loss == pytest.approx(loss, rel=1e-9)
+    drawn = [optimize(system, task, u=rng.standard_normal(8)).loss for _ in range(10)]
+    assert best.loss < min(drawn)
 
 
 def test_a_measured_device_and_a_long_series():

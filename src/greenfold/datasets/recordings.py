@@ -239,7 +239,8 @@ def _slowly(name: str, lines: list[str], delimiter: str, width: int) -> NDArray[
 
 def _read_npz(path: Source) -> tuple[str, dict[str, Any]]:
     name, content = read_bytes(path)
-    arrays = load_arrays(name, content)
+    how = "numpy.savez(path, drive=drive, states=states)"
+    arrays = load_arrays(name, content, how)
     columns: dict[str, Any] = {}
     for key, array in arrays.items():
         if array.dtype.kind not in "fiu":

@@ -3,6 +3,7 @@
 from .device_mask import MaskStudy, study_mask
 from .eta import EtaChoice, choose_eta
 from .interval import MarginInterval, margin_interval
+from .mask_bound import mask_bound
 from .memory import MemoryCapacity, memory_capacity
 from .sweeps import MarginCurve, margin_over_angle, margin_over_time
 from .tau import TauChoice, choose_tau
@@ -19,6 +20,7 @@ __all__ = [
     "margin_interval",
     "margin_over_angle",
     "margin_over_time",
+    "mask_bound",
     "memory_capacity",
     "study_mask",
 ]

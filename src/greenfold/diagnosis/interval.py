@@ -22,7 +22,7 @@ from ..measured import MeasuredResponse
 from ..optimizers import Projections
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
-from ..optimizers.masks import Mask, read_mask, solve_mask
+from ..optimizers.masks import Mask, read_mask, solve_mask_near
 from ..stimuli import Stimuli
 
 #: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
@@ -135,7 +135,7 @@ def margin_interval(
             error = fitted.replicates(1, generator)[0] - fitted.whole
             there = _problem(fitted.shortened(fitted.whole + _GAMMA * error), stimuli, eta)
             if solved:
-                new_u, new_v = _solved_again(there, u, wanted, generator)
+                new_u, new_v = _solved_again(there, u, wanted)
             else:
                 new_u, new_v = u, there.best_readout(u)[0]
             judge = _problem(fitted.whole - error / _GAMMA, stimuli, eta)
@@ -163,14 +163,14 @@ def margin_interval(
 
 
 def _solved_again(
-    problem: LinearProblem, u: np.ndarray, mask: Mask | None, rng: np.random.Generator
+    problem: LinearProblem, u: np.ndarray, mask: Mask | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Projections of a replicate, from those of the estimate."""
+    if mask is not None:
+        return solve_mask_near(problem, mask, u)
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
     if found.status == "interrupted":
         raise KeyboardInterrupt
-    if mask is not None:
-        found = solve_mask(problem, mask, found, rng)
     return found.u, found.v
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
-from ..optimizers.regression import RegressionProjections
+from ..optimizers.regression_result import RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..systems import System

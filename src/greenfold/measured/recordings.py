@@ -15,6 +15,8 @@ from ..datasets.errors import DataError
 _CLIPPED = 0.05
 #: Ratio of sizes between recordings beyond which they can not be in one unit.
 _UNITS = 100.0
+#: The same between channels of one recording, which may well differ a lot.
+_UNITS_OF_CHANNELS = 1e4
 #: Spread of a signal below which it is constant, relative to its size.
 _CONSTANT = 1e-9
 #: Reciprocal condition of XᵀX below which the drive does not tell all lags apart.
@@ -84,6 +86,8 @@ def check_recordings(drive: Any, states: Any) -> tuple[list[np.ndarray], list[np
         "output",
         "check its sensor and record again, or leave that column out",
     )
+    for name, arrays in (("drive", drives), ("states", outputs)):
+        _same_units_of_channels(arrays, name)
     _not_clipped(outputs)
     return [d - d.mean(0) for d in drives], [y - y.mean(0) for y in outputs]
 
@@ -157,6 +161,20 @@ def _same_units(arrays: list[np.ndarray], name: str) -> None:
             f"`{name}`, channel {worst}, is {ratio[worst]:.0f} times larger in recording "
             f"{int(np.nanargmax(column))} than in recording {int(np.nanargmin(column))}: "
             "they are not in one unit; convert them, or record with one setting."
+        )
+
+
+def _same_units_of_channels(arrays: list[np.ndarray], name: str) -> None:
+    """Projections have unit norm: one huge channel would be all that they see."""
+    size = np.max([array.std(0) for array in arrays], axis=0)
+    largest = int(size.argmax())
+    if len(size) == 1:
+        return
+    typical = float(np.median(np.delete(size, largest)))
+    if size[largest] > _UNITS_OF_CHANNELS * typical:
+        raise DataError(
+            f"`{name}`, channel {largest}, is {size[largest] / typical:.1e} times as large "
+            "as the others: it is not in their unit; convert it, or leave it out."
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
+from ..margins import SoftMargin
 from ..sphere import maximize_on_sphere
 from .bounded import ascend_in_box, into_box
 from .exchange import UnitQuadratic, climb, rounded, symmetric_levels
@@ -27,6 +28,13 @@ _SPREAD = 0.3
 _ENUMERATED = 2**12
 #: Ranges ±c/√n through which an ascent is led from the free optimum to a mask of signs.
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
+#: Evaluations that every start in a range is given, and how many are then taken further.
+_GLANCE = 30
+_AHEAD = 2
+#: Starts in a range drawn around u*, and anywhere.
+_DRAWN = 4
+#: Relative distance to the bound at which there is nothing left to gain.
+_REACHED = 1e-7
 
 
 @dataclass(frozen=True)
@@ -137,35 +145,104 @@ def solve_mask(
     rng : numpy Generator
         Further roundings.
     """
+    bound = np.inf if free.upper_bound is None else free.upper_bound
+    enough = bound - _REACHED * abs(bound)
     if mask.is_discrete:
-        found = _Discrete(problem, mask, free.u.shape).solve(free.u, rng)
+        found = _Discrete(problem, mask, free.u.shape, enough).solve(free.u, rng)
     else:
-        found = _in_range(problem, mask, free.u, rng)
+        found = _in_range(problem, mask, free.u, enough, rng)
     return Candidate(*found[:3], _history(found[2]), found[3], free.upper_bound)
+
+
+def solve_mask_near(
+    problem: LinearProblem, mask: Mask, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A mask and its readout, improved from a mask of the same kind alone."""
+    if mask.is_discrete:
+        found = _Discrete(problem, mask, u.shape, np.inf).from_start(u.ravel())
+    else:
+        found = ascend_in_box(
+            problem, into_box(u, mask.low, mask.high), mask.low, mask.high
+        )
+    return found[0], found[1]
 
 
 def _history(margin: Any) -> list[tuple[float, float]]:
     return [(margin.separation, margin.variance)]
 
 
-def _in_range(problem: LinearProblem, mask: Mask, u: np.ndarray, rng: Any):
-    """Ascent in a box, from the free optimum with both signs and from its sizes."""
-    starts = [u, -u, np.abs(u), *rng.standard_normal((_PERTURBED, *u.shape))]
-    best = None
+def _in_range(
+    problem: LinearProblem, mask: Mask, u: np.ndarray, enough: float, rng: Any
+) -> tuple[np.ndarray, np.ndarray, SoftMargin, str]:
+    """Ascent in a box, from the free optimum with both signs and from its sizes.
+
+    All starts are taken some way, those that are ahead then to the end.
+    """
+    low, high = mask.low, mask.high
+    starts = [u, -u, np.abs(u)]
+    if low == -high:  # −u is the same mask
+        del starts[1]
+    size = np.sqrt((u**2).mean())
+    starts += [u + size * w for w in rng.standard_normal((_DRAWN, *u.shape))]
+    starts += list(rng.standard_normal((_DRAWN, *u.shape)))
+    ends = []
     for start in starts:
-        inside = into_box(start, mask.low, mask.high)
-        found = ascend_in_box(problem, inside, mask.low, mask.high)
-        if best is None or found[2].value > best[2].value:
-            best = found
-    assert best is not None
+        inside = into_box(start, low, high)
+        ends.append(
+            ascend_in_box(
+                problem, inside, low, high, max_evaluations=_GLANCE, enough=enough
+            )
+        )
+        if ends[-1][2].value >= enough:
+            return *ends[-1], "converged"
+    ends.sort(key=lambda end: end[2].value, reverse=True)
+    ends[:_AHEAD] = [
+        ascend_in_box(problem, end[0], low, high, enough=enough) for end in ends[:_AHEAD]
+    ]
+    best = max(ends, key=lambda end: end[2].value)
+    if low < 0 and np.isfinite(high - low):
+        best = _swapped(problem, best, low, high, enough)
     return *best, "converged"
+
+
+def _swapped(
+    problem: LinearProblem,
+    best: tuple[np.ndarray, np.ndarray, SoftMargin],
+    low: float,
+    high: float,
+    enough: float,
+) -> tuple[np.ndarray, np.ndarray, SoftMargin]:
+    """Entries moved from one end of the range to the other, while that helps.
+
+    An ascent does not get there: on the way the norm would not be one.
+    """
+    for _ in range(_ROUNDS):
+        u, _, margin = best
+        flat = u.ravel()
+        tried = []
+        for i in np.flatnonzero((flat <= low + 1e-9) | (flat >= high - 1e-9)):
+            other = flat.copy()
+            other[i] = high if flat[i] < 0 else low
+            inside = into_box(other.reshape(u.shape), low, high)
+            tried.append((problem.best_readout(inside)[1].value, i, inside))
+        tried.sort(key=lambda one: one[:2], reverse=True)
+        for _, _, start in tried[:_AHEAD]:
+            found = ascend_in_box(problem, start, low, high, enough=enough)
+            if found[2].value > margin.value * (1 + 1e-9):
+                best = found
+                break
+        else:
+            return best
+    return best
 
 
 class _Discrete:
     """Masks of a few levels."""
 
-    def __init__(self, problem: LinearProblem, mask: Mask, shape: tuple[int, ...]) -> None:
-        self.problem, self.mask, self.shape = problem, mask, shape
+    def __init__(
+        self, problem: LinearProblem, mask: Mask, shape: tuple[int, ...], enough: float
+    ) -> None:
+        self.problem, self.mask, self.shape, self.enough = problem, mask, shape, enough
 
     def solve(self, u: np.ndarray, rng: np.random.Generator):
         flat = u.ravel()
@@ -177,26 +254,25 @@ class _Discrete:
         if fixed is not None and len(fixed) == 2 and fixed[0] == -fixed[1]:
             starts.append(self._narrowed(u))
         starts += [flat + size * rng.standard_normal(flat.size) for _ in range(_PERTURBED)]
-        best = None
-        for start in starts:
-            levels = fixed
-            if levels is None:
-                assert self.mask.n_levels is not None
-                levels = symmetric_levels(start, self.mask.n_levels)
-            symmetric = np.abs(levels + levels[::-1]).max() == 0
-            for sign in (1,) if symmetric else (1, -1):
-                s = self._rounded(sign * start, levels)
-                found = self._improve(s, levels)
-                if best is None or found[2].value > best[2].value:
-                    best = found
-        assert best is not None
-        return *best, "exchanged"
+        found = [self.from_start(start) for start in starts]
+        if fixed is not None and np.abs(fixed + fixed[::-1]).max() > 0:
+            found += [self.from_start(-start) for start in starts]
+        return *max(found, key=lambda one: one[2].value), "exchanged"
+
+    def from_start(self, start: np.ndarray):
+        """A start rounded to the levels, and improved."""
+        levels = self.mask.levels
+        if levels is None:
+            assert self.mask.n_levels is not None
+            levels = symmetric_levels(start, self.mask.n_levels)
+        return self._improve(self._rounded(start, levels), levels)
 
     def _narrowed(self, u: np.ndarray) -> np.ndarray:
         """Ascent in ranges that close in on ±1/√n, each from the last one's end."""
         for c in _NARROWING:
             high = c / np.sqrt(u.size)
-            u, _, _ = ascend_in_box(self.problem, into_box(u, -high, high), -high, high)
+            inside = into_box(u, -high, high)
+            u, _, _ = ascend_in_box(self.problem, inside, -high, high, enough=self.enough)
         return u.ravel()
 
     def _unit(self, s: np.ndarray) -> np.ndarray:

@@ -15,7 +15,8 @@ for every u and V, whatever the kernels a_j: the first sum of J is concave, and
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,79 +24,16 @@ from scipy import linalg
 from scipy.optimize import minimize
 
 from .. import _validation as check
-from .._repr import Shown
 from ..margins import SoftMargin
 from ..stimuli.regression import RegressionTask
-from ..systems import LinearSystem, System
+from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
-from .result import relative_gap
+from .regression_result import RegressionProjections
+from .result import Candidate, relative_gap
 
 _TIGHTEN = 200
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RegressionProjections(Shown):
-    """Input projection and readouts of a regression, with the loss they reach.
-
-    Attributes
-    ----------
-    u : ndarray (n_inputs,) or (n_inputs, n_channels)
-        Of unit norm.
-    V : ndarray (n_outputs, n_targets)
-        Readouts.
-    gain : float
-        J: what the variance of the targets falls by, less λ‖V‖².
-    upper_bound : float or None
-        No u and V reach a larger gain; None for a system that is not linear.
-    loss : float
-        Sum over targets of the mean squared error, plus λ‖V‖².
-    loss_bound : float or None
-        No u and V reach a smaller loss.
-    r2 : ndarray (n_targets,)
-        Share of each target's variance that is explained, readout noise of variance λ
-        included.
-    gap : float or None
-        (upper_bound − gain), relative to the larger.
-    status : str
-        "certified", "relaxed", "converged", "solved" or "interrupted".
-    starts : ndarray
-        Gain that each start ended with.
-    wall_time : float
-    """
-
-    u: np.ndarray
-    V: np.ndarray
-    gain: float
-    upper_bound: float | None
-    loss: float
-    r2: np.ndarray
-    status: str
-    starts: np.ndarray = field(repr=False)
-    wall_time: float = field(repr=False)
-
-    @property
-    def loss_bound(self) -> float | None:
-        """The smallest loss that any u and V could have."""
-        if self.upper_bound is None:
-            return None
-        return self.loss + self.gain - self.upper_bound
-
-    @property
-    def gap(self) -> float | None:
-        """Relative distance to the upper bound."""
-        if self.upper_bound is None:
-            return None
-        return relative_gap(self.upper_bound, self.gain)
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "gain": self.gain,
-            "upper_bound": self.upper_bound,
-            "loss": self.loss,
-            "u": self.u.shape,
-            "V": self.V.shape,
-            "status": self.status,
-        }
+#: Ascents that may follow one that came to need shorter sub-steps.
+_SETTLED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,19 +152,30 @@ class NonlinearRegression:
                 "with RegressionTask.from_series or from_cases."
             )
 
+    @cached_property
+    def _prepared(self) -> PreparedStates | None:
+        """States and the way back in one walk, where the system has it."""
+        if isinstance(self.system, IntegratedSystem):
+            return self.system.prepare(self.task.X)
+        return None
+
+    def settle(self, u: np.ndarray) -> bool:
+        """Whether the states at u are accurate enough; where not, they are from now on."""
+        return self._prepared is None or self._prepared.settle(u)
+
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal V, J, and ∂J/∂u at that V."""
-        V, margin, cotangent = self._solve(u)
-        gradient = self.system.pullback(self.task.X, u, cotangent)
+        if self._prepared is None:
+            V, margin, bar = self._solve(self.system.states(self.task.X, u))
+            gradient = self.system.pullback(self.task.X, u, bar)
+        else:
+            found = self._prepared(u)
+            V, margin, bar = self._solve(found.states)
+            gradient = found.pullback(bar)[0]
         return V, margin, np.asarray(gradient).reshape(u.shape)
 
-    def readouts(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal V and J."""
-        V, margin, _ = self._solve(u)
-        return V, margin
-
-    def _solve(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        Y = np.asarray(self.system.states(self.task.X, u))
+    def _solve(self, states: Any) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        Y = np.asarray(states)
         if not np.isfinite(Y).all():
             raise FloatingPointError("the states are not finite")
         Y = Y - Y.mean(0)
@@ -265,9 +214,14 @@ def solve_regression(
         return _described(problem, u, V, margin, None, "solved", [margin.value], started)
     zero = np.zeros_like(task.cross)
     _, leading, _ = linear.leading(zero)
-    firsts = [leading] if system.is_linear else [leading, -leading]
-    n_random = max(0, (4 if n_starts is None else n_starts) - len(firsts))
-    for _ in range(n_random):
+    wanted = 4 if n_starts is None else n_starts
+    firsts = [leading]
+    if not system.is_linear and wanted > 1:
+        both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
+        # An odd network answers −u with the same states of the other sign.
+        if not np.isclose(*both, rtol=1e-10, atol=0):
+            firsts.append(-leading)
+    for _ in range(wanted - len(firsts)):
         drawn = rng.standard_normal((system.n_inputs, task.n_channels))
         firsts.append(drawn / np.linalg.norm(drawn))
     best, values, bound = None, [], np.inf
@@ -285,6 +239,8 @@ def solve_regression(
         if relative_gap(bound, best.margin.value) <= gap:
             break  # no start can do better
     assert best is not None
+    if isinstance(problem, NonlinearRegression) and best.status != "interrupted":
+        best = _settled(problem, best, max_iter)
     status = best.status
     if system.is_linear and status != "interrupted":
         if certify and relative_gap(bound, best.margin.value) > gap:
@@ -295,6 +251,15 @@ def solve_regression(
         status = "certified" if certified else "relaxed"
     known = bound if np.isfinite(bound) else None
     return _described(problem, best.u, best.v, best.margin, known, status, values, started)
+
+
+def _settled(problem: NonlinearRegression, best: Candidate, max_iter: int) -> Candidate:
+    """The ascent taken on where it has left what its sub-steps are accurate for."""
+    for _ in range(_SETTLED):
+        if problem.settle(best.u):
+            break
+        best = ascend(problem, best.u, max_iter=max_iter, tol=1e-12)
+    return best
 
 
 def _described(

@@ -14,7 +14,8 @@ from ..systems import System, lacking
 from .device_noise import read_noise
 from .masks import read_mask
 from .methods import LINEAR, NONLINEAR, Run
-from .regression import RegressionProjections, optimize_task
+from .regression import optimize_task
+from .regression_result import RegressionProjections
 from .restricted import on_subset, restrict
 from .result import Projections
 

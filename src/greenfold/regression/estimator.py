@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.utils import check_random_state, validation
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _validation as check
-from ..optimizers.regression import RegressionProjections, solve_regression
+from ..optimizers.regression import solve_regression
+from ..optimizers.regression_result import RegressionProjections
 from ..reservoir import Reservoir
 from ..stimuli import RegressionTask
 from ..unfolding import Unfolding, unfold
@@ -79,6 +81,7 @@ class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     kernel_: np.ndarray
     intercept_: np.ndarray
     ridge_: float
+    feature_names_in_: np.ndarray
 
     def __init__(
         self,
@@ -200,6 +203,24 @@ class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             One minus the squared error over the variance; 1 is best.
         """
         return super().score(X, y, sample_weight)
+
+    def save(self, path: str | Path) -> None:
+        """Write what was fitted to a file that holds no code.
+
+        Read it with `greenfold.load`.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced if it exists, in one step at the end.
+
+        Notes
+        -----
+        A ``random_state`` that is a generator is not kept.
+        """
+        from .model_file import save
+
+        save(self, path)
 
     def _network(self, rng: np.random.Generator) -> Reservoir:
         if self.reservoir is None:

@@ -145,8 +145,10 @@ def _checked(X: NDArray[Any], what: str) -> NDArray[np.float64]:
     return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
 
 
-def load_arrays(name: str, content: bytes) -> dict[str, NDArray[Any]]:
-    """All arrays of the file, or a DataError whatever is wrong with it."""
+def load_arrays(
+    name: str, content: bytes, how: str = "greenfold.datasets.write_npz"
+) -> dict[str, NDArray[Any]]:
+    """All arrays of the file, or a DataError that says how to write it."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for member in archive.infolist():
@@ -156,7 +158,6 @@ def load_arrays(name: str, content: bytes) -> dict[str, NDArray[Any]]:
             return {name: archive[name] for name in archive.files}
     # Damaged bytes surface as almost any exception of zipfile, zlib, ast and NumPy.
     except Exception as error:
-        how = "greenfold.datasets.write_npz"
         raise _unreadable(name, ".npz", error, how) from error
 
 
