@@ -37,6 +37,7 @@ extensions = [
 exclude_patterns = [
     "_build",
     "_ext",
+    "_ipython",
     "_reproduction",
     "_benchmarks",
     "_pictures",
