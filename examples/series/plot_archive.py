@@ -7,8 +7,8 @@ classifier set by set beside published ROCKET, and where the one that reads once
 """
 
 # %%
-# The results lie in the repository, as the sweep wrote them, so that this runs in a clone of
-# it; :doc:`/howto/archive` has the command.
+# The results lie in the repository, as the sweep wrote them, so that this runs in a clone
+# of it; :doc:`/howto/archive` has the command.
 import json
 from pathlib import Path
 
