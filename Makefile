@@ -94,4 +94,4 @@ dist: $(DIST)  ## build wheel and sdist, install each on its own and try it
 	$(BIN)/python .ci/install.py dist
 
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(OLD) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist docs/_build docs/api/generated
+	rm -rf $(VENV) $(OLD) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist docs/_build docs/api/generated docs/api/examples docs/gallery

@@ -17,6 +17,7 @@ NAMES = (
     "echo_state",
     "saturation",
     "classification",
+    "masks",
     "shared_input",
     "regression",
     "pooled",

@@ -12,6 +12,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 project = "greenfold"
+HOME = "https://greenfold.github.io/greenfold/"
+REPOSITORY = "https://github.com/greenfold/greenfold"
 author = "The greenfold developers"
 copyright = "the greenfold developers, BSD-3-Clause"
 version = release = greenfold.__version__
@@ -19,14 +21,30 @@ version = release = greenfold.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_nb",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "sphinxext.opengraph",
     "mathml",
     "docstrings",
     "recorded",
     "explorer",
+    "gallery",
 ]
-exclude_patterns = ["_build", "_ext", "_reproduction", "_benchmarks", "_sweep"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_ipython",
+    "_reproduction",
+    "_benchmarks",
+    "_pictures",
+    "_sweep",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+]
 templates_path = ["_templates"]
 
 # Code in the pages is run at build time; an error in it is an error of the build.
@@ -34,9 +52,11 @@ nb_execution_mode = "auto"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
-# The kernels inherit this: one thread each, one look for all figures.
+# The kernels inherit this: one thread each, one look for all figures, drawn as SVG.
 os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")
+os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
@@ -59,15 +79,58 @@ numpydoc_xref_param_type = False
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(numpy|scipy|sklearn|aeon|array_api_compat)\..*")]
 
+# Examples become pages, notebooks and scripts; they are run here, in this process.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "subsection_order": "gallery.SECTIONS",
+    "within_subsection_order": "gallery.Order",
+    "filename_pattern": "plot_",
+    "image_scrapers": ("gallery.svg",),
+    "reset_modules": ("gallery.reset",),
+    "backreferences_dir": "api/examples",
+    "doc_module": ("greenfold",),
+    "capture_repr": (),
+    "abort_on_example_error": True,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "download_all_examples": True,
+    "log_level": {"backreference_missing": "info"},
+}
+
+# Prompts and outputs are not copied.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.output):not(.highlight-none) > div.highlight pre"
+
+# What a link to a page looks like where it is shared.
+ogp_site_url = HOME
+ogp_site_name = "greenfold"
+ogp_image = HOME + "_static/social.png"
+ogp_image_alt = "State clouds of a reservoir: random against solved input projection"
+ogp_social_cards = {"enable": False}
+ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image">']
+
 html_theme = "pydata_sphinx_theme"
 html_title = "greenfold"
+html_baseurl = HOME
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["greenfold.css"]
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": "greenfold"},
+    "logo": {
+        "text": "greenfold",
+        "image_light": "_static/favicon.svg",
+        "image_dark": "_static/favicon.svg",
+        "alt_text": "greenfold, first page",
+    },
+    "github_url": REPOSITORY,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
+    "navbar_end": ["release", "theme-switcher", "navbar-icon-links"],
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
@@ -81,8 +144,10 @@ html_sidebars = {
         "index",
         "tutorial",
         "explorer",
+        "gallery/index",
         "reproduction",
         "benchmarks",
+        "glossary",
         "citing",
         "changelog",
     )

@@ -13,12 +13,15 @@ import pytest
 
 import greenfold
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+#: Folders that a build of the documentation fills.
+MADE = {"_build", "examples", "gallery", "generated"}
 PAGES = sorted(
     path
     for kind in ("*.md", "*.rst")
     for path in DOCS.rglob(kind)
-    if not {"_build", "generated"} & set(path.relative_to(DOCS).parts)
+    if not MADE & set(path.relative_to(DOCS).parts)
 )
 API = "\n".join(path.read_text("utf-8") for path in (DOCS / "api").glob("*.rst"))
 
@@ -159,7 +162,17 @@ def test_links_to_pages_exist(page):
         r"(?:\{doc\}|:doc:)`(?:[^`<]*<)?([^`>]+)>?`", page.read_text("utf-8")
     ):
         found = (page.parent / target.strip()).resolve()
+        if found.is_relative_to(DOCS / "gallery"):
+            assert is_in_gallery(found.relative_to(DOCS / "gallery")), target
+            continue
         assert any(found.with_suffix(kind).exists() for kind in (".md", ".rst")), target
+
+
+def is_in_gallery(page: Path) -> bool:
+    """Whether the build makes a page, without its suffix, of the examples."""
+    if page.name == "index":
+        return (ROOT / "examples" / page.parent / "GALLERY_HEADER.rst").exists()
+    return (ROOT / "examples" / page).with_suffix(".py").exists()
 
 
 def modules() -> list:

@@ -1,0 +1,172 @@
+"""The pictures of the README and of the first page: ``python docs/pictures.py``.
+
+Writes ``_pictures/clouds.svg``, ``_pictures/clouds.json`` with the numbers that
+are drawn, and ``_static/social.png``. Needs ECG5000 (`GREENFOLD_DATA`, or a download). The
+noise curves are those that ``greenfold reproduce beyond`` has recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from greenfold import Projections, Reservoir, SampleStimuli, Unfolding, optimize, unfold
+from greenfold._files import write_json
+from greenfold._style import BASE, CLASS_A, CLASS_B, RANDOM, SOLVED
+from greenfold.datasets import BinarySplit, ecg5000_paper
+
+HERE = Path(__file__).parent
+N_NEURONS = 100
+N_SHOWN = 250
+"""Test series of each class that are drawn as points."""
+SIZE = 100
+"""Neurons of the networks behind the noise curves."""
+MARKED = 0.1
+"""σ whose accuracies are written into the figure."""
+LOOK: dict[Any, Any] = BASE | {
+    "grid.color": "#E4E4E4",
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "svg.hashsalt": "greenfold",
+}
+
+
+def plane(
+    unfolding: Unfolding, X: np.ndarray, signs: np.ndarray, found: Projections
+) -> np.ndarray:
+    """States along v and along the widest direction at right angles to it, (n, 2)."""
+    states = np.asarray(unfolding.states(X, found.u))
+    v = np.asarray(found.v)
+    rest = states - np.outer(states @ v, v)
+    classes = [rest[signs == sign] for sign in (-1, 1)]
+    within = sum(np.cov(part.T, bias=True) for part in classes)
+    across = np.linalg.eigh(within)[1][:, -1]
+    return states @ np.column_stack([v, across])
+
+
+def clouds(ecg: BinarySplit) -> dict[str, Any]:
+    """Clouds of test series for one random u and for the solved one, as JSON."""
+    rng = np.random.default_rng(0)
+    unfolding = unfold(Reservoir.random(N_NEURONS, rng=rng), n_steps=140, dt=10 / 140)
+    stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
+    X = stimuli.transform(ecg.X_test)
+    # The random u is the one of 50 whose margin is the median: neither lucky nor unlucky.
+    drawn = rng.standard_normal((50, N_NEURONS))
+    tried = [optimize(unfolding, stimuli, u=u) for u in drawn]
+    middle = sorted(tried, key=lambda one: one.soft_margin)[len(tried) // 2]
+    best = optimize(unfolding, stimuli)
+    rows = [np.flatnonzero(ecg.y_test == sign)[:N_SHOWN] for sign in (1, -1)]
+    shown = np.concatenate(rows)
+    made: dict[str, Any] = {"bound": best.upper_bound, "labels": ecg.y_test[shown].tolist()}
+    for name, found in (("random", middle), ("solved", best)):
+        points = plane(unfolding, X[shown], ecg.y_test[shown], found)
+        made[name] = {"margin": found.soft_margin, "points": points.round(4).tolist()}
+    return made
+
+
+def draw_cloud(
+    axes: Any, made: dict[str, Any], name: str, reach: tuple[float, float]
+) -> None:
+    """The states of one input projection, the plane, and the noise beside them."""
+    points, labels = np.array(made[name]["points"]), np.array(made["labels"])
+    for sign, colour, mark, label in (
+        (1, CLASS_A, "o", "normal beats"),
+        (-1, CLASS_B, "^", "ectopic beats"),
+    ):
+        x, y = points[labels == sign].T
+        axes.scatter(x, y, 9, colour, marker=mark, alpha=0.55, lw=0, label=label)
+    axes.axvline(0, color="black", lw=1, ls="--")
+    axes.axvspan(-MARKED, MARKED, color="black", alpha=0.08, lw=0)
+    width, height = reach
+    axes.set(xlim=(-width, width), ylim=(-height, height), aspect="equal")
+    axes.set(
+        xlabel="state along the readout v", xticks=[-0.5, 0, 0.5], yticks=[-0.5, 0, 0.5]
+    )
+    axes.tick_params(length=0)
+
+
+def draw_noise(axes: Any, rows: list[dict[str, Any]], noises: list[float]) -> None:
+    """Accuracy over readout noise, random and solved u."""
+    mine = [row for row in rows if row["n_neurons"] == SIZE]
+    x = np.arange(len(noises))
+    at = noises.index(MARKED)
+    for key, colour, mark, label, shift in (
+        ("optimised", SOLVED, "o-", "solved u", (4, 9)),
+        ("random", RANDOM, "s--", "random u", (-27, -8)),
+    ):
+        values = np.array([np.reshape(row[key], (-1, len(noises))).mean(0) for row in mine])
+        mean = values.mean(0)
+        axes.errorbar(x, mean, values.std(0), fmt=mark, color=colour, ms=4.5, capsize=2,
+                      label=label)  # fmt: skip
+        axes.annotate(f"{mean[at]:.1f} %", (x[at], mean[at]), shift, ha="center",
+                      textcoords="offset points", color=colour, weight="bold",
+                      size=10)  # fmt: skip
+    axes.set_xticks(x, [f"{sigma:g}" for sigma in noises])
+    axes.set(xlabel="readout noise σ", ylabel="accuracy (%)", ylim=(78, 100.5))
+    axes.set_yticks([80, 85, 90, 95, 100])
+    axes.legend(loc="lower left")
+
+
+def draw(made: dict[str, Any]) -> Figure:
+    """Random clouds, solved clouds, noise curves."""
+    record = json.loads((HERE / "_reproduction" / "beyond.json").read_text("utf-8"))
+    figure = Figure(figsize=(9.4, 3.25), layout="constrained", facecolor="white")
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
+    reach = (1.02, 1.02)
+    for axes, name, colour in ((left, "random", RANDOM), (middle, "solved", SOLVED)):
+        draw_cloud(axes, made, name, reach)
+        text = f"{name} u, margin κ = {made[name]['margin']:.3f}"
+        axes.set_title(text, loc="left", color=colour, weight="bold", size=10)
+    left.set_ylabel("state across it")
+    left.legend(loc="lower left", markerscale=1.6, handletextpad=0.1, borderpad=0)
+    left.annotate(f" noise ±{MARKED:g}", (MARKED, 0.97), va="top", size=8.5)
+    middle.set_yticklabels([])
+    text = f"proven: no u and v\nreach κ above {made['bound']:.3f}"
+    middle.annotate(text, (0.03, 0.03), xycoords="axes fraction", size=8.5)
+    draw_noise(right, record["numbers"]["noise"], record["parameters"]["noises"])
+    right.set_title(f"read with noise, N = {SIZE}", loc="left", weight="bold", size=10)
+    return figure
+
+
+def draw_social(made: dict[str, Any]) -> Figure:
+    """What is shown where a link is shared, 1200 × 630."""
+    figure = Figure(figsize=(12, 6.3), facecolor="white")
+    panels = figure.subplots(1, 2)
+    figure.subplots_adjust(0.05, 0.06, 0.97, 0.66, wspace=0.06)
+    for axes, name, colour in zip(
+        panels, ("random", "solved"), (RANDOM, SOLVED), strict=True
+    ):
+        draw_cloud(axes, made, name, (1.2, 0.82))
+        axes.set(xticklabels=[], yticklabels=[], xlabel="")
+        text = f"{name} u:  κ = {made[name]['margin']:.3f}"
+        axes.set_title(text, loc="left", color=colour, weight="bold", size=23)
+        for points in axes.collections[:2]:
+            points.set_sizes([26])
+    figure.text(0.05, 0.87, "greenfold", size=50, weight="bold")
+    figure.text(0.05, 0.785, "solve for the input projection of a reservoir, with a proof",
+                size=25)  # fmt: skip
+    return figure
+
+
+def main() -> None:
+    """Compute, draw, write."""
+    place = HERE / "_pictures"
+    place.mkdir(exist_ok=True)
+    made = clouds(ecg5000_paper())
+    write_json(place / "clouds.json", made)
+    with mpl.rc_context(LOOK):
+        figure = draw(made)
+        figure.savefig(place / "clouds.svg", metadata={"Date": None})
+        social = draw_social(made)
+        social.savefig(
+            HERE / "_static" / "social.png", dpi=100, metadata={"Software": None}
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""
+A photonic delay loop with a binary mask
+========================================
+
+A ring of virtual nodes, driven through a modulator of two states: the solved ±1 mask
+beside random ones and beside the bound that no mask can pass.
+"""
+
+# %%
+# One non-linear node with delayed feedback, seen as a ring: every virtual node feeds the
+# next one a round later.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from greenfold import EchoStateNetwork, SampleStimuli, optimize, unfold
+from greenfold.datasets import synthetic_heartbeats
+
+N = 50
+loop = unfold(EchoStateNetwork.cycle(N, weight=0.85), n_steps=40)
+X, y = synthetic_heartbeats(300, n_steps=40, rng=0)
+stimuli = SampleStimuli(X, y)
+
+free = optimize(loop, stimuli)
+binary = optimize(loop, stimuli, mask="sign", rng=0)
+rng = np.random.default_rng(1)
+signs = rng.choice([-1.0, 1.0], (30, N))
+drawn = np.array([optimize(loop, stimuli, u=one).soft_margin for one in signs])
+print(f"random ±1 masks {drawn.mean() / free.upper_bound:.0%} of the bound, on average")
+print(f"solved ±1 mask  {binary.share:.0%}")
+
+# %%
+# The masks as the modulator plays them within one round, and their margins:
+figure, panels = plt.subplots(3, 1, figsize=(6.8, 3.8), height_ratios=(1, 1, 1.5))
+for axes, mask, colour, name in (
+    (panels[0], signs[0], "C1", "random mask"),
+    (panels[1], np.sign(binary.u), "C0", "solved mask"),
+):
+    axes.step(np.arange(N), mask, colour, where="mid")
+    axes.fill_between(np.arange(N), mask, step="mid", color=colour, alpha=0.2, lw=0)
+    axes.set(yticks=[-1, 1], ylabel=name.replace(" ", "\n"), xlim=(0, N - 1), xticks=[])
+    axes.grid(visible=False)
+panels[1].set(xlabel="virtual nodes of one round")
+axes = panels[2]
+axes.plot(drawn, np.zeros_like(drawn), "C1|", ms=14, label="30 random masks of ±1")
+axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved mask of ±1")
+axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, any values")
+axes.axvline(free.upper_bound, color="C5", ls="--", label="no mask above")
+axes.set(
+    xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.upper_bound), ylim=(-1, 2.6)
+)
+axes.legend(ncols=2, loc="upper left")
+plt.show()
+
+# %%
+# More levels, entries that are never negative, some inputs only: :doc:`/howto/masks`.

@@ -1,0 +1,73 @@
+"""
+From a recording to a mask
+==========================
+
+You own a device, not its equations. How long must it be recorded under random drive until
+the mask solved on the recording is as good as one solved on the truth?
+"""
+
+# %%
+# The device: 16 coupled nodes, read with noise. In the laboratory, ``drive`` and ``states``
+# come from a file (`read_recording`).
+import matplotlib.pyplot as plt
+import numpy as np
+
+from greenfold import (
+    EchoStateNetwork,
+    Gain,
+    MeasuredResponse,
+    SampleStimuli,
+    optimize,
+    unfold,
+)
+from greenfold.datasets import synthetic_heartbeats
+
+N, n_steps = 16, 12
+device = EchoStateNetwork.random(
+    N, leak=0.6, gain=Gain.linear(), connectivity=0.3, spectral_radius=0.7, rng=0
+)
+truth = unfold(device, n_steps=n_steps)
+rng = np.random.default_rng(1)
+
+
+def record(n_samples, noise=0.3):
+    """White drive at every input, and the outputs with noise."""
+    drive = rng.standard_normal((n_samples, N))
+    states, state = np.empty_like(drive), np.zeros(N)
+    for row, pulse in enumerate(drive):
+        state = 0.4 * state + 0.6 * (device.weights @ state + pulse)
+        states[row] = state
+    return drive, states + noise * rng.standard_normal(states.shape)
+
+
+# %%
+# Each recording gives a response; each response a mask, which is then judged on the device.
+X, y = synthetic_heartbeats(300, n_steps=n_steps, rng=2)
+stimuli = SampleStimuli(X, y)
+best = optimize(truth, stimuli)
+lengths = (700, 1500, 4000, 10000)
+believed, reached = [], []
+for n_samples in lengths:
+    response = MeasuredResponse.fit(*record(n_samples), n_steps=n_steps)
+    found = optimize(response, stimuli)
+    believed.append(found.soft_margin)
+    M, Sigma = stimuli.moments(truth, found.u)
+    reached.append(M @ found.v - found.eta / 2 * found.v @ Sigma @ found.v)
+drawn = optimize(truth, stimuli, method="random", n_starts=20, rng=3)
+
+figure, axes = plt.subplots(figsize=(6, 3.1))
+axes.axhline(best.upper_bound, color="C5", ls="--", label="no mask above")
+axes.semilogx(
+    lengths, believed, "C0o:", mfc="none", label="solved, as the recording has it"
+)
+axes.semilogx(lengths, reached, "C0o-", label="solved, on the device")
+axes.axhline(drawn.starts.mean(), color="C1", ls="-.", label="random masks, mean of 20")
+axes.set(xlabel="samples recorded", ylabel="soft margin κ", ylim=(0, None))
+axes.set_xticks(lengths, [str(n) for n in lengths], minor=False)
+axes.minorticks_off()
+axes.legend(loc="lower right")
+plt.show()
+
+# %%
+# A short recording promises too much and delivers less; `margin_interval` says so
+# beforehand: :doc:`/howto/recording`.

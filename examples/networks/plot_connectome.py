@@ -1,0 +1,69 @@
+"""
+A connectome
+============
+
+A wiring diagram of your own: which neurons to drive, when only some can be driven, and
+how much of what is possible that reaches.
+"""
+
+# %%
+# A made-up wiring diagram of 120 neurons: in space, near ones connected more often,
+# synapses of log-normal strength. Put your own matrix in its place; ``weights[i, j]`` leads
+# from j to i.
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.sparse as sp
+
+from greenfold import Reservoir, SampleStimuli, optimize, unfold
+from greenfold.datasets import synthetic_heartbeats
+
+rng = np.random.default_rng(3)
+place = rng.uniform(size=(120, 2))
+distance = np.linalg.norm(place[:, None] - place, axis=2)
+joined = rng.uniform(size=distance.shape) < 0.6 * np.exp(-distance / 0.12)
+np.fill_diagonal(joined, val=False)
+sign = np.where(rng.uniform(size=120) < 0.7, 1, -1)
+coupling = sp.csr_array(joined * rng.lognormal(sigma=0.8, size=distance.shape) * sign)
+coupling *= 0.9 / np.abs(np.linalg.eigvals(coupling.toarray())).max()
+network = Reservoir(coupling, tau=0.02)  # seconds
+print(network)
+
+# %%
+# All neurons driven, or only those at the left edge; solved on the subset, with a bound of
+# its own.
+X, y = synthetic_heartbeats(400, n_steps=50, rng=0)
+stimuli = SampleStimuli(X, y)
+system = unfold(network, n_steps=50, dt=0.01)
+everywhere = optimize(system, stimuli)
+edge = np.flatnonzero(place[:, 0] < 0.3)
+subset = optimize(system, stimuli, inputs=edge)
+drawn = optimize(system, stimuli, method="random", n_starts=20, rng=rng)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.4), width_ratios=(1.25, 1))
+for i, j in zip(*coupling.nonzero(), strict=True):
+    left.plot(*place[[i, j]].T, color="black", lw=0.3, alpha=0.25, zorder=1)
+most = np.abs(everywhere.u).max()
+drive = left.scatter(
+    *place.T, 130 * np.abs(everywhere.u) / most + 4, everywhere.u, cmap="RdBu", ec="black",
+    lw=0.4, zorder=2, vmin=-most, vmax=most,
+)  # fmt: skip
+figure.colorbar(drive, ax=left, label="solved u", shrink=0.8)
+left.axvline(0.3, color="C5", ls="--", lw=1)
+left.set(xticks=[], yticks=[], title="how to drive it", aspect="equal")
+left.grid(visible=False)
+bars = {
+    "random u": (drawn.starts.mean(), "C1"),
+    "solved,\nleft of the line": (subset.soft_margin, "C0"),
+    "solved,\nall neurons": (everywhere.soft_margin, "C0"),
+}
+for name, (value, colour) in bars.items():
+    right.bar(name, value, color=colour, width=0.6)
+right.axhline(everywhere.upper_bound, color="C5", ls="--", lw=1.2)
+right.annotate("proven bound", (0.4, everywhere.upper_bound), (0, 4), ha="center",
+               textcoords="offset points", size=8)  # fmt: skip
+right.set(ylabel="soft margin κ", ylim=(0, 1.12 * everywhere.upper_bound))
+right.grid(visible=False, axis="x")
+plt.show()
+
+# %%
+# More on units, stability and neurons that cannot be read: :doc:`/howto/own-weights`.

@@ -1,0 +1,49 @@
+"""
+Excitation and inhibition
+=========================
+
+A circuit that obeys Dale's law, with sigmoid rates, a bias, slow excitation and fast
+inhibition: how far each order of the expansion follows the simulated network.
+"""
+
+# %%
+# The network rests where the bias puts it, and everything is counted from there.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from greenfold import Gain, Reservoir, simulate, unfold
+
+circuit = Reservoir.excitatory_inhibitory(
+    50, g=3.0, tau=(0.02, 0.01), gain=Gain.sigmoid(), bias=(-0.5, -1.0), inhibition=1.2,
+    connectivity=0.3, rng=1,
+)  # fmt: skip
+print(circuit)
+
+# %%
+# Random input of growing strength; an ODE solver is the judge.
+rng = np.random.default_rng(0)
+u = rng.standard_normal(50)
+u /= np.linalg.norm(u)
+X = rng.standard_normal((3, 12))
+strengths = np.geomspace(0.1, 3, 5)
+errors = np.empty((3, len(strengths)))
+for column, strength in enumerate(strengths):
+    truth = simulate(circuit, strength * X, u, 0.005)
+    for order in range(3):
+        states = unfold(circuit, n_steps=12, dt=0.005, order=order).states(strength * X, u)
+        errors[order, column] = np.abs(states - truth).max() / np.abs(truth).max()
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3))
+n_excitatory = int((np.asarray(circuit.weights) > 0).any(0).sum())
+image = left.imshow(circuit.weights, cmap="RdBu_r", vmin=-2, vmax=2)
+figure.colorbar(image, ax=left, label="weight", shrink=0.8)
+left.axvline(n_excitatory - 0.5, color="black", lw=1)
+left.set(xlabel=f"from: {n_excitatory} excitatory | rest inhibitory", ylabel="to neuron")
+left.set(title="Dale's law, column by column")
+left.grid(visible=False)
+for order, mark in zip(range(3), ("s--", "o-", "^:"), strict=True):
+    right.loglog(strengths, errors[order], "C0" + mark, label=f"order {order}")
+right.set(xlabel="strength of the input", ylabel="relative error of the states")
+right.set(title="expansion beside simulation")
+right.legend()
+plt.show()

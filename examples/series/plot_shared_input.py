@@ -1,0 +1,50 @@
+"""
+One input projection for many classes
+=====================================
+
+A device has one mask, whatever the number of classes. The shared u is solved for the sum
+of all margins; only the readouts differ from class to class.
+"""
+
+# %%
+# Five classes: a bump at one of five times.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from greenfold import ReservoirClassifier
+
+rng = np.random.default_rng(0)
+labels = np.arange(200) % 5
+steps = np.linspace(0, 1, 20)
+X = np.exp(-(((steps - 0.25 - 0.15 * labels[:, None]) / 0.08) ** 2))
+X += 0.25 * rng.standard_normal(X.shape)
+
+# %%
+# The sum of the soft margins with a random u, with the shared one, and with a u of its own
+# for every class, which needs five devices, or five runs of one.
+names = {"random": "one random u", "shared": "one solved u", "optimal": "a solved u each"}
+fits = {
+    kind: ReservoirClassifier(
+        input_projection=kind, n_neurons=20, eta=10, certify=True, random_state=0
+    ).fit(X, labels)
+    for kind in names
+}
+bound = fits["shared"].shared_bound_
+print(f"no single u above {bound:.4f}")
+
+figure, axes = plt.subplots(figsize=(6.4, 2.4))
+colours = ("C1", "C0", "C0")
+for place, (kind, colour) in enumerate(zip(names, colours, strict=True)):
+    left = 0.0
+    for margin in fits[kind].soft_margin_:
+        hatch = "//" if kind == "optimal" else None
+        axes.barh(
+            -place, margin, left=left, color=colour, ec="white", alpha=0.85, hatch=hatch
+        )
+        left += margin
+axes.axvline(bound, color="C5", ls="--", label="proven: no single u above")
+axes.set_yticks([0, -1, -2], names.values())
+axes.set(xlabel="soft margins of the five classes, added")
+axes.grid(visible=False, axis="y")
+axes.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+plt.show()

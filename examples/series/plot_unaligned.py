@@ -1,0 +1,51 @@
+"""
+Series that are not aligned
+===========================
+
+A burst that begins anywhere: a reservoir that is read once does not know where to look.
+Read at every step and pooled over time, it does.
+"""
+
+# %%
+# Slow bursts and fast ones, each beginning at a time of its own.
+import matplotlib.pyplot as plt
+import numpy as np
+
+from greenfold import PooledReservoirClassifier, ReservoirClassifier
+
+rng = np.random.default_rng(0)
+
+
+def draw(n_cases, largest_shift):
+    """Bursts of 30 steps, up to `largest_shift` before the end, in noise."""
+    y = np.arange(n_cases) % 2
+    t = np.arange(100) - 68 + rng.integers(0, largest_shift + 1, (n_cases, 1))
+    burst = np.sin(t * (0.5 + 0.3 * y[:, None])) * ((t > 0) & (t < 30))
+    return burst + 0.5 * rng.standard_normal(t.shape), y
+
+
+# %%
+# Both classifiers, while the bursts are shifted more and more.
+shifts = (0, 5, 20, 60)
+scores = {"read once": [], "read at every step, pooled": []}
+for shift in shifts:
+    X, y = draw(100, shift)
+    X_test, y_test = draw(300, shift)
+    once = ReservoirClassifier(n_neurons=50, random_state=0)
+    pooled = PooledReservoirClassifier(n_readouts=16, random_state=0)
+    for row, classifier in zip(scores.values(), (once, pooled), strict=True):
+        row.append(classifier.fit(X, y).score(X_test, y_test))
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 2.8))
+for label, colour in ((0, "C2"), (1, "C3")):
+    for place, series in enumerate(X[y == label][:3]):
+        left.plot(series - 4 * (2 * place + label), color=colour, lw=1)
+left.set(xlabel="step", yticks=[], title="six of the series")
+for (name, row), mark in zip(scores.items(), ("s--", "o-"), strict=True):
+    right.plot(shifts, row, mark, label=name, color="C5" if mark == "s--" else "C0")
+right.set(xlabel="largest shift (steps)", ylabel="test accuracy", ylim=(0.45, 1.02))
+right.legend(loc="lower left")
+plt.show()
+
+# %%
+# `choose_classifier` asks which of the two suits your series: :doc:`/howto/unaligned`.
