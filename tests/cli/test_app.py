@@ -20,6 +20,7 @@ COMMANDS = [
     ["demo"],
     ["fit"],
     ["predict"],
+    ["score"],
     ["evaluate"],
     ["mask"],
     ["memory"],

@@ -193,9 +193,12 @@ from . import (  # noqa: E402
     memory,
     predict,
     reproduce,
+    score,
     sweep,
 )
 
-for _module in (fit, predict, evaluate, mask, memory, sweep, explore, demo, reproduce):
+for _module in (
+    fit, predict, score, evaluate, mask, memory, sweep, explore, demo, reproduce,
+):  # fmt: skip
     _module.register(app)
 app.add_typer(_data.app, name="data")
