@@ -17,7 +17,7 @@ def test_named_data_sets(archive):
     assert [one["name"] for one in listed["datasets"]] == ["Tiny"]
     assert invoke("data", "path", "Tiny", *where).stdout.strip().endswith("Tiny")
     table = invoke("evaluate", "Tiny", *where, *SMALL, "--order", 0).stdout
-    assert "optimised" in table
+    assert "solved" in table
     assert "40 training and 20 test series" in table
     invoke("fit", "Tiny", "--model", "m.gfm", *where, *SMALL)
     for part, count in (("test", 20), ("train", 40), ("all", 60)):

@@ -46,7 +46,7 @@ def comparison(rows: Sequence[Row], title: str, notes: Sequence[str]) -> None:
             f"{row.accuracy:.1%}",
         ]
         cells += [f"{row.noisy_accuracy:.1%}"] if noisy else []
-        style = "bold" if row.is_optimised else None
+        style = "bold" if row.is_solved else None
         table.add_row(*map(Text, [*cells, f"{row.seconds:.1f} s"]), style=style)
     screen = console()
     screen.print(table)
