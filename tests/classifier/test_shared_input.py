@@ -64,7 +64,7 @@ def test_two_classes_are_the_ordinary_solution(beats):
 
 
 def test_the_network_is_run_once(shared, three):
-    """The read-out values are those of one run, moved and scaled for each class."""
+    """The readout values are those of one run, moved and scaled for each class."""
     X, _ = three
     system = shared.unfolding_
     states = system.states(X[:, None, :], shared.u_)

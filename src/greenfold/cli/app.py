@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -202,3 +203,12 @@ for _module in (
 ):  # fmt: skip
     _module.register(app)
 app.add_typer(_data.app, name="data")
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs without line breaks of their own: the terminal sets its width."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+for _info in (*app.registered_commands, *_data.app.registered_commands):
+    _info.help = _flowing(inspect.getdoc(_info.callback) or "")

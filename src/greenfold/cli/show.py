@@ -90,10 +90,16 @@ def facts(pairs: Sequence[tuple[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    screen = console()
+    if not screen.is_terminal:
+        # A file or another program: a value is a line, however long.
+        width = max(len(name) for name, _ in pairs)
+        print("\n".join(f"{name:<{width}}  {value}" for name, value in pairs))
+        return
     table = Table.grid(padding=(0, 2))
     for name, value in pairs:
         table.add_row(Text(name, style="bold"), Text(str(value)))
-    console().print(table)
+    screen.print(table)
 
 
 def orders(errors: np.ndarray, slopes: np.ndarray) -> None:
