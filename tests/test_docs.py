@@ -48,6 +48,9 @@ EQUATIONS = [
     "soft-margin-gradient-lambda-v",
 ]
 
+#: Number of each, as printed.
+NUMBERS = {label: number for number, label in enumerate(EQUATIONS, 1)}
+
 #: What an optional module needs; its examples are skipped where that is missing.
 OPTIONAL = {
     "greenfold.classifier.aeon": "aeon",
@@ -104,9 +107,37 @@ def test_no_name_shadows_a_module(package):
 
 def test_theory_has_every_equation_of_the_paper():
     table = (DOCS / "theory" / "equations.md").read_text("utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \|.*\| (.+) \|$", table, re.M)
-    assert sorted(label for label, _ in rows) == sorted(EQUATIONS)
-    assert all(implemented.strip() for _, implemented in rows)
+    rows = re.findall(r"^\| \((\d+)\) `([\w-]+)` \|.*\| (.+) \|$", table, re.M)
+    assert sorted(label for _, label, _ in rows) == sorted(EQUATIONS)
+    assert all(implemented.strip() for *_, implemented in rows)
+    # The list above is in the order of the paper, whose equations are numbered through.
+    assert {label: int(n) for n, label, _ in rows} == NUMBERS
+
+
+def test_docstrings_cite_equations_by_number():
+    """The label is in no PDF: each has its number before it, and the right one."""
+    label = "|".join(map(re.escape, sorted(EQUATIONS, key=len, reverse=True)))
+    cited = re.compile(rf"equations? ([\d ,and]+),\s+((?:`(?:{label})`(?:,\s+)?)+)")
+    source = Path(greenfold.__file__).parent
+    for path in source.rglob("*.py"):
+        text = path.read_text("utf-8")
+        for numbers, names in cited.findall(text):
+            labels = re.findall(r"`([^`]+)`", names)
+            assert [int(n) for n in re.findall(r"\d+", numbers)] == [
+                NUMBERS[one] for one in labels
+            ], (path.name, labels)
+        # Parameters and functions have some of these names: only citations of the paper.
+        plain = re.findall(rf"\(paper,\s+`(?:{label})`", text)
+        assert not plain, (path.name, plain)
+
+
+def test_summaries_are_not_cut_at_an_abbreviation():
+    """The tables of the reference end a summary at the first full stop."""
+    for path in Path(greenfold.__file__).parent.rglob("*.py"):
+        if path.parent.name == "paper":  # named after its figures, and in no table
+            continue
+        for first in re.findall(r'"""([^\n"]+)', path.read_text("utf-8")):
+            assert not re.search(r"\b(Figs?|Eqs?|Secs?|cf)\. \S", first), (path.name, first)
 
 
 def linked_names() -> list[str]:

@@ -121,9 +121,9 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
 
 
 def finite_result(z: Any, xp: Any) -> Any:
-    """Read-out values as they are, or an OverflowError."""
+    """Readout values as they are, or an OverflowError."""
     if not bool(xp.all(xp.isfinite(z))):
-        raise OverflowError("the read-out values exceed floating point; scale `X` down.")
+        raise OverflowError("the readout values exceed floating point; scale `X` down.")
     return z
 
 

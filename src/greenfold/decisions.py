@@ -1,7 +1,7 @@
 """Clouds of states along the readouts, and the decision between them.
 
 Along a readout v the states of each class form a cloud. Taken as Gaussian with a common
-covariance, the clouds give log-odds that are linear in the read-out values: the trained
+covariance, the clouds give log-odds that are linear in the readout values: the trained
 threshold, the probabilities, and, with more than two classes, the weights by which the
 readouts of all classes decide together (linear discriminant analysis).
 """
@@ -25,7 +25,7 @@ _SHARPEST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Clouds:
-    """Class means and common covariance of the read-out values.
+    """Class means and common covariance of the readout values.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Clouds:
         weights: np.ndarray,
         class_weights: np.ndarray,
     ) -> Clouds:
-        """Clouds of read-out values.
+        """Clouds of readout values.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Clouds:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Linear decision Z couplingᵀ − threshold on read-out values Z.
+    """Linear decision Z couplingᵀ − threshold on readout values Z.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
     ----------
     clouds : Clouds
     noise : float
-        Standard deviation of noise on the read-out values; widens the clouds.
+        Standard deviation of noise on the readout values; widens the clouds.
     threshold : {"trained", "origin"}
         "origin": the plane through the origin of each readout.
     """

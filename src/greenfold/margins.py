@@ -43,7 +43,7 @@ def labelled(states: Any, labels: Any) -> np.ndarray:
 
 
 def margin(states: Any, labels: Any, v: Any) -> float:
-    """Margin κ = min_ν ζ_ν vᵀy_ν (paper, `def_margin`).
+    """Margin κ = min_ν ζ_ν vᵀy_ν (paper, equation 4, `def_margin`).
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def margin(states: Any, labels: Any, v: Any) -> float:
 def soft_margin(
     states: Any, labels: Any, v: Any, eta: float = 10.0, *, average: bool = True
 ) -> float:
-    """Soft margin −(1/η) ln⟨exp(−η ζ_ν vᵀy_ν)⟩ (paper, `soft_margin`).
+    """Soft margin −(1/η) ln⟨exp(−η ζ_ν vᵀy_ν)⟩ (paper, equation 5, `soft_margin`).
 
     Concave in v, and above the margin by at most ln(n_cases)/η; stable for any η.
 
@@ -118,7 +118,7 @@ def state_moments(
 
 
 def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftMargin:
-    """κ = v·M − (η/2) vᵀΣv (paper, `soft_margin_approx_Gaussian`).
+    """κ = v·M − (η/2) vᵀΣv (paper, equation 6, `soft_margin_approx_Gaussian`).
 
     Exact where ζy is Gaussian; in general the soft margin up to the second cumulant.
 

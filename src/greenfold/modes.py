@@ -43,7 +43,7 @@ class Modes:
     _pace: Any = field(default=1.0, repr=False)
 
     def loading(self, u: Any) -> np.ndarray:
-        """Loading ω_α = w_αᵀ u of an input projection (paper, Fig. 2c).
+        """Loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
 
         Where the neurons differ in their time constants, u_i counts τ/τ_i times.
 

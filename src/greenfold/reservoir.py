@@ -23,7 +23,7 @@ __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Reservoir(Shown):
-    """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (paper, `eom_network`).
+    """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     The paper's network has one time constant and no bias. Where a bias, or a gain that is
     not zero at zero, moves the rest state away from zero, it is found, checked for
@@ -334,8 +334,8 @@ class Reservoir(Shown):
 
         Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
         of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its eigenvalues a ± ib make the linear mode
-        of the network (paper, `eom_network`) decay as exp(−t/T_j) and turn by ω_j per unit
-        of time, exactly and for every τ.
+        of the network (paper, equation 1, `eom_network`) decay as exp(−t/T_j) and turn by
+        ω_j per unit of time, exactly and for every τ.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ def simulate(
     rtol: float = 1e-10,
     resolution: float | None = None,
 ) -> Any:
-    """Integrate τ ẏ = −y + W φ(y) + b + u x(t) from rest (paper, `eom_network`).
+    """Integrate τ ẏ = −y + W φ(y) + b + u x(t) from rest (equation 1, `eom_network`).
 
     Parameters
     ----------

@@ -98,11 +98,12 @@ class Validity:
 
     def __str__(self) -> str:
         verdict = "trustworthy" if self.trustworthy else "NOT trustworthy"
+        # In lines that fit a page; λ without a tilde, which few fonts place over it.
         return (
-            f"order {self.order} is {verdict}: largest Re λ̃ {self.largest_eigenvalue:.3f}, "
-            f"next order {self.next_order:.1%} of the last one, "
-            f"{self.state_error:.1%} of the state and {self.soft_margin_error:.1%} of the "
-            f"soft margin; {self._simulated()}"
+            f"order {self.order} is {verdict}: largest Re λ on the way "
+            f"{self.largest_eigenvalue:.3f};\n  next order {self.next_order:.1%} of the "
+            f"last one, {self.state_error:.1%} of the state and "
+            f"{self.soft_margin_error:.1%} of the soft margin;\n  {self._simulated()}"
         )
 
     def _simulated(self) -> str:
@@ -298,7 +299,7 @@ class SimulatedCheck:
     unfolded, simulated : float
         Soft margin with the given v on the unfolded and on the simulated states.
     simulated_best : float
-        Soft margin with v re-optimised on the simulated states.
+        Soft margin with v solved again on the simulated states.
     unfolded_accuracy, simulated_accuracy : float
         Share of series on the right side of the plane through the origin.
     """

@@ -103,7 +103,7 @@ def test_a_wide_gap_is_printed_with_what_to_do():
         return SimpleNamespace(
             gap=gap,
             proven=proven,
-            is_optimised=optimised,
+            is_solved=optimised,
             classifier=SimpleNamespace(certify=certify),
         )
 

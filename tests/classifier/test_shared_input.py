@@ -64,7 +64,7 @@ def test_two_classes_are_the_ordinary_solution(beats):
 
 
 def test_the_network_is_run_once(shared, three):
-    """The read-out values are those of one run, moved and scaled for each class."""
+    """The readout values are those of one run, moved and scaled for each class."""
     X, _ = three
     system = shared.unfolding_
     states = system.states(X[:, None, :], shared.u_)
@@ -138,7 +138,7 @@ def test_rows_of_a_comparison(three):
     )
     drawn, own, one = comparison.share_bounds(rows)
     assert one.projection == "shared"
-    assert one.is_optimised
+    assert one.is_solved
     assert one.classifier.shared_bound_ == pytest.approx(3 * one.bound)
     assert own.bound == pytest.approx(np.mean(own.classifier.soft_margin_bound_))
     assert drawn.bound == one.bound < own.bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -20,6 +21,7 @@ COMMANDS = [
     ["demo"],
     ["fit"],
     ["predict"],
+    ["score"],
     ["evaluate"],
     ["mask"],
     ["memory"],
@@ -40,6 +42,23 @@ def test_every_command_explains_itself(command):
         assert option in text
     # The demo brings its own data, and memory is one of white noise.
     assert ("--data-dir" in text) != (command in (["demo"], ["memory"]))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_is_wrapped_once(command, monkeypatch):
+    """Lines end where the terminal does, not where the source does as well."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = invoke(*command, "--help").stdout.split("╭")[0].splitlines()
+    for line, following in pairwise(one.strip() for one in lines):
+        if line and following and not line.startswith("Usage"):
+            assert len(line) + 1 + len(following.split()[0]) > 76, (line, following)
+
+
+def test_reproduce_names_its_figures_and_takes_no_seed():
+    text = invoke("reproduce", "--help").stdout
+    for name in ("fig1", "table1", "supplement", "beyond", "--redraw"):
+        assert name in text
+    assert "--seed" not in text
 
 
 @pytest.mark.parametrize(

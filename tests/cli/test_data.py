@@ -15,9 +15,14 @@ def test_named_data_sets(archive):
     where = ["--data-dir", archive]
     listed = json.loads(invoke("data", "list", *where, "--json").stdout)
     assert [one["name"] for one in listed["datasets"]] == ["Tiny"]
+    columns = {
+        line.index(line.split(maxsplit=1)[1])
+        for line in invoke("data", "list", *where).stdout.splitlines()
+    }
+    assert len(columns) == 1  # all values begin in one
     assert invoke("data", "path", "Tiny", *where).stdout.strip().endswith("Tiny")
     table = invoke("evaluate", "Tiny", *where, *SMALL, "--order", 0).stdout
-    assert "optimised" in table
+    assert "solved" in table
     assert "40 training and 20 test series" in table
     invoke("fit", "Tiny", "--model", "m.gfm", *where, *SMALL)
     for part, count in (("test", 20), ("train", 40), ("all", 60)):

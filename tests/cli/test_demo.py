@@ -26,9 +26,9 @@ def test_demo_writes_its_page_and_prefers_solved_projections(monkeypatch):
     made = json.loads(invoke("demo", "--report", "page.html", "--json").stdout)
     assert [(row["projection"], row["order"]) for row in made["rows"]] == [
         ("random", 0),
-        ("optimised", 0),
+        ("solved", 0),
         ("random", 1),
-        ("optimised", 1),
+        ("solved", 1),
     ]
     assert made["rows"][1]["soft_margin"] > made["rows"][0]["soft_margin"]
     assert Path("page.html").read_text("utf-8") == "the page"

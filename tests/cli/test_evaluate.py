@@ -24,9 +24,9 @@ def test_evaluate_compares_four(beats, eta):
     rows = found["rows"]
     assert [(row["projection"], row["order"]) for row in rows] == [
         ("random", 0),
-        ("optimised", 0),
+        ("solved", 0),
         ("random", 1),
-        ("optimised", 1),
+        ("solved", 1),
     ]
     assert rows[0]["soft_margin_bound"] is not None
     assert rows[3]["soft_margin_bound"] is None

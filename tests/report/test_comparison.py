@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from greenfold.classifier import ReservoirClassifier
 from greenfold.report import random_spread, share_bounds, to_record
+from greenfold.report.comparison import headline
 
 from .conftest import SETTINGS
 
@@ -25,7 +28,7 @@ def test_numbers_match_the_classifier(task, rows):
     for row in rows:
         again = ReservoirClassifier(
             **SETTINGS,
-            input_projection="optimal" if row.is_optimised else "random",
+            input_projection="optimal" if row.is_solved else "random",
             order=row.order,
             random_state=0,
         ).fit(task.X, task.y)
@@ -39,3 +42,23 @@ def test_other_draws_stay_below_the_bound(task, rows):
     assert len(np.unique(spread.soft_margin)) == 4
     assert (spread.soft_margin <= rows[0].bound * (1 + 1e-12)).all()
     assert "4 other random u" in str(spread)
+
+
+def _row(order, projection, accuracy, noisy, proven=False):
+    return SimpleNamespace(
+        order=order, is_solved=projection == "solved", accuracy=accuracy,
+        noisy_accuracy=noisy, proven=proven,
+    )  # fmt: skip
+
+
+def test_the_headline_is_the_best_and_proven_where_that_is_equal():
+    random = _row(0, "random", 0.952, 0.9)
+    linear = _row(0, "solved", 0.980, 0.97, proven=True)
+    bent = _row(1, "solved", 0.975, 0.98)
+    # 0.975 is more than a standard error (0.2 %) below: the linear network is better.
+    assert headline([random, linear, bent], 4332) is linear
+    # Over 100 series it is within one (1.4 %): of equals, the proven one.
+    assert headline([random, bent, linear], 100) is linear
+    # What is better goes first even without a proof.
+    assert headline([random, linear, _row(1, "solved", 0.999, 0.98)], 4332).order == 1
+    assert headline([random], 10) is random

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +16,10 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from greenfold.report import Split, compare
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from greenfold.report import Split, clouds, compare, figures
+from greenfold.report.canvas import Drawing, drawing
 from greenfold.report.page import render, write_report
 
 from .conftest import FOUR, SETTINGS
@@ -84,11 +90,11 @@ def test_everything_is_there(page):
         "Class means and spread",
         "State clouds along the readout",
         "Random u, linear",
-        "Optimised u, non-linear",
+        "Solved u, non-linear",
         "Soft margin over the optimisation",
         "Soft margin over the readout time",
-        "Linear kernel, optimised u, linear",
-        "Quadratic kernel, optimised u, non-linear",
+        "Linear kernel, solved u, linear",
+        "Quadratic kernel, solved u, non-linear",
         "Mode loadings",
         "Confusion matrix",
         "Validity of the expansion",
@@ -164,6 +170,78 @@ def test_any_shape_of_data(n_classes, n_channels, unequal, variants):
     assert "nan" not in read.text
 
 
+def _drawn(monkeypatch, module: str) -> list[Drawing]:
+    """The drawings that a module of figures makes, as they are when they are done."""
+    made: list[Drawing] = []
+
+    @contextmanager
+    def keep(*arguments, **options):
+        with drawing(*arguments, **options) as one:
+            yield one
+        made.append(one)
+
+    monkeypatch.setattr(f"greenfold.report.{module}.drawing", keep)
+    return made
+
+
+def test_what_is_compared_is_drawn_to_one_scale(task, rows, monkeypatch):
+    for module, draw in (
+        ("clouds", lambda: clouds.state_clouds(task, rows)),
+        ("figures", lambda: figures.linear_kernels(rows)),
+    ):
+        made = _drawn(monkeypatch, module)
+        draw()
+        assert len(made) == 4
+        for limits in ("get_xlim", "get_ylim"):
+            found = {getattr(one.axes, limits)() for one in made}
+            assert len(found) == 1, (module, limits, found)
+    made = _drawn(monkeypatch, "figures")
+    figures.quadratic_kernels(rows)
+    assert len({one.axes.images[0].get_clim() for one in made}) == 1
+    assert len(made) == 2
+
+
+def test_rare_classes_are_seen_and_many_take_little_room(monkeypatch):
+    task = make_task(5)
+    rare = np.flatnonzero(task.judged[1] == 4)[1:]
+    kept = np.setdiff1d(np.arange(len(task.judged[1])), rare)
+    few = replace(task, X_test=task.X_test[kept], y_test=task.judged[1][kept])
+    rows = compare(few, FOUR[:2], parameters={**SETTINGS, "n_neurons": 10})
+    made = _drawn(monkeypatch, "clouds")
+    pictures = clouds.state_clouds(few, rows, rows)
+    assert len(pictures) == 2
+    for one in made:
+        assert len(one.all_axes) == 5
+        for axes in one.all_axes:
+            own = axes.patches[0].get_data().values
+            # All series of a class together are 100 %, however few they are.
+            assert own.sum() == pytest.approx(100)
+            assert own.max() > 0.1 * axes.get_ylim()[1]
+            assert any(np.all(np.equal(line.get_xdata(), 0)) for line in axes.lines)
+
+
+def test_ticks_do_not_touch(task):
+    """With readout values of any size: numbers on an axis keep apart."""
+    quiet = compare(task, FOUR[:2], parameters={**SETTINGS, "eta": 1e4})
+    for module, draw in (
+        (clouds, lambda: clouds.state_clouds(task, quiet)),
+        (figures, lambda: figures.linear_kernels(quiet)),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            made = _drawn(patch, module.__name__.rsplit(".", 1)[1])
+            draw()
+        for one in made:
+            renderer = FigureCanvasAgg(one.figure).get_renderer()
+            boxes = [
+                label.get_window_extent(renderer)
+                for label in one.axes.get_xticklabels()
+                if label.get_text()
+            ]
+            boxes.sort(key=lambda box: box.x0)
+            for left, right in pairwise(boxes):
+                assert left.x1 < right.x0
+
+
 @pytest.mark.parametrize("order", [0, 2])
 def test_one_row_without_test_series(task, order):
     # Beyond order 1 there are no kernels to show.
@@ -183,7 +261,7 @@ def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
     assert before == "κ ?".encode()
     monkeypatch.undo()
     monkeypatch.setattr("greenfold.report.figures.class_means", lambda *_: [])
-    monkeypatch.setattr("greenfold.report.figures.state_clouds", lambda *_: 1 / 0)
+    monkeypatch.setattr("greenfold.report.clouds.state_clouds", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(target, task, rows)
     assert target.read_bytes() == before
@@ -193,8 +271,8 @@ def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
 def test_a_missing_extra_is_named(task, rows, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    for name in ("greenfold.report.figures", "greenfold.report.canvas"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("figures", "clouds", "canvas"):
+        monkeypatch.delitem(sys.modules, f"greenfold.report.{name}", raising=False)
     monkeypatch.delattr("greenfold.report.figures", raising=False)
     with pytest.raises(ImportError, match=r"greenfold\[report\]"):
         render(task, rows)

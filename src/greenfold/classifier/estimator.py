@@ -35,7 +35,7 @@ class ReservoirClassifier(
 ):
     """Classify time series by a reservoir whose input projection and readout are solved.
 
-    The projections maximise the soft margin κ of the network states (paper,
+    The projections maximise the soft margin κ of the network states (paper, equation 6,
     `soft_margin_approx_Gaussian`). A fitted reservoir is one kernel per class, so that
     prediction is a matrix product, not a simulation (except with ``order="exact"``).
 
@@ -116,7 +116,7 @@ class ReservoirClassifier(
     centre_ : ndarray (n_channels, n_steps) or (n_classes, n_channels, n_steps)
     scale_ : float or ndarray (n_classes,)
     threshold_ : float or ndarray (n_classes,)
-        Subtracted from the (coupled) read-out values to give the decision values.
+        Subtracted from the (coupled) readout values to give the decision values.
     coupling_ : ndarray (1, 1) or (n_classes, n_classes)
         Weights by which the readouts of all classes decide together.
     reservoir_ : Reservoir
@@ -144,7 +144,7 @@ class ReservoirClassifier(
     More than two classes are told apart one against the rest, each with its own
     projections, or its own readout of one network ("shared"; centre and scale of a class
     are then applied to what is read, as the network is linear); a linear discriminant
-    analysis of all read-out values then decides.
+    analysis of all readout values then decides.
 
     Examples
     --------
@@ -309,7 +309,7 @@ class ReservoirClassifier(
         return hasattr(self, "heads_")
 
     def read_out(self, X: Any) -> np.ndarray:
-        """Read-out values (n_cases, n_heads)."""
+        """Readout values (n_cases, n_heads)."""
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
@@ -324,7 +324,7 @@ class ReservoirClassifier(
         Returns
         -------
         ndarray (n_cases,) or (n_cases, n_classes)
-            Two classes: read-out value minus threshold, positive for ``classes_[1]``.
+            Two classes: readout value minus threshold, positive for ``classes_[1]``.
             More: log-probabilities up to a constant, the largest wins.
         """
         Z = self.read_out(X)

@@ -125,7 +125,7 @@ class ReservoirFitting(BaseEstimator):
         return replace(series, values=np.ldexp(series.values, -self._exponent))
 
     def _build(self) -> None:
-        """Draw the network, and the input projection that is not optimised."""
+        """Draw the network, and the input projection that is not solved for."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         self.reservoir_ = parameters.make_reservoir(self, rng)

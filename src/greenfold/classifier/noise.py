@@ -28,7 +28,7 @@ def noisy_accuracy(
     """Expected accuracy when every neuron's state carries noise as it is read.
 
     Independent Gaussian noise of standard deviation σ on every state is noise of standard
-    deviation σ‖v‖ = σ on the read-out value. For two classes the expectation is taken in
+    deviation σ‖v‖ = σ on the readout value. For two classes the expectation is taken in
     closed form; for more it is an average over draws.
 
     Parameters
@@ -98,7 +98,7 @@ def _levels(
     state_noise: Any,
     n_heads: int,
 ) -> np.ndarray:
-    """Standard deviation of the noise on the read-out value of each comparison."""
+    """Standard deviation of the noise on the readout value of each comparison."""
     square = np.full(n_heads, sigma**2)
     if input_noise is not None and classifier.order:
         raise ValueError("`input_noise` is known in closed form at order 0 only.")
@@ -107,7 +107,7 @@ def _levels(
             P = covariance(state_noise, "state_noise", len(head.v))
             square[k] += head.v @ P @ head.v
         if input_noise is not None:
-            # In the unit of the series: the kernel of the read-out value.
+            # In the unit of the series: the kernel of the readout value.
             assert head.kernel is not None  # of the linear order there always is one
             a = head.kernel.linear.ravel()
             N = covariance(input_noise, "input_noise", len(a))

@@ -154,7 +154,7 @@ def make_reservoir(estimator: Any, rng: np.random.Generator) -> Any:
 def keep_input(
     estimator: Any, rng: np.random.Generator, n_neurons: int, n_channels: int
 ) -> np.ndarray | None:
-    """The input projection that is not optimised, (n_neurons, n_channels), or None."""
+    """The input projection that is not solved for, (n_neurons, n_channels), or None."""
     wish = estimator.input_projection
     if isinstance(wish, str):
         if wish != "random":

@@ -68,7 +68,7 @@ class ClassStream:
         return frame_of_classes(self.moments, c, class_weights, self.shape, scaling)
 
     def clouds(self, heads: list[Head], class_weights: np.ndarray) -> Clouds:
-        """Clouds of the read-out values of linear heads, in the unit of the stream."""
+        """Clouds of the readout values of linear heads, in the unit of the stream."""
         rows = [head.kernel.linear * head.scale for head in heads if head.kernel]
         A = np.stack(rows).reshape(len(heads), -1)
         origin = (A * np.stack([head.centre.ravel() for head in heads])).sum(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -193,9 +194,21 @@ from . import (  # noqa: E402
     memory,
     predict,
     reproduce,
+    score,
     sweep,
 )
 
-for _module in (fit, predict, evaluate, mask, memory, sweep, explore, demo, reproduce):
+for _module in (
+    fit, predict, score, evaluate, mask, memory, sweep, explore, demo, reproduce,
+):  # fmt: skip
     _module.register(app)
 app.add_typer(_data.app, name="data")
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs without line breaks of their own: the terminal sets its width."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+for _info in (*app.registered_commands, *_data.app.registered_commands):
+    _info.help = _flowing(inspect.getdoc(_info.callback) or "")

@@ -46,9 +46,11 @@ def list_(
             }
         )
         return
-    for name, path in found.items():
-        print(f"{name}\t{path}")
-    print(f"{SYNTHETIC}\tbuilt in, synthetic")
+    lines = {name: str(path) for name, path in found.items()}
+    lines[SYNTHETIC] = "built in, synthetic"
+    width = max(map(len, lines))
+    for name, path in lines.items():
+        print(f"{name:<{width}}  {path}")
 
 
 @app.command("path", epilog="Example: [bold]greenfold data path ECG5000[/bold]")

@@ -27,7 +27,7 @@ def demo(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show random against optimised projections on synthetic heartbeats.
+    """Show random against solved projections on synthetic heartbeats.
 
     Takes half a minute, needs no data, and writes a report page.
     """

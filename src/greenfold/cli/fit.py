@@ -267,7 +267,7 @@ def _proof(row: Any) -> str:
     if row.proven:
         return "proven optimal"
     gap = f"gap {row.gap:.1%}"
-    if not row.is_optimised or row.gap <= _WIDE:
+    if not row.is_solved or row.gap <= _WIDE:
         return gap
     if not row.classifier.certify:
         return f"{gap}: a quick bound; --certify tightens it, and a smaller --eta does"

@@ -166,7 +166,7 @@ Eta = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", help="Threads.", rich_help_panel=_OUTPUT),
+    typer.Option("--jobs", "-j", help="Processes or threads.", rich_help_panel=_OUTPUT),
 ]
 
 

@@ -67,17 +67,11 @@ def predict(
     With --proba the probabilities of the classes follow, separated by tabs.
     """
     del debug
-    from ..classifier import ReservoirClassifier
     from ..pooled import PooledReservoirClassifier
-    from ..saving import ModelFileError, load
     from .inputs import is_file, is_table, load_series
 
-    classifier = load(model)
+    classifier = load_classifier(model)
     pooled = isinstance(classifier, PooledReservoirClassifier)
-    if not pooled and not isinstance(classifier, ReservoirClassifier):
-        raise ModelFileError(
-            f"{model} holds a {type(classifier).__name__}, not a classifier."
-        )
     X, y = load_series(
         data,
         part=part.value,
@@ -113,6 +107,18 @@ def predict(
         print("\t".join([str(label), *numbers]))
     if accuracy is not None and sys.stderr.isatty():
         print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+
+
+def load_classifier(model: Path) -> Any:
+    """The classifier of a file; one sentence if it holds something else."""
+    from ..classifier import ReservoirClassifier
+    from ..pooled import PooledReservoirClassifier
+    from ..saving import ModelFileError, load
+
+    found = load(model)
+    if not isinstance(found, ReservoirClassifier | PooledReservoirClassifier):
+        raise ModelFileError(f"{model} holds a {type(found).__name__}, not a classifier.")
+    return found
 
 
 def _say_assumption(data: str, X: Any, y: Any) -> None:

@@ -9,13 +9,17 @@ from typing import Annotated
 import typer
 
 from . import options
-from .options import DataDir, Debug, Jobs, Json, Seed
+from .options import DataDir, Debug, Jobs, Json
 
 
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Figures and tables; all by default."),
+        typer.Argument(
+            metavar="NAME",
+            help="Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (what goes "
+            "beyond the paper); all by default.",
+        ),
     ] = None,
     out: Annotated[
         Path,
@@ -25,9 +29,15 @@ def reproduce(
         bool,
         typer.Option("--quick", help="A reduced version, seconds a figure."),
     ] = False,
+    redraw: Annotated[
+        bool,
+        typer.Option(
+            "--redraw",
+            help="Draw again from the JSON files in the folder; compute nothing.",
+        ),
+    ] = False,
     data_dir: DataDir = None,
     jobs: Jobs = None,
-    seed: Seed = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -35,12 +45,12 @@ def reproduce(
 
     Their seeds and parameters are fixed, at the top of the files in greenfold/paper.
     """
-    del debug, seed
+    del debug
     from .. import paper
 
     records, skipped = [], False
     for name in names or paper.FIGURES:
-        for outcome in paper.reproduce(name, out, quick, data_dir, jobs):
+        for outcome in paper.reproduce(name, out, quick, data_dir, jobs, redraw):
             skipped |= outcome.skipped is not None
             if json:
                 records.append(asdict(outcome))

@@ -46,7 +46,7 @@ def comparison(rows: Sequence[Row], title: str, notes: Sequence[str]) -> None:
             f"{row.accuracy:.1%}",
         ]
         cells += [f"{row.noisy_accuracy:.1%}"] if noisy else []
-        style = "bold" if row.is_optimised else None
+        style = "bold" if row.is_solved else None
         table.add_row(*map(Text, [*cells, f"{row.seconds:.1f} s"]), style=style)
     screen = console()
     screen.print(table)
@@ -90,10 +90,16 @@ def facts(pairs: Sequence[tuple[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    screen = console()
+    if not screen.is_terminal:
+        # A file or another program: a value is a line, however long.
+        width = max(len(name) for name, _ in pairs)
+        print("\n".join(f"{name:<{width}}  {value}" for name, value in pairs))
+        return
     table = Table.grid(padding=(0, 2))
     for name, value in pairs:
         table.add_row(Text(name, style="bold"), Text(str(value)))
-    console().print(table)
+    screen.print(table)
 
 
 def orders(errors: np.ndarray, slopes: np.ndarray) -> None:

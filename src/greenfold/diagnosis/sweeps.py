@@ -41,7 +41,7 @@ def margin_over_time(
     eta: float = 10.0,
     rng: np.random.Generator | int | None = None,
 ) -> MarginCurve:
-    """κ as a function of the readout time (paper, Figs. 2a, 2b, 4d).
+    """κ as a function of the readout time (paper, figures 2a, 2b, 4d).
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ def margin_over_time(
     times : array_like, optional
         In (0, T]; the ends of the steps by default.
     u : array_like, optional
-        Input projection to keep; without it, both projections are re-optimised at every
+        Input projection to keep; without it, both projections are solved again at every
         time.
     v : array_like, optional
-        Readout to keep; without it, the readout is re-optimised at every time.
+        Readout to keep; without it, the readout is solved again at every time.
     eta : float
     rng : numpy Generator, int or None
-        Source of the random starts where both projections are optimised beyond order 0.
+        Source of the random starts where both projections are solved for beyond order 0.
     """
     if times is None:
         times = unfolding.dt * np.arange(1, unfolding.n_steps + 1)
@@ -87,7 +87,7 @@ def margin_over_angle(
     eta: float = 10.0,
     rng: np.random.Generator | int | None = None,
 ) -> np.ndarray:
-    """κ when u is turned away from a direction in random planes (paper, Fig. 2d).
+    """κ when u is turned away from a direction in random planes (paper, figure 2d).
 
     Parameters
     ----------

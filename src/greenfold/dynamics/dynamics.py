@@ -287,7 +287,7 @@ class Dynamics:
         """Gradient with respect to the projections, by the adjoint of the integrator.
 
         For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
-        ∂L/∂Y and get ∂L/∂u. For a function of the read-out z = Y v, give v and
+        ∂L/∂Y and get ∂L/∂u. For a function of the readout z = Y v, give v and
         ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). It is the exact gradient of what
         `states` computes for the same ``X`` and ``u``.
 

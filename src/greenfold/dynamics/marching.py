@@ -105,7 +105,7 @@ class Recording:
     Attributes
     ----------
     read : array (n_cases, n_neurons)
-        The read-out state.
+        The readout state.
     last : array (n_cases, n_neurons)
         The state at the end of the course.
     """

@@ -73,7 +73,7 @@ class LinearProblem:
         return self.mean - self.eta * self.spread(a)
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal v for a given u (paper, `soft-margin-gradient-v`)."""
+        """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
         R = self.system.input_response(u)
         v = self._quadratic.maximize(R, self.eta)
         return v, self.margin_of_kernel(R @ v)

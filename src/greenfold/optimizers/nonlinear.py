@@ -38,7 +38,7 @@ class NonlinearProblem:
         return True if settle is None else settle(u)
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal v for a given u (paper, `soft-margin-gradient-v`)."""
+        """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
         v, margin, _ = self._solve(u)
         return v, margin
 

@@ -44,7 +44,7 @@ class Projections(Shown):
     v : ndarray (n_neurons,)
         Readout of unit norm.
     soft_margin : float
-        κ (paper, `soft_margin_approx_Gaussian`).
+        κ (paper, equation 6, `soft_margin_approx_Gaussian`).
     separation, variance : float
         Its two terms: κ = separation − variance.
     eta : float

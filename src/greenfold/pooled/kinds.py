@@ -1,4 +1,4 @@
-"""What is pooled: the kinds of features of one read-out over time, and their rows.
+"""What is pooled: the kinds of features of one readout over time, and their rows.
 
 Both routes, compiled and array, fill the same table of `N_ROWS` rows for every reading
 (a readout, or its first or second difference in time).

@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .._style import BASE
 
@@ -31,9 +32,9 @@ COLOURS = tuple(_CODES[hue] for hue in HUES)
 #: Lines differ by dash as well as by colour.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 
-RANDOM, OPTIMISED = 1, 0
+RANDOM, SOLVED = 1, 0
 #: Hues of the classes; the first two are kept for the projections.
-CLASS_HUES = (2, 4, 3, 5, 6)
+CLASS_HUES = (2, 3, 4, 5, 6)
 
 _PARAMETERS: dict[Any, Any] = BASE | {
     "axes.edgecolor": INK,
@@ -97,17 +98,18 @@ def area(label: str, hue: int) -> Key:
 
 
 class Drawing:
-    """A figure with one pair of axes, and its SVG once it is drawn."""
+    """A figure with its axes, one below the other, and its SVG once it is drawn."""
 
-    def __init__(self, name: str, height: float) -> None:
+    def __init__(self, name: str, height: float, n_rows: int = 1) -> None:
         self.figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        self.axes = self.figure.add_subplot()
+        self.all_axes = [self.figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
+        self.axes = self.all_axes[0]
         self.name = name
         self.svg = ""
 
 
 @contextmanager
-def drawing(name: str, height: float = HEIGHT) -> Iterator[Drawing]:
+def drawing(name: str, height: float = HEIGHT, n_rows: int = 1) -> Iterator[Drawing]:
     """Axes in the house style; the SVG is ready when the block ends.
 
     Parameters
@@ -116,9 +118,14 @@ def drawing(name: str, height: float = HEIGHT) -> Iterator[Drawing]:
         Letters and digits; makes the ids in the SVG differ from those of other figures.
     height : float
         In inches.
+    n_rows : int
+        Axes below each other.
     """
     with mpl.rc_context({**_PARAMETERS, "svg.hashsalt": name}):
-        made = Drawing(name, height)
+        made = Drawing(name, height, n_rows)
+        for axes in made.all_axes:
+            # Seven long numbers would touch each other on a figure this narrow.
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         yield made
         made.svg = _to_svg(made.figure, name)
 

@@ -1,4 +1,4 @@
-"""Random against optimised projections, linear against non-linear, in numbers."""
+"""Random against solved projections, linear against non-linear, in numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..optimizers.result import relative_gap
 #: Relative distance to the bound below which an optimum counts as proven.
 PROVEN = 1e-3
 
-PROJECTIONS = {"random": "random", "optimal": "optimised", "shared": "shared"}
+PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +107,14 @@ class Row:
         return PROJECTIONS[given] if isinstance(given, str) else "given"
 
     @property
-    def is_optimised(self) -> bool:
+    def is_solved(self) -> bool:
         """Whether the input projection was solved for."""
-        return self.projection in ("optimised", "shared")
+        return self.projection in ("solved", "shared")
 
     @property
     def one_input(self) -> bool:
         """Whether all comparisons have the same input projection."""
-        return self.projection != "optimised" or len(self.classifier.classes_) == 2
+        return self.projection != "solved" or len(self.classifier.classes_) == 2
 
     @property
     def soft_margin(self) -> float:
@@ -129,7 +129,7 @@ class Row:
     @property
     def proven(self) -> bool:
         """Whether the soft margin is proven to be the largest possible."""
-        return self.is_optimised and bool(np.isfinite(self.bound)) and self.gap <= PROVEN
+        return self.is_solved and bool(np.isfinite(self.bound)) and self.gap <= PROVEN
 
 
 def measure(
@@ -309,6 +309,26 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
         return min(found + [other.bound for other in alike if row.one_input])
 
     return [replace(row, bound=best(row)) if row.order == 0 else row for row in rows]
+
+
+def headline(rows: Sequence[Row], n_judged: int) -> Row:
+    """The row that a report describes in detail: the best, proven where that is equal.
+
+    Accuracies that differ by less than a standard error of the best one, over the series
+    that they are taken from, count as equal. Among equals a row that is proven to be
+    optimal goes first, then one that was solved for, then the one that bears noise best,
+    then the first.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    n_judged : int
+        Series that the accuracies are taken from.
+    """
+    top = max(row.accuracy for row in rows)
+    error = np.sqrt(top * (1 - top) / max(n_judged, 1))
+    equals = [row for row in rows if row.accuracy >= top - error]
+    return max(equals, key=lambda row: (row.proven, row.is_solved, row.noisy_accuracy))
 
 
 def to_record(row: Row) -> dict[str, Any]:

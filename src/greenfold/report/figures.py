@@ -15,8 +15,8 @@ from .canvas import (
     DASHES,
     GRID,
     INK,
-    OPTIMISED,
     RANDOM,
+    SOLVED,
     Key,
     Picture,
     area,
@@ -37,7 +37,7 @@ def name_of(label: Any) -> str:
 
 
 def _hue(row: Row) -> int:
-    return OPTIMISED if row.is_optimised else RANDOM
+    return SOLVED if row.is_solved else RANDOM
 
 
 def _style(row: Row) -> dict[str, Any]:
@@ -49,7 +49,8 @@ def _keys(rows: Sequence[Row]) -> list[Key]:
     return [key(f"{row.projection} u, {row.network}", _hue(row), row.dash) for row in rows]
 
 
-def _class_hue(index: int) -> int:
+def class_hue(index: int) -> int:
+    """Hue of a class by its number."""
     return CLASS_HUES[index % len(CLASS_HUES)]
 
 
@@ -76,7 +77,7 @@ def class_means(task: Split, row: Row) -> list[Picture]:
             ax = made.axes
             for i, shape in enumerate(shapes):
                 mean, spread = shape.mean[channel], shape.spread[channel]
-                colour = COLOURS[_class_hue(i)]
+                colour = COLOURS[class_hue(i)]
                 ax.fill_between(
                     time, mean - spread, mean + spread, color=colour, alpha=faint, lw=0
                 )
@@ -90,7 +91,7 @@ def class_means(task: Split, row: Row) -> list[Picture]:
                 made.svg,
                 "Lines: mean of the training series. Bands: one standard deviation.",
                 [
-                    key(f"{name_of(shape.label)} ({shape.count} series)", _class_hue(i), i)
+                    key(f"{name_of(shape.label)} ({shape.count} series)", class_hue(i), i)
                     for i, shape in enumerate(shapes)
                 ],
             )
@@ -98,89 +99,11 @@ def class_means(task: Split, row: Row) -> list[Picture]:
     return found
 
 
-def state_clouds(task: Split, rows: Sequence[Row]) -> list[Picture]:
-    """Histograms of the states along v, random beside optimised on the same axis."""
-    X, y, judged = task.judged
-    found = []
-    classes = rows[0].classifier.classes_
-    for head, own in enumerate(rows[0].classifier.compared_[:MAX_CLASSES]):
-        values = [content.clouds(row.classifier, X)[:, head] for row in rows]
-        span = limits([np.quantile(z, (0.002, 0.998)) for z in values])
-        for row, z in zip(rows, values, strict=True):
-            name = f"cloud{head}{row.projection}{row.order}"
-            found.append(_cloud(name, row, z, y, classes, own, span, judged))
-    return found
-
-
-def _cloud(
-    name: str,
-    row: Row,
-    z: np.ndarray,
-    y: np.ndarray,
-    classes: np.ndarray,
-    own: int,
-    span: tuple[float, float],
-    judged: str,
-) -> Picture:
-    two = len(classes) == 2
-    groups = [
-        (name_of(classes[0]) if two else "all other classes", y != classes[own]),
-        (name_of(classes[own]), y == classes[own]),
-    ]
-    inside = np.clip(z, *span)
-    bins = np.histogram_bin_edges(inside, bins=_n_bins(inside, span), range=None)
-    with drawing(name) as made:
-        ax = made.axes
-        for side, (_, chosen) in enumerate(groups):
-            colour = COLOURS[_class_hue(side)]
-            if chosen.any():
-                ax.hist(inside[chosen], bins=list(bins), color=colour, alpha=0.45)
-                ax.hist(
-                    inside[chosen],
-                    bins=list(bins),
-                    histtype="step",
-                    color=colour,
-                    linestyle=DASHES[side],
-                )
-        if two:
-            ax.axvline(float(row.classifier.threshold_), color=INK, linewidth=1.2)
-        if row.noise and 2 * row.noise < span[1] - span[0]:
-            _noise_bar(ax, row.noise, span)
-        ax.set(xlim=span, xlabel="read-out v·y(T) (unit of the states)", ylabel="series")
-    against = "" if two else f", {name_of(classes[own])} against the rest"
-    caption = f"{judged.capitalize()} series."
-    if two:
-        caption = f"Accuracy {row.accuracy:.1%}"
-        caption += f", {row.noisy_accuracy:.1%} under readout noise" if row.noise else ""
-        caption += f" ({judged} series). Vertical line: threshold."
-    if row.noise and 2 * row.noise < span[1] - span[0]:
-        caption += " Bar: ± one standard deviation of the readout noise."
-    return Picture(
-        f"{row.projection.capitalize()} u, {row.network}{against}",
-        made.svg,
-        caption,
-        [area(label, _class_hue(side)) for side, (label, _) in enumerate(groups)],
-    )
-
-
-def _n_bins(values: np.ndarray, span: tuple[float, float]) -> int:
-    """About forty bins over the axis, but at least eight over the values."""
-    share = float(np.ptp(values)) / (span[1] - span[0])
-    return int(np.clip(40 * share, 8, 40))
-
-
-def _noise_bar(ax: Any, noise: float, span: tuple[float, float]) -> None:
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * 1.14)
-    centre = span[0] + noise + 0.03 * (span[1] - span[0])
-    ax.errorbar(centre, high * 1.07, xerr=noise, color=INK, capsize=3, linewidth=1.2)
-
-
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
     """κ of the best pair so far, evaluation by evaluation."""
     curves = []
     for row in rows:
-        if row.is_optimised:
+        if row.is_solved:
             curve = content.margin_over_optimisation(row.classifier, task.X, task.y)
             if curve is not None and len(curve):
                 curves.append((row, curve))
@@ -191,7 +114,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         for row, curve in curves:
             ax.plot(np.arange(len(curve)), curve, **_style(row))
             if len(curve) == 1:
-                ax.plot([0], curve, "o", color=COLOURS[OPTIMISED])
+                ax.plot([0], curve, "o", color=COLOURS[SOLVED])
         bounds = [bound for row, _ in curves if np.isfinite(bound := _bound_of_first(row))]
         for bound in bounds:
             ax.axhline(bound, color=INK, linestyle=DASHES[2], linewidth=1.2)
@@ -248,19 +171,24 @@ def _first_class(row: Row) -> str:
 
 
 def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
-    """Linear kernel a(t), one picture a row."""
+    """Linear kernel a(t), one picture a row, all to the same scale."""
     found = []
-    for row in rows:
-        kernels = _kernels(row)
-        if not kernels:
-            continue
+    shown = [(row, kernels) for row in rows if (kernels := _kernels(row))]
+    scale = limits(
+        np.concatenate(
+            [kernel.linear[:MAX_CHANNELS].ravel() for _, k in shown for _, kernel in k]
+        )
+        if shown
+        else []
+    )
+    for row, kernels in shown:
         with drawing(f"kernel{row.projection}{row.order}") as made:
             ax = made.axes
             keys = []
             for i, (label, kernel) in enumerate(kernels):
                 for channel, values in enumerate(kernel.linear[:MAX_CHANNELS]):
                     hue, dash = (
-                        (_hue(row), channel) if len(kernels) == 1 else (_class_hue(i), i)
+                        (_hue(row), channel) if len(kernels) == 1 else (class_hue(i), i)
                     )
                     ax.plot(
                         _steps(row), values, color=COLOURS[hue], linestyle=DASHES[dash % 4]
@@ -271,12 +199,13 @@ def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
                         keys.append(key(f"channel {channel + 1}", hue, channel))
             ax.axhline(0, color=GRID, linewidth=1, zorder=1)
             ax.set(xlabel="time t (units of τ)", ylabel="a(t) (states per input)")
+            ax.set_ylim(*scale)
             ax.margins(x=0)
         found.append(
             Picture(
                 f"Linear kernel, {row.projection} u, {row.network}",
                 made.svg,
-                "What the read-out adds for a unit of input at each time.",
+                "What the readout adds for a unit of input at each time.",
                 keys,
             )
         )
@@ -294,14 +223,15 @@ def _kernels(row: Row) -> list[tuple[str, Any]]:
 
 
 def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
-    """Quadratic kernel C(t, t') of the first comparison and channel."""
+    """Quadratic kernel C(t, t') of the first comparison and channel, to one scale."""
     found = []
-    for row in rows:
-        kernels = _kernels(row)
-        if not kernels or kernels[0][1].quadratic is None:
-            continue
-        C = kernels[0][1].quadratic[0, :, 0, :]
-        largest = float(np.abs(C).max()) or 1.0
+    shown = [
+        (row, kernels[0][1].quadratic[0, :, 0, :])
+        for row in rows
+        if (kernels := _kernels(row)) and kernels[0][1].quadratic is not None
+    ]
+    largest = max((float(np.abs(C).max()) for _, C in shown), default=1.0) or 1.0
+    for row, C in shown:
         end = row.classifier.duration / row.classifier.reservoir_.mean_tau
         with drawing(f"quadratic{row.projection}", height=3.3) as made:
             ax = made.axes
@@ -324,7 +254,7 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
             Picture(
                 f"Quadratic kernel, {row.projection} u, {row.network}",
                 made.svg,
-                "What the read-out adds for two unit inputs at t and t′."
+                "What the readout adds for two unit inputs at t and t′."
                 + _first_class(row),
             )
         )
@@ -336,7 +266,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
     markers = ("o", "^")
     with drawing("modes") as made:
         ax = made.axes
-        for row in sorted(rows, key=lambda row: row.is_optimised):
+        for row in sorted(rows, key=lambda row: row.is_solved):
             constants, sizes = content.mode_loadings(row.classifier)
             ax.plot(
                 _in_tau(row, constants),
@@ -344,7 +274,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
                 markers[row.dash],
                 color=COLOURS[_hue(row)],
                 markersize=4.5,
-                markerfacecolor=COLOURS[_hue(row)] if row.is_optimised else "none",
+                markerfacecolor=COLOURS[_hue(row)] if row.is_solved else "none",
             )
         ax.set_xscale("log")
         _plain_decades(
@@ -364,7 +294,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
         + (" Circles: linear; triangles: non-linear." if rows[-1].order else "")
         + _first_class(rows[0]),
         [
-            area(f"{name} u ({'filled' if hue == OPTIMISED else 'open'})", hue)
+            area(f"{name} u ({'filled' if hue == SOLVED else 'open'})", hue)
             for name, hue in dict.fromkeys((row.projection, _hue(row)) for row in rows)
         ],
     )

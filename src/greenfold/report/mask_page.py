@@ -81,7 +81,7 @@ def write_mask_page(
 
 def margins(study: MaskStudy) -> Picture:
     """κ of random masks and of the solved one beside the bound."""
-    from .canvas import COLOURS, DASHES, INK, OPTIMISED, RANDOM, Picture, drawing, key
+    from .canvas import COLOURS, DASHES, INK, RANDOM, SOLVED, Picture, drawing, key
 
     best, interval = study.projections, study.interval
     with drawing("margins", 2.0) as made:
@@ -100,10 +100,10 @@ def margins(study: MaskStudy) -> Picture:
                 [interval.high - interval.estimate],
             ],
             fmt="o",
-            color=COLOURS[OPTIMISED],
+            color=COLOURS[SOLVED],
             capsize=4,
         )
-        ax.plot([best.soft_margin], [1], "|", color=COLOURS[OPTIMISED], markersize=16)
+        ax.plot([best.soft_margin], [1], "|", color=COLOURS[SOLVED], markersize=16)
         if best.upper_bound is not None:
             ax.axvline(best.upper_bound, color=INK, linestyle=DASHES[1])
         ax.set(xlabel="soft margin κ", ylim=(-0.7, 1.6), yticks=[0, 1])
@@ -111,7 +111,7 @@ def margins(study: MaskStudy) -> Picture:
         ax.grid(visible=False, axis="y")
     keys = [
         key(f"{len(study.drawn)} random masks; line: their mean", RANDOM),
-        key(f"solved mask with its {interval.level:.0%} interval", OPTIMISED),
+        key(f"solved mask with its {interval.level:.0%} interval", SOLVED),
     ]
     if best.upper_bound is not None:
         from .canvas import Key
@@ -128,7 +128,7 @@ def margins(study: MaskStudy) -> Picture:
 
 def mask_values(values: np.ndarray) -> Picture:
     """The mask, input by input; an image where the series have several channels."""
-    from .canvas import COLOURS, INK, OPTIMISED, Picture, drawing
+    from .canvas import COLOURS, INK, SOLVED, Picture, drawing
 
     n_inputs, n_channels = values.shape
     shown = values[:_SHOWN]
@@ -138,24 +138,26 @@ def mask_values(values: np.ndarray) -> Picture:
         if n_channels == 1:
             place = np.arange(len(shown))
             if len(shown) > 60:
-                ax.vlines(place, 0, shown[:, 0], color=COLOURS[OPTIMISED], lw=0.9)
+                ax.vlines(place, 0, shown[:, 0], color=COLOURS[SOLVED], lw=0.9)
             else:
-                ax.bar(place, shown[:, 0], 0.8, color=COLOURS[OPTIMISED])
+                ax.bar(place, shown[:, 0], 0.8, color=COLOURS[SOLVED])
             ax.axhline(0, color=INK, lw=0.8)
             ax.set(xlabel="input", ylabel="value of the mask")
             ax.margins(x=0.01)
         else:
             reach = float(np.abs(shown).max())
-            # Areas grow with the value, hues tell the sign: no colour map follows the page.
-            for sign, hue in ((1, 0), (-1, 1)):
+            # Areas grow with the value, fillings tell the sign: no colour map follows the
+            # page, and a second hue would mean something else.
+            for sign, filled in ((1, COLOURS[SOLVED]), (-1, "none")):
                 i, c = np.nonzero(sign * shown > 0)
                 size = 40 * np.abs(shown[i, c]) / reach
-                ax.scatter(i, c, s=size, color=COLOURS[hue], marker="s", linewidths=0)
+                ax.scatter(i, c, s=size, facecolors=filled, edgecolors=COLOURS[SOLVED],
+                           marker="s", linewidths=0.9)  # fmt: skip
             ax.set(xlabel="input", ylabel="channel", ylim=(n_channels - 0.5, -0.5))
             ax.set_yticks(range(n_channels) if n_channels <= 12 else [0, n_channels - 1])
     caption = (
         "Value by which a series is multiplied at each input."
         if n_channels == 1
-        else "Blue: positive, orange: negative; the size of a square is that of the value."
+        else "Full: positive, open: negative; the size of a square is that of the value."
     )
     return Picture("The mask", made.svg, caption + cut)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import content, rendering
-from .comparison import Row, Split
+from .comparison import Row, Split, headline
 
 
 def write_report(
@@ -29,7 +29,7 @@ def write_report(
         Replaced if it exists, in one step at the end.
     task : Split
     rows : sequence of Row
-        What is compared; the last one is described in detail.
+        What is compared; the best one (`comparison.headline`) is described in detail.
     remark : str
         A sentence below the comparison.
     command : str
@@ -71,8 +71,9 @@ def render(
     """The page as text; see `write_report`."""
     with rendering.extra():
         from . import figures
+        from .clouds import state_clouds
     tell = on_part or (lambda _: None)
-    main = rows[-1]
+    main = headline(rows, len(task.judged[1]))
     pair = [row for row in rows if row.order == main.order]
     sections = []
 
@@ -86,9 +87,9 @@ def render(
     tell("state clouds")
     add(
         "State clouds along the readout",
-        figures.state_clouds(task, rows),
+        state_clouds(task, rows, pair),
         "Each series ends as one state of the network; its place along v decides. "
-        "Random and optimised u are drawn to the same scale: clouds that lie wider apart "
+        "Random and solved u are drawn to the same scales: clouds that lie wider apart "
         "bear more noise.",
     )
     tell("soft margin")
@@ -104,7 +105,7 @@ def render(
     tell("kernels")
     add(
         "Kernels",
-        [*figures.linear_kernels(rows), *figures.quadratic_kernels(pair)],
+        [*figures.linear_kernels(rows), *figures.quadratic_kernels(rows)],
         "With both projections fixed the network is a plain kernel of the input.",
     )
     tell("modes")
@@ -115,6 +116,7 @@ def render(
         task=task,
         rows=rows,
         main=main,
+        verdict=_verdict(rows, main),
         data=_data(task, main),
         sections=sections,
         confusions=[_confusion(task, row) for row in pair],
@@ -129,6 +131,29 @@ def render(
         number=rendering.number,
         percent=rendering.percent,
     )
+
+
+def _verdict(rows: Sequence[Row], main: Row) -> str:
+    """Why this row is described, and what is proven of it or of another."""
+    said = ""
+    if len(rows) > 1:
+        said = f"Best of the {len(rows)} compared here, or as good within the error of the "
+        said += "accuracy. "
+    proven = [row for row in rows if row.proven]
+    if main.proven:
+        said += "Its soft margin is proven: no other projections of this network reach a "
+        said += "larger one at this η."
+    elif np.isfinite(main.bound) and main.is_solved:
+        said += f"Its soft margin is at most {100 * main.gap:.2g} % below the proven bound."
+    else:
+        said += "Nothing is proven of its soft margin"
+        said += "".join(
+            f"; that of the {row.network} network with {row.projection} u is proven, with "
+            f"an accuracy of {100 * row.accuracy:.1f} %"
+            for row in proven
+        )
+        said += "."
+    return said
 
 
 def _data(task: Split, row: Row) -> dict[str, Any]:

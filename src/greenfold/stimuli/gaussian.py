@@ -24,7 +24,7 @@ _FRESH_SEED = 1
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class GaussianStimuli(Stimuli):
-    """Classes N(±μ, ψ ± χ) (paper, `Gaussian_distribution_input`).
+    """Classes N(±μ, ψ ± χ) (paper, equation 7, `Gaussian_distribution_input`).
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class GaussianStimuli(Stimuli):
         n_draws: int = _N_DRAWS,
         rng: np.random.Generator | int | None = None,
     ) -> GaussianStimuli:
-        """Draw the paper's artificial stimuli (Figs. 2 and 3).
+        """Draw the paper's artificial stimuli (figures 2 and 3).
 
         Parameters
         ----------

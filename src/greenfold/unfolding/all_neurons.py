@@ -1,15 +1,15 @@
 """The unfolded network as kernels of the stimulus, for all neurons at once.
 
-At order 0 the read-out state is linear in the stimulus, at order 1 of a quadratic gain
+At order 0 the readout state is linear in the stimulus, at order 1 of a quadratic gain
 it is quadratic:
 
     y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m
 
-(paper, `solution_linear_Greens`, `G2-general`). R and D depend on u and the network
-only, so their cost is independent of the number of stimuli: about K²/2 · N² (q + 1)
-multiplications for D, because the response to a pair of pulses depends on their
-distance and on the time since the later one. With many stimuli this is far cheaper
-than stepping each of them through the network.
+(paper, equations 3 and 12, `solution_linear_Greens`, `G2-general`). R and D depend on u
+and the network only, so their cost is independent of the number of stimuli: about
+K²/2 · N² (q + 1) multiplications for D, because the response to a pair of pulses depends
+on their distance and on the time since the later one. With many stimuli this is far
+cheaper than stepping each of them through the network.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def features(X: Any) -> Any:
 
 
 def states(response: Response, X: Any) -> list[Any]:
-    """Read-out states of a batch, one entry per order.
+    """Readout states of a batch, one entry per order.
 
     Parameters
     ----------

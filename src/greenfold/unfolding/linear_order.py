@@ -34,7 +34,7 @@ class LinearOrder:
     def input_response(self, u: np.ndarray) -> np.ndarray:
         """Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons, n_channels).
 
-        Row c·K + n is the read-out state after a unit pulse in channel c, step n.
+        Row c·K + n is the readout state after a unit pulse in channel c, step n.
         """
         response = sweeps.read_pulse(
             self.schedule, u, sweeps.pulse_starts(self.schedule, u)

@@ -180,7 +180,8 @@ def source_weights(schedule: Schedule, bars: np.ndarray) -> np.ndarray:
 class SquareOfInput:
     """Contraction m₁ of G⁽²⁾ with a readout and a second moment of the stimuli.
 
-    (paper, `G2-general`): the quadratic form of u in ⟨ζ z⟩, without the tensor G⁽²⁾.
+    (paper, equation 12, `G2-general`): the quadratic form of u in ⟨ζ z⟩, without the tensor
+    G⁽²⁾.
 
     Parameters
     ----------

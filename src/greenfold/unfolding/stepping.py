@@ -4,9 +4,10 @@ Writing φ(y) = φ'(0) y + f(y) and counting powers of f, y = Σ_k y⁽ᵏ⁾ wi
 
     (τ∂ + 1 − φ'(0) W) y⁽ᵏ⁾ = W [f(Σ_i y⁽ⁱ⁾)]_{order k−1}
 
-(paper, `rate-series`, `first_order_correction`, for any order): each order is the same
-linear network driven by products of lower ones, a feed-forward structure. The forward
-pass and its adjoint cost a few matrix products per step, whatever the gain.
+(paper, equations 9 and 11, `rate-series`, `first_order_correction`, for any order): each
+order is the same linear network driven by products of lower ones, a feed-forward
+structure. The forward pass and its adjoint cost a few matrix products per step, whatever
+the gain.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def forward(
     Returns
     -------
     states : list of array (n_cases, n_neurons)
-        Read-out state, one entry per order.
+        Readout state, one entry per order.
     steps : list of list of array, or empty
         ``steps[k][n]``: order k at the end of step n.
     kept : list of list of array, or empty
@@ -229,7 +230,7 @@ def pullback(
     kept : list of list of array
         From `forward` with ``keep=True``.
     cotangent : array (n_cases, n_neurons)
-        Derivative of a scalar with respect to the read-out states, all orders summed.
+        Derivative of a scalar with respect to the readout states, all orders summed.
 
     Returns
     -------

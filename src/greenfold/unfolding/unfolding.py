@@ -348,7 +348,7 @@ class Unfolding(Shown):
         """Gradient with respect to the projections, by the adjoint.
 
         For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
-        ∂L/∂Y and get ∂L/∂u. For a function of the read-out z = Y v, give v and
+        ∂L/∂Y and get ∂L/∂u. For a function of the readout z = Y v, give v and
         ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). Cases are processed in batches of
         bounded memory; the cost is about twice that of `states`.
 
@@ -444,7 +444,7 @@ class Unfolding(Shown):
         return self.maps.response_sum(d)
 
     def greens1(self) -> np.ndarray:
-        """First-order Green's function G⁽¹⁾_ipn, binned (paper, `Greensfunction`).
+        """First-order Green's function G⁽¹⁾_ipn, binned (equation 2, `Greensfunction`).
 
         Returns
         -------
@@ -458,7 +458,7 @@ class Unfolding(Shown):
         return np.ascontiguousarray(response.transpose(1, 2, 0))
 
     def greens2(self) -> np.ndarray:
-        """Second-order Green's function G⁽²⁾_ipqnm, binned (paper, `G2-general`).
+        """Second-order Green's function G⁽²⁾_ipqnm, binned (equation 12, `G2-general`).
 
         For small networks only: it has N³ K² entries. It contains the factor α.
 
