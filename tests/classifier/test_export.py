@@ -93,6 +93,7 @@ def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance,
         assert (label == fitted.predict(series)).mean() > 0.95
     assert chances.shape == (60, n_classes)
     # An error δ of a decision moves a probability by slope · sureness · δ / 4 at most.
+    assert fitted.calibration_ is not None
     steep = fitted.decision_.slope * fitted.calibration_
     allowed = steep * tolerance * np.abs(wanted).max() / 2 + tolerance
     assert np.abs(chances - fitted.predict_proba(series)).max() <= allowed
