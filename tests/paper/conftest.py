@@ -13,12 +13,12 @@ def heartbeats(data_dir):
     return ecg5000_paper(data_dir)
 
 
-def compute(module, parameters, folder, heartbeats=None):
+def compute(module, parameters, folder, heartbeats=None, data_dir=None):
     """Numbers of a figure, which must also be drawable and describable."""
     from greenfold.paper._run import Run
     from greenfold.paper._style import style
 
-    run = Run(module.__name__, parameters, folder, 1, heartbeats)
+    run = Run(module.__name__, parameters, folder, 1, heartbeats, data_dir)
     numbers = plain(module.compute(run))
     with style():
         module.draw(numbers, parameters)

@@ -30,6 +30,10 @@ def _check_fig2(numbers):
     for kind in ("random", "optimised"):
         assert numbers["single"][kind]["deviation_of_range"] <= 0.01
     average = numbers["average"]
+    # Within the steps too, where κ is highest: not at whole times only.
+    times = np.array(average["solved_times"])
+    assert (times % 1 > 0).sum() == (times % 1 == 0).sum() == 10
+    assert len(average["optimised"]) == len(times) == len(numbers["single"]["reoptimised"])
     # No random projection beats the optimum beyond what is left of its certificate.
     assert min(average["share_at_or_above_every_random"]) == 1
     assert max(average["gap_largest"]) < 0.12

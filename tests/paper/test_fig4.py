@@ -23,10 +23,14 @@ def _check_fig4(numbers):
     kappa = history[:, 0] - history[:, 1]
     assert len(kappa) == 11
     assert (np.diff(kappa) >= -1e-12).all()
-    assert 0.9 * best["bound"] < kappa[-1] <= best["bound"] * (1 + 1e-9)
+    # Nothing is proven at O(α); what alternation finds is not above what ascent finds.
+    assert 0.9 * best["kappa"] < kappa[-1] <= best["kappa"] * (1 + 1e-6)
     # Distinguishable only shortly before the readout: in the last tenth of the time.
     over_time = np.array(best["separation"]) - np.array(best["variance"])
-    assert over_time[-1] == over_time.max() == pytest.approx(best["kappa"], rel=1e-6)
+    assert over_time[-1] == pytest.approx(best["kappa"], rel=1e-6)
+    # v is that of T: a step earlier u and v may do as well or slightly better.
+    assert over_time.argmax() >= len(over_time) - 3
+    assert over_time[-1] > 0.95 * over_time.max()
     assert over_time[: 9 * len(over_time) // 10].max() < best["kappa"] / 2
 
 

@@ -1,13 +1,23 @@
 """`reproduce`: its files, and what it says where it cannot go on."""
 
+import importlib
 import json
+import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
+import greenfold
+from greenfold import _style as colours
 from greenfold import paper
+from greenfold.datasets import DataError
+from greenfold.paper import _style as look
+from greenfold.paper import fig1
+from greenfold.paper._run import recorded_parameters
+from greenfold.paper._style import style
 
 
 def test_writes_every_format_and_all_numbers(tmp_path):
@@ -25,8 +35,57 @@ def test_writes_every_format_and_all_numbers(tmp_path):
     assert {"greenfold", "numpy", "scipy", "python"} <= set(record["versions"])
     assert ElementTree.parse(tmp_path / "fig1.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "fig1.pdf").read_bytes().startswith(b"%PDF")
-    assert outcome.numbers["margin"] > 0
+    # The classes differ mainly in their fluctuations: nothing that a linear network sees.
+    assert outcome.numbers["accuracy_judged"] > 0.8
+    assert outcome.numbers["soft_margin"] > 1.5 * outcome.numbers["soft_margin_linear"]
     assert outcome.title in str(outcome)
+
+
+def test_redraws_from_the_record_and_changes_no_number(tmp_path, monkeypatch):
+    paper.reproduce("fig1", tmp_path, quick=True, n_jobs=1)
+    path = tmp_path / "fig1.json"
+    before = json.loads(path.read_text(encoding="utf-8"))
+    picture = (tmp_path / "fig1.svg").read_bytes()
+    stale = before | {"title": "old", "summary": [], "caption": ""}
+    path.write_text(json.dumps(stale), encoding="utf-8")
+    (tmp_path / "fig1.svg").unlink()
+    monkeypatch.setattr(fig1, "compute", None)
+    (outcome,) = paper.reproduce("fig1", tmp_path, redraw=True)
+    assert json.loads(path.read_text(encoding="utf-8")) == before
+    assert (tmp_path / "fig1.svg").read_bytes() == picture
+    assert outcome.numbers == before["numbers"]
+    assert "no record" in str(paper.reproduce("fig2", tmp_path, redraw=True)[0])
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="cannot be read"):
+        paper.reproduce("fig1", tmp_path, redraw=True)
+
+
+@pytest.mark.parametrize("name", paper.FIGURES)
+def test_every_figure_has_a_caption_and_draws_what_is_recorded(name):
+    module = importlib.import_module(f"greenfold.paper.{name}")
+    assert len(module.CAPTION.split()) > 20
+    path = Path(__file__).parents[2] / "docs" / "_reproduction" / f"{name}.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    parameters = recorded_parameters(module.FULL, record["parameters"])
+    with style():
+        figure = module.draw(record["numbers"], parameters)
+    # What the page shows is what today's code would say of these numbers.
+    assert record["summary"] == module.summary(record["numbers"], parameters)
+    assert record["caption"] == " ".join(module.CAPTION.split())
+    assert figure.axes
+
+
+def test_random_and_solved_have_one_colour_everywhere():
+    """In figures, reports and the explorer; compared without regard to case."""
+    source = Path(greenfold.__file__).parent
+    css = (source / "report" / "style.css").read_text(encoding="utf-8").lower()
+    for name in ("RANDOM", "SOLVED", "CLASS_A", "CLASS_B"):
+        assert getattr(look, name) == getattr(colours, name), name
+        assert getattr(colours, name) in css, name
+    for path in (source / "paper").glob("*.py"):
+        if path.name != "_style.py":
+            found = re.findall(r"#[0-9A-Fa-f]{6}", path.read_text(encoding="utf-8"))
+            assert not found, f"{path.name} has colours of its own: {found}"
 
 
 def test_one_sentence_where_the_data_are_missing(tmp_path, monkeypatch):

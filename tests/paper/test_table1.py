@@ -36,6 +36,11 @@ def _check_table1(numbers):
         assert found == pytest.approx(mean, abs=3 * spread / np.sqrt(n_networks)), cell
         # Where the plane is put moves the accuracies by more than their spread.
         assert entry["accuracy, half-way"]["mean"] > entry["accuracy, test mean"]["mean"]
+        # The means over five classes lie between those two, so do their accuracies.
+        for origin in ("all recordings", "training recordings"):
+            found = entry[f"accuracy, {origin}"]["mean"]
+            low, high = (entry[f"accuracy, {c}"]["mean"] for c in ("test mean", "half-way"))
+            assert low < found < high, (cell, origin)
     for one in numbers["networks"]:
         assert one["optimised, linear"]["status"] == "certified"
         assert one["optimised, linear"]["gap"] <= 1e-3
@@ -48,9 +53,9 @@ def test_separability(stimuli):
     assert np.linalg.norm(stimuli.mu) == pytest.approx(1, rel=1e-12)
 
 
-def test_table1(tmp_path, heartbeats):
+def test_table1(tmp_path, heartbeats, data_dir):
     p = replace(table1.QUICK, n_networks=2, n_random=3)
-    numbers = compute(table1, p, tmp_path, heartbeats)
+    numbers = compute(table1, p, tmp_path, heartbeats, data_dir)
     _check_table1(numbers)
     accuracy = {
         cell: entry["accuracy, half-way"]["mean"]

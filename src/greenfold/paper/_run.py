@@ -15,7 +15,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -54,6 +54,8 @@ class Run:
         Processes to use.
     heartbeats : BinarySplit or None
         ECG5000 as the paper uses it, for the figures that need it.
+    data_dir : str, Path or None
+        Where the archive's own files lie.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Run:
     out_dir: Path
     n_jobs: int = 1
     heartbeats: BinarySplit | None = None
+    data_dir: str | Path | None = None
     _progress: Display = field(default_factory=Display, repr=False)
 
     @property
@@ -147,6 +150,17 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
+    """Parameters as a record has them; those that came later have their default."""
+    known = {one.name for one in fields(default)}
+    given = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in recorded.items()
+        if name in known
+    }
+    return replace(default, **given)
 
 
 def _read(path: Path) -> Any:

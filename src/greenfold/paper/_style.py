@@ -9,15 +9,19 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from .._style import BASE
+from .._style import BASE, BOUND, CLASS_A, CLASS_B, RANDOM, SIMULATION, SOLVED
 
-# Okabe & Ito's palette, which survives the common colour deficiencies. Lines that may
-# be confused in print differ by dash or marker as well.
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
-#: What a colour means in every figure.
-RANDOM, OPTIMISED, PAPER = BLUE, VERMILLION, BLACK
-PLUS, MINUS = VERMILLION, BLUE
+__all__ = [
+    "BOUND", "CLASS_A", "CLASS_B", "MARGIN", "NEUTRAL", "PAPER", "RANDOM", "READOUT_TIME",
+    "SIMULATION", "SOLVED", "TIME", "letter", "sheet", "style",
+]  # fmt: skip
+
+#: The paper's own numbers are as black as a simulation: both are what ours is held against.
+PAPER = SIMULATION
+#: What is neither random nor solved, nor of a class.
+NEUTRAL = "#4d4d4d"
+#: What the record calls ``optimised``, the paper's word, is shown by ours.
+SHOWN = {"random": "random", "optimised": "solved"}
 
 #: Time has no unit of its own in the paper: Δt = 1 and τ = 0.25 in the same unit.
 TIME = "time $t$ (a.u.)"
@@ -31,6 +35,8 @@ _PARAMETERS: dict[Any, Any] = BASE | {
     "axes.formatter.use_mathtext": True,
     "grid.color": "#E4E4E4",
     "figure.constrained_layout.use": True,
+    "hatch.color": "0.45",
+    "hatch.linewidth": 0.6,
     "svg.hashsalt": "greenfold",
     "pdf.fonttype": 42,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,17 @@ from ._setting import network
 
 TITLE = "Fig. 1: the setting"
 NEEDS_ECG = False
+#: For the page of the documentation, in Markdown.
+CAPTION = """
+(a) A reservoir: an input projection *u*, random recurrent weights *W*, a readout *v*; the
+width of a line is its weight. (b) Series of two classes (thin) with their means (thick):
+the classes differ mainly in the size of their fluctuations. (c) Responses of the simulated
+network over time, along the readout and along the direction across it in which the clouds
+extend furthest; only these two of 100 dimensions are shown. The grey sheet is the plane of
+the readout time *T*, in which the states form clouds; the black line is where the plane of
+decision cuts it, the darker band its margin. The paper's Fig. 1 is a sketch without
+values: those here are ours.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,19 +40,39 @@ class Parameters:
     g: float = 0.9
     tau: float = 0.25
     eta: float = 10.0
+    alpha: float = 0.05
+    """As in Fig. 3: what differs in its fluctuations needs a non-linear network."""
     n_steps: int = 10
     dt: float = 1.0
-    strength: float = 4.0
-    """‖μ‖, large enough for the two clouds to be apart."""
+    strength: float = 0.5
+    """‖μ‖: the class means are close to each other."""
+    variances: tuple[float, float] = (1.0, 0.02)
+    """Of the steps of the two classes, which differ mainly in these."""
     stimulus_seed: int = 0
-    n_per_class: int = 25
+    draw_seed: int = 8
+    n_per_class: int = 12
+    """Few, and drawn such that the plane separates them all; `n_judged` tells the rest."""
+    n_judged: int = 500
+    """Further series of each class, which tell how often the plane is right."""
     fine: int = 10
     """Times within a step at which the trajectories are drawn."""
     n_drawn: int = 14
     """(a) Neurons that the sketch shows: those that u and v use most."""
 
 
-FULL = QUICK = Parameters()
+FULL = Parameters()
+QUICK = replace(FULL, n_neurons=30, alpha=0.02, strength=0.3, n_judged=100)
+
+
+def stimuli(p: Parameters) -> GaussianStimuli:
+    """Two classes of white noise of different size around ±μ."""
+    mu = np.random.default_rng([p.stimulus_seed, 0]).standard_normal(p.n_steps)
+    large, small = p.variances
+    return GaussianStimuli(
+        p.strength * mu / np.linalg.norm(mu),
+        (large + small) / 2 * np.eye(p.n_steps),
+        (large - small) / 2 * np.eye(p.n_steps),
+    )
 
 
 def compute(run: Run) -> dict:
@@ -50,27 +81,30 @@ def compute(run: Run) -> dict:
 
 
 def _compute(p: Parameters) -> dict:
-    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau)
-    stimuli = GaussianStimuli.random(
-        p.n_steps, strength=p.strength, rng=np.random.default_rng([p.stimulus_seed, 0])
-    )
-    best = optimize(unfold(reservoir, n_steps=p.n_steps, dt=p.dt), stimuli, p.eta)
-    X, signs = stimuli.sample(p.n_per_class, np.random.default_rng([p.stimulus_seed, 1]))
+    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau, p.alpha)
+    classes = stimuli(p)
+    expanded = unfold(reservoir, n_steps=p.n_steps, dt=p.dt, order=1)
+    best = optimize(expanded, classes, p.eta, rng=p.network_seed)
+    X, signs = classes.sample(p.n_per_class, np.random.default_rng([0, p.draw_seed]))
     fine = np.repeat(X, p.fine, axis=1)
     paths = simulate(reservoir, fine, best.u, p.dt / p.fine, trajectories=True, rtol=1e-6)
     # Beside the readout direction, the one along which the clouds extend furthest.
     aside = paths[:, -1] - np.outer(paths[:, -1] @ best.v, best.v)
     second = np.linalg.svd(aside - aside.mean(0), full_matrices=False)[2][0]
     shown = np.argsort(-(np.abs(best.u) + np.abs(best.v)))[: p.n_drawn]
+    others, others_signs = classes.sample(p.n_judged, np.random.default_rng([0, 99]))
+    judged = simulate(reservoir, others, best.u, p.dt, rtol=1e-6) @ best.v
     return {
         "stimuli": X,
         "signs": signs,
-        "mu": stimuli.mu,
+        "mu": classes.mu,
         "along_readout": paths @ best.v,
         "across": paths @ second,
         "margin": margin(paths[:, -1], signs, best.v),
         "soft_margin": best.soft_margin,
+        "soft_margin_linear": optimize(expanded.linear, classes, p.eta).soft_margin,
         "accuracy": (signs * (paths[:, -1] @ best.v) > 0).mean(),
+        "accuracy_judged": (others_signs * judged > 0).mean(),
         "drawn_weights": reservoir.weights[np.ix_(shown, shown)],
         "drawn_u": best.u[shown],
         "drawn_v": best.v[shown],
@@ -79,11 +113,11 @@ def _compute(p: Parameters) -> dict:
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
-    figure = look.sheet(11.4, 3.9)
-    a, b, c = figure.subplots(1, 3, width_ratios=(1.15, 1, 1.15))
-    _draw_network(a, numbers)
-    _draw_stimuli(b, numbers, p)
-    _draw_states(c, numbers, p)
+    figure = look.sheet(11.4, 4.1)
+    grid = figure.add_gridspec(1, 3, width_ratios=(1.1, 0.95, 1.3))
+    _draw_network(figure.add_subplot(grid[0]), numbers)
+    _draw_stimuli(figure.add_subplot(grid[1]), numbers, p)
+    _draw_states(figure.add_subplot(grid[2], projection="3d"), numbers, p)
     return figure
 
 
@@ -108,8 +142,8 @@ def _draw_network(axes: Any, numbers: dict) -> None:
                 "connectionstyle": "arc3,rad=0.12"})  # fmt: skip
     source, sink = np.array([-2.1, 0.0]), np.array([2.1, 0.0])
     for end, weights, colour, style in (
-        (source, u, look.ORANGE, "-"),
-        (sink, v, look.GREEN, "--"),
+        (source, u, look.SOLVED, "-"),
+        (sink, v, look.SOLVED, "--"),
     ):
         size = np.abs(weights) / np.abs(weights).max()
         for spot, one in zip(place, size, strict=True):
@@ -119,8 +153,8 @@ def _draw_network(axes: Any, numbers: dict) -> None:
     box = {"boxstyle": "round", "fc": "white", "ec": "k"}
     axes.text(*source, "$x(t)$", ha="center", va="center", bbox=box, zorder=4)
     axes.text(*sink, "$z(t)$", ha="center", va="center", bbox=box, zorder=4)
-    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color="#A66F00")
-    axes.text(1.65, -0.8, "readout $v$", ha="center", color=look.GREEN)
+    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=look.SOLVED)
+    axes.text(1.65, -0.8, "readout $v$", ha="center", color=look.SOLVED)
     axes.text(0, 1.2, "recurrent weights $W$", ha="center", color="0.35")
     axes.set(xlim=(-2.5, 2.5), ylim=(-1.5, 1.5))
     axes.axis("off")
@@ -130,51 +164,66 @@ def _draw_stimuli(axes: Any, numbers: dict, p: Parameters) -> None:
     look.letter(axes, "b", "stimuli of two classes")
     X, signs = np.array(numbers["stimuli"]), np.array(numbers["signs"])
     edges = p.dt * np.arange(p.n_steps + 1)
-    for sign, colour, dash in ((1, look.PLUS, "-"), (-1, look.MINUS, "--")):
+    for sign, colour, dash in ((1, look.CLASS_A, "-"), (-1, look.CLASS_B, "--")):
         for x in X[signs == sign][:6]:
             axes.stairs(x, edges, baseline=None, color=colour, alpha=0.35, lw=0.8)
         axes.stairs(sign * np.array(numbers["mu"]), edges, baseline=None, color=colour,
                     lw=2.6, ls=dash, label=rf"$\zeta = {sign:+d}$, mean")  # fmt: skip
     axes.set(xlabel=look.TIME, ylabel="stimulus $x(t)$ (a.u.)")
-    axes.set_ylim(None, 1.3 * np.abs(X).max())
-    axes.legend(loc="upper left", ncols=2)
+    axes.set_ylim(None, 1.35 * np.abs(X).max())
+    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
 
 
 def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
-    look.letter(axes, "c", "states and the plane of decision")
+    look.letter(axes, "c", "responses, and the plane of the readout time")
     z, across = np.array(numbers["along_readout"]), np.array(numbers["across"])
     signs, gap = np.array(numbers["signs"]), numbers["margin"]
-    since = -2 * p.fine  # the last two steps; earlier ones only tangle
-    for sign, colour, mark in ((1, look.PLUS, "o"), (-1, look.MINUS, "s")):
+    end = p.n_steps * p.dt
+    times = np.concatenate([[0.0], p.dt * np.arange(1, p.n_steps * p.fine + 1) / p.fine])
+    for sign, colour, mark in ((1, look.CLASS_A, "o"), (-1, look.CLASS_B, "s")):
         mine = signs == sign
-        for path, side in zip(z[mine][:12], across[mine][:12], strict=True):
-            axes.plot(path[since:], side[since:], color=colour, lw=0.6, alpha=0.4)
-        axes.plot(z[mine, -1], across[mine, -1], mark, color=colour, ms=4.5, mec="k",
-                  mew=0.4, label=rf"$y(T)$, $\zeta = {sign:+d}$", zorder=3)  # fmt: skip
-    axes.axvline(0, color="k", lw=1.4)
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high + 0.3 * (high - low))
-    if gap > 0:
-        closest = int(np.argmin(signs * z[:, -1]))
-        edge, level = signs[closest] * gap, across[closest, -1]
-        axes.axvspan(-gap, gap, color="0.85", zorder=0)
-        axes.annotate("", (0, level), (edge, level), arrowprops={
-            "arrowstyle": "<|-|>", "color": "k", "shrinkA": 0, "shrinkB": 0,
-            "mutation_scale": 8}, zorder=4)  # fmt: skip
-        axes.annotate(rf"margin $\kappa = {gap:.2f}$", (edge / 2, level),
-                      (edge / 2, low + 0.06 * (high - low)), ha="center", fontsize=8.5,
-                      bbox={"fc": "white", "ec": "none", "pad": 1.5},
-                      arrowprops={"arrowstyle": "-", "lw": 0.6}, zorder=4)  # fmt: skip
-    axes.set(
-        xlabel=r"along the readout, $z = v^\mathsf{T} y$ (a.u.)",
-        ylabel="across it, first principal axis (a.u.)",
+        for path, side in zip(z[mine][:8], across[mine][:8], strict=True):
+            axes.plot(times, [0.0, *side], [0.0, *path], color=colour, lw=0.6, alpha=0.55)
+        axes.scatter(np.full(mine.sum(), end), across[mine, -1], z[mine, -1], marker=mark,
+                     color=colour, s=20, edgecolors="k", linewidths=0.4, depthshade=False,
+                     label=rf"$y(T)$, $\zeta = {sign:+d}$", zorder=5)  # fmt: skip
+    (left, right), (low, high) = (
+        (values.min() - 0.15 * np.ptp(values), values.max() + 0.15 * np.ptp(values))
+        for values in (across[:, -1], z[:, -1])
     )
-    axes.legend(loc="upper right", frameon=True, framealpha=1.0, edgecolor="none")
+    _draw_plane(axes, end, (left, right), (low, high), "0.75", 0.25)
+    _draw_plane(axes, end, (left, right), (-max(gap, 0), max(gap, 0)), "0.4", 0.35)
+    axes.plot([end, end], [left, right], [0, 0], color="k", lw=1.6, zorder=6,
+              label="plane of decision")  # fmt: skip
+    axes.set(
+        xlabel=look.TIME,
+        ylabel="across the readout (a.u.)",
+        zlabel=r"along it, $z = v^\mathsf{T} y$ (a.u.)",
+        xlim=(0, end),
+    )
+    axes.view_init(elev=14, azim=-36)
+    axes.set_box_aspect((1.5, 1.25, 1.1), zoom=0.92)
+    axes.locator_params(nbins=4)
+    axes.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.98))
+
+
+def _draw_plane(
+    axes: Any, time: float, across: tuple, along: tuple, colour: str, alpha: float
+) -> None:
+    """A piece of the plane of one time."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    corners = [(time, across[i], along[j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    axes.add_collection3d(Poly3DCollection([corners], color=colour, alpha=alpha, lw=0))
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
     """What the figure says, in a few lines."""
     return [
-        f"margin {numbers['margin']:.3f} over {len(numbers['signs'])} simulated responses, "
-        f"soft margin {numbers['soft_margin']:.3f}, accuracy {numbers['accuracy']:.0%}"
+        f"‖μ‖ = {p.strength:g}, variances {p.variances[0]:g} and {p.variances[1]:g}: soft "
+        f"margin {numbers['soft_margin']:.3f}, of the linear network "
+        f"{numbers['soft_margin_linear']:.3f}",
+        f"margin {numbers['margin']:.3f} over the {len(numbers['signs'])} simulated "
+        f"responses shown; of {2 * p.n_judged} others {numbers['accuracy_judged']:.1%} are "
+        "on the right side",
     ]

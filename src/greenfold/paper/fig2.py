@@ -1,4 +1,4 @@
-"""Fig. 2: optimised input and readout projections of a linear reservoir."""
+"""Fig. 2: solved input and readout projections of a linear reservoir."""
 
 from __future__ import annotations
 
@@ -14,12 +14,24 @@ from ..optimizers import optimize
 from ..simulation import simulate
 from ..stimuli import GaussianStimuli, Stimuli
 from ..unfolding.unfolding import Unfolding, unfold
+from . import _fig2_panels as panels
 from . import _style as look
 from ._run import Run
 from ._setting import best_margins, chunks, network, unit_vectors
 
 TITLE = "Fig. 2: linear reservoir"
 NEEDS_ECG = False
+#: For the page of the documentation, in Markdown.
+CAPTION = """
+(a) Soft margin over the readout time for one network and one pair of classes; the readout
+is solved at every time. Dashed: simulated. Diamonds: *u* solved for each time anew. Thin
+grey: separation of the class means. (b) Mean over 250 pairs of classes: random *u* (mean
+and standard deviation over 250 of them) and *u* solved for each readout time that is
+marked. (c) How much the solved *u* of (b) uses each mode of the network: one mark a mode,
+a mean over the pairs of classes, at two readout times; bars are means over the modes of a
+bin. (d) Soft margin while *u* is turned away from the solved one in random planes (thin,
+mean thick), with the readout solved again and with the readout kept.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,7 @@ class Parameters:
     n_stimuli: int = 250
     n_random: int = 250
     per_step: int = 4
-    """(b) Readout times within a step, for random projections."""
+    """(b) Readout times within a step."""
     mode_times: tuple[float, float] = (1.0, 9.0)
     angle_time: float = 9.0
     n_angles: int = 73
@@ -83,6 +95,15 @@ def _times(p: Parameters, per_step: int) -> np.ndarray:
     return p.dt * np.arange(1, p.n_steps * per_step + 1) / per_step
 
 
+def _solved_at(p: Parameters) -> np.ndarray:
+    """Which of the readout times of (b) u is solved for: early in each step, and its end.
+
+    κ rises where a step begins and falls until the next: these two draw the curve.
+    """
+    first = p.per_step * np.arange(p.n_steps)
+    return np.unique(np.concatenate([first, first + p.per_step - 1]))
+
+
 def engine() -> str:
     """NEST where it is installed, as in the paper; the ODE solver otherwise."""
     return "nest" if importlib.util.find_spec("nest") else "scipy"
@@ -98,16 +119,8 @@ def simulated_curve(p: Parameters, kind: str, item: Any) -> list[float]:
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
     reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau)
-    path = simulate(
-        reservoir,
-        pulse,
-        u,
-        p.dt / p.fine,
-        kind,
-        trajectories=True,
-        rtol=1e-8,
-        resolution=p.nest_resolution,
-    )[0]
+    path = simulate(reservoir, pulse, u, p.dt / p.fine, kind, trajectories=True,
+                    rtol=1e-8, resolution=p.nest_resolution)[0]  # fmt: skip
     stimuli = _stimuli(p, 0)
     curve = []
     for j in range(len(path)):
@@ -130,14 +143,14 @@ def analytical_curve(p: Parameters, unfolding: Unfolding, u: np.ndarray) -> np.n
 
 
 def optimal_part(p: Parameters, numbers: range) -> dict:
-    """Certified optimum of some stimuli at the end of every step, with mode loadings."""
+    """Certified optimum of some stimuli at the times of `_solved_at`, mode loadings."""
     unfolding = _unfolding(p)
     modes = unfolding.reservoir.modes()
     margins, gaps = [], []
     loadings = {str(time): [] for time in p.mode_times}
     for number in numbers:
         stimuli, row, gap = _stimuli(p, number), [], []
-        for time in _times(p, 1):
+        for time in _times(p, p.per_step)[_solved_at(p)]:
             best = optimize(unfolding.with_readout(time), stimuli, p.eta)
             row.append(best.soft_margin)
             gap.append(best.gap)
@@ -239,16 +252,16 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
     )
     mean = total / p.n_random
     spread = np.sqrt(np.maximum(square / p.n_random - mean**2, 0))
-    ends = np.arange(p.per_step - 1, p.n_steps * p.per_step, p.per_step)
-    largest = np.max([part["largest"] for part in drawn], axis=0)[:, ends]
+    at = _solved_at(p)
+    largest = np.max([part["largest"] for part in drawn], axis=0)[:, at]
     average = {
         "times": _times(p, p.per_step),
         "random": mean.mean(0),
         "random_spread": spread.mean(0),
-        "step_times": _times(p, 1),
+        "solved_times": _times(p, p.per_step)[at],
         "optimised": optimal.mean(0),
         "optimised_standard_error": optimal.std(0) / np.sqrt(len(optimal)),
-        "ratio": optimal.mean(0) / mean.mean(0)[ends],
+        "ratio": optimal.mean(0) / mean.mean(0)[at],
         # Early, every u reaches the optimum: equal up to rounding.
         "share_at_or_above_every_random": (optimal >= largest * (1 - 1e-6)).mean(0),
         "gap_median": np.median(gaps, axis=0),
@@ -275,125 +288,11 @@ def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
-    _draw_single(a, numbers["single"], p)
-    _draw_average(b, numbers["average"])
-    _draw_modes(c, numbers["modes"], p)
-    _draw_angle(d, numbers["angle"], p)
+    panels.draw_single(a, numbers["single"], numbers["average"], p)
+    panels.draw_average(b, numbers["average"])
+    panels.draw_modes(c, numbers["modes"], p)
+    panels.draw_angle(d, numbers["angle"], p)
     return figure
-
-
-def _draw_single(axes: Any, single: dict, p: Parameters) -> None:
-    look.letter(axes, "a", "one network, one stimulus set")
-    times = np.array(single["times"])
-    simulator = {"nest": "NEST", "scipy": "ODE solver"}[single["engine"]]
-    above = axes.twinx()
-    steps = np.repeat(single["mu"], 2)
-    edges = np.repeat(p.dt * np.arange(p.n_steps + 1), 2)[1:-1]
-    above.plot(edges, steps, color=look.ORANGE, lw=1.2, zorder=0)
-    above.set_ylabel(r"mean separation $\mu$ (a.u.)", color="#A66F00")
-    above.spines["right"].set_visible(True)
-    above.grid(False)
-    low, high = min(single["mu"]), max(single["mu"])
-    above.set_ylim(low - 0.1 * (high - low), high + 0.5 * (high - low))
-    axes.set_zorder(above.get_zorder() + 1)
-    axes.patch.set_visible(False)
-    names = {"random": "random $u$", "optimised": "$u$ optimised for $T = 10$"}
-    for key, colour in (("random", look.RANDOM), ("optimised", look.OPTIMISED)):
-        axes.plot(times, single[key]["analytical"], color=colour, label=names[key], lw=2.2)
-        label = f"simulated ({simulator})" if key == "optimised" else None
-        axes.plot(times, single[key]["simulated"], "k--", lw=1.0, label=label)
-    ends = p.dt * np.arange(1, p.n_steps + 1)
-    axes.plot(
-        ends,
-        single["reoptimised"],
-        "D",
-        color=look.OPTIMISED,
-        mfc="white",
-        ms=4.5,
-        label="$u$ optimised for each $T$",
-    )
-    top = max(single["reoptimised"])
-    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(-0.05 * top, 1.5 * top))
-    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
-
-
-def _draw_average(axes: Any, average: dict) -> None:
-    look.letter(axes, "b", "average over stimuli")
-    times = np.array(average["times"])
-    mean, spread = np.array(average["random"]), np.array(average["random_spread"])
-    axes.fill_between(times, mean - spread, mean + spread, color=look.RANDOM, alpha=0.25)
-    axes.plot(times, mean, color=look.RANDOM, label="random $u$ (mean ± s.d.)")
-    axes.errorbar(
-        average["step_times"],
-        average["optimised"],
-        average["optimised_standard_error"],
-        fmt="D",  # no line: between these times κ rises in steps, as it does for random u
-        color=look.OPTIMISED,
-        mfc="white",
-        ms=4.5,
-        capsize=2,
-        label="$u$ optimised for each $T$ (± s.e.)",
-    )
-    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN)
-    axes.legend(loc="upper left")
-
-
-def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
-    look.letter(axes, "c", "modes that the optimal $u$ uses")
-    real = np.array(modes["real_part"])
-    edges = np.linspace(real.min() - 1e-9, real.max() + 1e-9, 13)
-    place = np.digitize(real, edges) - 1
-    centres, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
-    looks = ((look.SKY, ""), (look.GREEN, "//"))
-    for i, (time, (colour, hatch)) in enumerate(zip(p.mode_times, looks, strict=True)):
-        loading = np.array(modes["loadings"][str(time)])
-        bars = [
-            loading[place == k].mean() if (place == k).any() else 0.0
-            for k in range(len(centres))
-        ]
-        axes.bar(
-            centres + (i - 0.5) * 0.42 * width,
-            bars,
-            0.42 * width,
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
-            label=f"$T = {time:g}$",
-        )
-        axes.plot(real, loading, ".", color=colour, mec="k", mew=0.3, ms=4.5, alpha=0.8)
-    axes.set(
-        xlabel=r"real part of the eigenvalue, Re $\lambda_\alpha$ (1)",
-        ylabel=r"mean loading $|\omega_\alpha|$ (1)",
-    )
-    marks = np.array([0.14, 0.17, 0.25, 0.5, 2.0])
-    upper = axes.secondary_xaxis("top")
-    upper.set_xticks(1 - p.tau / marks, [f"{mark:g}" for mark in marks])
-    upper.set_xlabel(r"time constant $\tau_\alpha$ (a.u.)", labelpad=3)
-    # Mean of |wᵀu| over random u for a complex unit w; most modes come in pairs.
-    level = np.sqrt(np.pi / (4 * len(real)))
-    axes.axhline(level, color="k", ls="--", lw=1.0, label="random $u$")
-    axes.legend(loc="upper left")
-
-
-def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
-    look.letter(axes, "d", f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$")
-    degrees, top = np.degrees(angle["radians"]), np.max(angle["readout_optimal"])
-    kinds = (
-        ("readout_optimal", look.OPTIMISED, "-", "readout optimal for each $u$"),
-        ("readout_kept", look.PURPLE, "--", "readout kept as for $u^*$"),
-    )
-    for key, colour, dash, label in kinds:
-        margins = np.array(angle[key])
-        axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
-        axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
-    axes.set(
-        xlabel=r"angle between $u$ and $u^*$ (degrees)",
-        ylabel=look.MARGIN,
-        xticks=np.arange(-90, 91, 30),
-        ylim=(-0.6 * top, 1.2 * top),
-    )
-    axes.legend(loc="center left")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
@@ -402,6 +301,11 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     worst = max(single[key]["deviation_of_range"] for key in ("random", "optimised"))
     certified = np.mean(average["share_certified_to_1e-3"])
     above = np.mean(average["share_at_or_above_every_random"])
+    beaten = (
+        f"none of the {p.n_random} random u is better at any time"
+        if above == 1
+        else f"some random u is better in {1 - above:.1%} of the cases"
+    )
     angle = {
         key: np.mean(numbers["angle"][key], axis=0)
         for key in ("readout_optimal", "readout_kept")
@@ -413,10 +317,10 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     return [
         f"(a) simulated ({single['engine']}) within {worst:.2%} of the curve's range",
         f"(b) κ at T = {p.n_steps * p.dt:g}: random {average['random'][-1]:.4f} ± "
-        f"{average['random_spread'][-1]:.4f}, optimised {average['optimised'][-1]:.4f} "
+        f"{average['random_spread'][-1]:.4f}, solved {average['optimised'][-1]:.4f} "
         f"({average['ratio'][-1]:.2f} times)",
         f"    {certified:.0%} of the optima certified to 0.1 %, largest gap "
-        f"{max(average['gap_largest']):.1%}; no random u is better in {above:.1%}",
+        f"{max(average['gap_largest']):.1%}; {beaten}",
         f"(d) 60° away from u* leave {left:.1%} of κ; where the readout is kept as for u*, "
         f"κ is negative from {negative:.0f}° on",
     ]

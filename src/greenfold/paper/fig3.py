@@ -20,6 +20,16 @@ from ._setting import expansion_judged_elsewhere, network, unit_vectors
 
 TITLE = "Fig. 3: weakly non-linear reservoir"
 NEEDS_ECG = False
+#: For the page of the documentation, in Markdown.
+CAPTION = """
+(a) Response of the neuron that the non-linearity changes most, for a random *u*: simulated
+(dots), the expansion to first order in α (line), the linear network (dashed). Insets: zoom
+into the box, and the largest real part of the eigenvalues of the network linearised along
+its trajectory. (b) Soft margin of the linear network (x) and of the non-linear one (y) for
+random *u* (stars) and for *u* solved for each of the two networks (full dots, with guide
+lines); open circles are the solved projections on the simulated network. Colour: ‖μ‖ of
+the stimuli.
+"""
 
 
 @dataclass(frozen=True)
@@ -182,7 +192,7 @@ def _responses_of(p: Parameters) -> dict:
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
-    figure = look.sheet(10.4, 4.9)
+    figure = look.sheet(11.4, 4.7)
     a, b = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _draw_responses(a, numbers["responses"], p)
     _draw_margins(
@@ -192,15 +202,18 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
-    look.letter(axes, "a", rf"one neuron, $\alpha = {p.alpha:g}$")
+    look.letter(axes, "a", rf"one neuron, random $u$, $\alpha = {p.alpha:g}$")
     times = np.array(found["times"])
     curves = (
-        ("simulated", look.BLUE, "-", 3.0, "simulation"),
-        ("first_order", look.VERMILLION, "-", 1.3, r"$\mathcal{O}(\alpha)$"),
-        ("linear", look.BLACK, "--", 1.1, "linear"),
+        ("first_order", look.RANDOM, "-", 1.6, r"$\mathcal{O}(\alpha)$"),
+        ("linear", look.NEUTRAL, "--", 1.1, "linear"),
+        ("simulated", look.SIMULATION, "o", 0.0, "simulation"),
     )
+    # Open dots lie on the line that they are to be held against, and leave it visible.
+    dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
     for key, colour, dash, width, label in curves:
-        axes.plot(times, found[key], dash, color=colour, lw=width, label=label)
+        axes.plot(times, found[key], dash, color=colour, lw=width, label=label,
+                  **(dots if dash == "o" else {}))  # fmt: skip
     shown = np.array([found[key] for key, *_ in curves])
     low, high = shown.min(), shown.max()
     axes.set(
@@ -210,20 +223,22 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     )
     axes.legend(loc="lower left", ncols=3, bbox_to_anchor=(0, -0.01))
     zoom = axes.inset_axes((0.1, 0.6, 0.36, 0.36))
-    where = int(np.argmax(np.abs(shown[0] - shown[2])))
+    where = int(np.argmax(np.abs(shown[2] - shown[1])))
     reach = p.fine // 2
     part = slice(max(0, where - reach), where + reach + 1)
     for row, (_, colour, dash, width, _) in zip(shown, curves, strict=True):
-        zoom.plot(times[part], row[part], dash, color=colour, lw=width)
+        zoom.plot(times[part], row[part], dash, color=colour, lw=width,
+                  **(dots if dash == "o" else {}))  # fmt: skip
     zoom.tick_params(labelsize=7)
     box = axes.indicate_inset_zoom(zoom, edgecolor="0.4")
     for line in box.connectors:
         line.set_visible(False)  # they would cross the curves and the other inset
     zoom.set_title("zoom into the box", fontsize=8, pad=3)
     growth = axes.inset_axes((0.62, 0.6, 0.36, 0.36))
-    growth.plot(times, found["eigenvalue_simulated"], color=look.BLUE, lw=2.4)
-    growth.plot(times, found["eigenvalue_first_order"], color=look.VERMILLION, lw=1.1)
-    growth.axhline(found["eigenvalue_linear"], color="k", ls="--", lw=1.0)
+    growth.plot(times, found["eigenvalue_first_order"], color=look.RANDOM, lw=1.4)
+    growth.plot(times, found["eigenvalue_simulated"], "o", color=look.SIMULATION,
+                mfc="none", ms=3, mew=0.7, markevery=max(1, len(times) // 20))  # fmt: skip
+    growth.axhline(found["eigenvalue_linear"], color=look.NEUTRAL, ls="--", lw=1.0)
     growth.axhline(1.0, color="0.5", lw=0.8)
     growth.annotate("unstable", (0.02, 1.0), (0, 1.5), xycoords=("axes fraction", "data"),
                     textcoords="offset points", fontsize=6.5, color="0.35")  # fmt: skip
@@ -266,8 +281,10 @@ def _draw_margins(axes: Any, found: list[dict], p: Parameters) -> None:
         ylabel=r"$\kappa_\eta$, non-linear network (a.u.)",
     )
     axes.plot([], [], "*", color="0.4", ls="", label="random $u$")
-    axes.plot([], [], "o", mfc="none", mec="0.4", ls="", label="optimum, simulated")
-    axes.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none")
+    axes.plot([], [], "o", color="0.4", mec="k", ms=8, label="solved $u$")
+    axes.plot([], [], "o", mfc="none", mec="0.4", ls="", ms=11, label="solved, simulated")
+    # Outside: the guide lines cross the whole panel.
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
@@ -275,7 +292,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     found = numbers["responses"]
     lines = [
         f"(a) error of the states: linear {found['error_linear']:.2%}, O(α) "
-        f"{found['error_first_order']:.2%}; largest Re λ̃ "
+        f"{found['error_first_order']:.2%}; largest Re λ on the way "
         f"{max(found['eigenvalue_simulated']):.3f}"
     ]
     for strength in p.strengths:

@@ -1,4 +1,4 @@
-"""Fig. 4: network states on ECG5000, for random and for optimised input projections."""
+"""Fig. 4: network states on ECG5000, for random and for solved input projections."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ from ._setting import chunks, expansion_judged_elsewhere, network, unit_vectors
 
 TITLE = "Fig. 4: network states on ECG5000"
 NEEDS_ECG = True
+#: For the page of the documentation, in Markdown.
+CAPTION = """
+(a) States of 4332 heartbeats along the readout for random *u* at first order in α: mean
+over 50 projections (filled), the best (light outline) and the worst of them (dark). (b)
+The same for the solved *u*, simulated. (c) Distance and covariance term of the soft margin
+over the first ten rounds of the paper's alternation; their difference (grey) is the soft
+margin. (d) Both terms over time for the solved *u* and *v*, grey where the soft margin is
+positive. The network is the one that Fig. 3 shows.
+"""
 
 
 @dataclass(frozen=True)
 class Parameters:
     """What Fig. 4 is made with; the paper's values, and ours where it gives none."""
 
-    network_seed: int = 1
-    """The network of Fig. 3."""
+    network_seed: int = 0
+    """The network that Fig. 3 shows."""
     n_neurons: int = 100
     g: float = 0.9
     tau: float = 0.25
@@ -37,8 +46,8 @@ class Parameters:
     n_random: int = 50
     n_rounds: int = 10
     """(c) Rounds of the paper's alternation from a random start."""
-    alternation_order: int = 0
-    """(c) Order of the expansion there; 1 takes minutes and looks the same."""
+    alternation_order: int = 1
+    """(c) Order of the expansion there; 0 takes a second, 1 minutes."""
     n_test: int | None = None
     """Test series to use, evenly spaced; all 4332 by default."""
     simulation_rtol: float = 1e-6
@@ -49,7 +58,10 @@ class Parameters:
 
 
 FULL = Parameters()
-QUICK = replace(FULL, n_random=6, n_test=360, simulation_rtol=1e-4, tol=1e-5, chunk=3)
+QUICK = replace(
+    FULL, n_random=6, n_test=360, alternation_order=0, simulation_rtol=1e-4, tol=1e-5,
+    chunk=3,
+)  # fmt: skip
 
 
 def _test(p: Parameters, ecg: BinarySplit) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +78,7 @@ def _unfolding(p: Parameters, n_steps: int) -> Unfolding:
 
 
 def _histogram(p: Parameters, z: np.ndarray) -> np.ndarray:
-    """Density of read-out values; what lies beyond the edges counts as at them."""
+    """Density of readout values; what lies beyond the edges counts as at them."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
     return np.histogram(inside, edges, density=True)[0]
@@ -99,11 +111,10 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
     """The optimum, its terms over time (d), and the alternation towards one (c)."""
     stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
     unfolding = _unfolding(p, stimuli.n_steps)
-    there = unfolding if p.alternation_order else unfolding.linear
     with expansion_judged_elsewhere():
         best = optimize(unfolding, stimuli, p.eta)
         rounds = optimize(
-            there,
+            unfolding if p.alternation_order else unfolding.linear,
             stimuli,
             p.eta,
             "alternating",
@@ -130,7 +141,7 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
 
 
 def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) -> dict:
-    """Panel (b): read-out values of some test series, simulated and at O(α)."""
+    """Panel (b): readout values of some test series, simulated and at O(α)."""
     X, _ = _test(p, ecg)
     X = X[numbers.start : numbers.stop]
     u, v = np.array(best["u"]), np.array(best["v"])
@@ -186,8 +197,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     edges, optimised = numbers["edges"], numbers["optimised"]
-    classes = (("plus", look.PLUS, "///", r"$\zeta = +1$"),
-               ("minus", look.MINUS, "", r"$\zeta = -1$"))  # fmt: skip
+    classes = (("plus", look.CLASS_A, "///", r"$\zeta = +1$"),
+               ("minus", look.CLASS_B, "", r"$\zeta = -1$"))  # fmt: skip
     for key, colour, hatch, label in classes:
         for axes, found in ((a, numbers["random"]), (b, optimised)):
             axes.stairs(found[key], edges, fill=True, color=colour, alpha=0.4,
@@ -198,7 +209,7 @@ def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     a.plot([], [], color="0.6", label=f"best $u$, {numbers['best']['accuracy']:.1%}")
     a.plot([], [], color="0.1", label=f"worst $u$, {numbers['worst']['accuracy']:.1%}")
     look.letter(a, "a", r"random $u$, $\mathcal{O}(\alpha)$")
-    look.letter(b, "b", f"optimised $u$, simulated, {optimised['accuracy']:.1%}")
+    look.letter(b, "b", f"solved $u$, simulated, {optimised['accuracy']:.1%}")
     for axes in (a, b):
         axes.axvline(0, color="k", lw=0.8, ls=":")
         axes.set(xlabel=r"state along the readout, $z = v^\mathsf{T} y(T)$ (a.u.)",
@@ -220,20 +231,20 @@ def _draw_terms(c: Any, d: Any, best: dict, p: Parameters) -> None:
     )
     for axes, x, separation, variance, mark in panels:
         separation, variance = np.array(separation), np.array(variance)
-        axes.plot(x, separation, f"{mark}-", color=look.BLUE, ms=4,
+        axes.plot(x, separation, f"{mark}-", color=look.SOLVED, ms=4,
                   label=r"distance $v^\mathsf{T} M$")  # fmt: skip
-        axes.plot(x, variance, f"{mark}--", color=look.VERMILLION, ms=4,
+        axes.plot(x, variance, f"{mark}--", color=look.SOLVED, ms=4,
                   label=r"covariance $\frac{\eta}{2} v^\mathsf{T}\Sigma v$")  # fmt: skip
         axes.fill_between(x, variance, separation, where=list(separation >= variance),
-                          color="0.8", interpolate=True,
+                          color="0.85", interpolate=True,
                           label=r"$\kappa_\eta > 0$")  # fmt: skip
     d.fill_between(panels[1][1], best["variance"], best["separation"],
                    where=list(np.less(best["separation"], best["variance"])),
-                   color=look.PURPLE, alpha=0.4, interpolate=True, hatch="..",
-                   lw=0, label=r"$\kappa_\eta < 0$")  # fmt: skip
+                   facecolor="white", edgecolor="0.6", interpolate=True,
+                   hatch="////", lw=0, label=r"$\kappa_\eta < 0$")  # fmt: skip
     look.letter(c, "c", "alternation from a random start")
-    look.letter(d, "d", "optimised $u$ and $v$ over time")
-    c.set(xlabel="optimisation step (1)", ylabel=r"term of $\kappa_\eta$ (a.u.)")
+    look.letter(d, "d", "solved $u$ and $v$ over time")
+    c.set(xlabel="round of the alternation (1)", ylabel=r"term of $\kappa_\eta$ (a.u.)")
     c.set_ylim(0, None)
     d.set(xlabel=look.TIME, ylabel=r"term of $\kappa_\eta$ (a.u.)")
     c.legend(loc="lower right")
@@ -250,10 +261,11 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     return [
         f"(a) random u: κ {np.mean(numbers['random_kappa']):.3f}, accuracy "
         f"{drawn.mean():.1f} % ({drawn.min():.1f}–{drawn.max():.1f} %)",
-        f"(b) optimised u: κ {best['kappa']:.3f}, accuracy {optimised['accuracy']:.1%} "
-        f"simulated, {optimised['accuracy_first_order']:.1%} at O(α); read-out values "
+        f"(b) solved u: κ {best['kappa']:.3f}, accuracy {optimised['accuracy']:.1%} "
+        f"simulated, {optimised['accuracy_first_order']:.1%} at O(α); readout values "
         f"differ by at most {optimised['state_error']:.1e} of the largest",
-        f"(c) {len(history) - 1} rounds of alternation reach "
-        f"{(history[-1, 0] - history[-1, 1]) / best['bound']:.1%} of the certified optimum",
+        f"(c) {len(history) - 1} rounds of alternation, order {p.alternation_order}, reach "
+        f"{(history[-1, 0] - history[-1, 1]) / best['kappa']:.1%} of the solved κ "
+        f"(the linear network's is proven to be at most {best['bound']:.3f})",
         f"(d) κ positive for the last time from t = {late:.2f} to T = {p.duration:g}",
     ]

@@ -8,6 +8,7 @@ top of the figure's file and run again.
 from __future__ import annotations
 
 import importlib
+import json
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -63,6 +64,7 @@ def reproduce(
     quick: bool = False,
     data_dir: str | Path | None = None,
     n_jobs: int | None = None,
+    redraw: bool = False,
 ) -> list[Outcome]:
     """Reproduce figures of the paper.
 
@@ -78,6 +80,9 @@ def reproduce(
         Where ECG5000 lies; see `greenfold.datasets.load_dataset`.
     n_jobs : int, optional
         Processes; all cores by default.
+    redraw : bool
+        Draw the figures again from the JSON files in ``out_dir``, and compute nothing;
+        numbers, parameters and versions there stay as they are.
 
     Returns
     -------
@@ -108,6 +113,9 @@ def reproduce(
     with display() as shown, style():
         for name in chosen:
             module = importlib.import_module(f"{__package__}.{name}")
+            if redraw:
+                outcomes.append(_redraw(module, name, folder))
+                continue
             heartbeats, sentence = None, None
             if module.NEEDS_ECG:
                 heartbeats, sentence = _heartbeats(data_dir)
@@ -116,7 +124,7 @@ def reproduce(
                 continue
             parameters = module.QUICK if quick else module.FULL
             jobs = n_jobs or default_jobs()
-            run = Run(name, parameters, folder, jobs, heartbeats, shown)
+            run = Run(name, parameters, folder, jobs, heartbeats, data_dir, shown)
             outcomes.append(_finish(module, run, quick))
     return outcomes
 
@@ -141,29 +149,64 @@ def _heartbeats(data_dir: str | Path | None) -> tuple[BinarySplit | None, str | 
 
 def _finish(module: Any, run: Any, quick: bool) -> Outcome:
     """Compute one figure and write its files."""
-    from .._files import plain, write_json
-    from ._run import FORMATS, versions, write_figure
+    from .._files import plain
+    from ._run import versions
 
     started = time.perf_counter()
     numbers = plain(module.compute(run))
-    summary = module.summary(numbers, run.parameters)
-    figure = module.draw(numbers, run.parameters)
-    files = []
-    for kind in FORMATS:
-        files.append(run.out_dir / f"{run.name}.{kind}")
-        write_figure(files[-1], figure)
-    seconds = time.perf_counter() - started
-    files.append(run.out_dir / f"{run.name}.json")
     record = {
         "name": run.name,
-        "title": module.TITLE,
         "quick": quick,
-        "summary": summary,
         "parameters": plain(asdict(run.parameters)),
         "versions": versions(),
-        "seconds": round(seconds, 2),
+        "seconds": round(time.perf_counter() - started, 2),
         "numbers": numbers,
     }
-    write_json(files[-1], record)
+    outcome = _write(module, run.parameters, record, run.out_dir)
     run.forget()
-    return Outcome(run.name, module.TITLE, tuple(files), numbers, tuple(summary), seconds)
+    return outcome
+
+
+def _redraw(module: Any, name: str, folder: Path) -> Outcome:
+    """Draw and describe one figure from its record."""
+    from ._run import recorded_parameters
+
+    path = folder / f"{name}.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        parameters = recorded_parameters(module.FULL, record["parameters"])
+    except FileNotFoundError:
+        sentence = f"There is no record {path}: run it without `redraw` first."
+        return Outcome(name, module.TITLE, skipped=sentence)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"The record {path} cannot be read ({error}): run it again."
+        ) from None
+    return _write(module, parameters, record, folder)
+
+
+def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
+    """The files of one figure; what is said about the numbers is always today's."""
+    from .._files import write_json
+    from ._run import FORMATS, write_figure
+
+    numbers = record["numbers"]
+    summary = module.summary(numbers, parameters)
+    figure = module.draw(numbers, parameters)
+    files = [folder / f"{record['name']}.{kind}" for kind in FORMATS]
+    for path in files:
+        write_figure(path, figure)
+    files.append(folder / f"{record['name']}.json")
+    told = {
+        "title": module.TITLE,
+        "caption": " ".join(module.CAPTION.split()),
+        "summary": summary,
+    }
+    order = ("name", "title", "caption", "quick", "summary")
+    record = record | told
+    first = {key: record[key] for key in order}
+    write_json(files[-1], first | {k: v for k, v in record.items() if k not in first})
+    return Outcome(
+        record["name"], module.TITLE, tuple(files), numbers, tuple(summary),
+        record["seconds"],
+    )  # fmt: skip
