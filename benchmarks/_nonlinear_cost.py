@@ -130,6 +130,9 @@ def plot(found: list[dict[str, float]], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
+    from greenfold._style import BASE, SOLVED
+
+    mpl.rcParams.update(BASE)
     names = {"n_neurons": "neurons N", "n_steps": "steps K", "n_series": "series"}
     base = {"n_neurons": 100, "n_steps": 140, "n_series": 354}
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
@@ -138,7 +141,7 @@ def plot(found: list[dict[str, float]], path: Path) -> None:
         line = [one for one in found if all(one[name] == base[name] for name in others)]
         line.sort(key=lambda one: one[key])
         sizes = [one[key] for one in line]
-        axis.loglog(sizes, [one["seconds"] for one in line], "o-")
+        axis.loglog(sizes, [one["seconds"] for one in line], "o-", color=SOLVED)
         axis.set_xticks(sizes, [f"{size:g}" for size in sizes])
         axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)

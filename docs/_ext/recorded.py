@@ -8,7 +8,8 @@ that nothing is there, so that no number is ever typed into a page.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,22 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-#: Longer lists, one row for each network, stay in the JSON files.
-_MAX_ROWS = 12
+#: What a reader may take along, where it is there.
+_DOWNLOADS = {
+    "svg": "figure (SVG)",
+    "pdf": "figure (PDF)",
+    "png": "figure (PNG)",
+    "json": "all numbers (JSON)",
+}
 #: The order of the paper; other files follow by name.
 _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+#: Classifiers whose published accuracies a row may bring.
+_PUBLISHED = ("LDA", "RidgeCV", "TWIESN", "ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
+_PICTURES = {
+    "nonlinear": "Time of one evaluation of the order-1 objective and its gradient against "
+    "the number of neurons, of steps and of series, the other two as in the paper "
+    "(N = 100, K = 140, 354 series).",
+}
 _NOTHING = """
 :::{note}
 No recorded results were found in `docs/%s/` when these pages were built. The commands
@@ -50,39 +63,8 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def _is_table(value: Any) -> bool:
-    """Whether a value is a short list of flat records."""
-    return (
-        isinstance(value, list)
-        and 0 < len(value) <= _MAX_ROWS
-        and all(isinstance(row, dict) for row in value)
-        and all(_small(entry) for row in value for entry in row.values())
-    )
-
-
-def _rows(value: Any) -> list[dict[str, Any]]:
-    """Rows of a table of tables, ``{row: {quantity: {column: number}}}``; else none."""
-    if not isinstance(value, dict):
-        return []
-    rows = [
-        {"": name, "quantity": quantity, **entry}
-        for name, part in value.items()
-        if isinstance(part, dict)
-        for quantity, entry in part.items()
-        if isinstance(entry, dict)
-    ]
-    return rows if rows and _is_table(rows) else []
-
-
-def _small(value: Any) -> bool:
-    """Whether a value is worth a line on a page; curves are not."""
-    if isinstance(value, list):
-        return len(value) <= 8 and not any(isinstance(v, list | dict) for v in value)
-    return not isinstance(value, dict)
-
-
 def reproduction(folder: Path) -> Iterator[str]:
-    """One section per recorded figure."""
+    """One section per recorded figure: picture, caption, findings, how it was made."""
     places = {name: place for place, name in enumerate(_ORDER)}
     names = [path.stem for path in folder.glob("*.json")]
     for name in sorted(names, key=lambda n: (places.get(n, len(_ORDER)), n)):
@@ -93,77 +75,178 @@ def reproduction(folder: Path) -> Iterator[str]:
         if record.get("quick"):
             yield "*Reduced version (`--quick`).*"
             yield ""
-        for suffix in ("svg", "png"):
-            if (folder / f"{name}.{suffix}").exists():
-                yield f"![{title}](_reproduction/{name}.{suffix})"
-                yield ""
-                break
-        for line in record.get("summary", ()):
-            # Lines that a summary indents belong to the line before.
-            yield f"{'  - ' if line.startswith(' ') else '- '}{line.strip()}"
-        yield ""
-        yield from _tables(record.get("numbers", {}))
+        kinds = [k for k in _DOWNLOADS if (folder / f"{name}.{k}").exists()]
+        shown = next((kind for kind in ("svg", "png") if kind in kinds), None)
+        if shown:
+            yield f"```{{figure}} _reproduction/{name}.{shown}"
+            yield f":alt: {title}"
+            yield ""
+            yield record.get("caption", title)
+            links = (
+                f"{{download}}`{_DOWNLOADS[k]} <_reproduction/{name}.{k}>`" for k in kinds
+            )
+            yield "Download: " + ", ".join(links) + "."
+            yield "```"
+            yield ""
+        numbers = record.get("numbers", {})
+        yield from _findings(record.get("summary", ()), is_table="cells" in numbers)
+        if "cells" in numbers:
+            yield from table(paper_rows(numbers))
         yield from _origin(record)
 
 
-def _tables(numbers: dict[str, Any]) -> Iterator[str]:
-    """The tables among the numbers of a figure; curves stay in the JSON file."""
-    for key, value in numbers.items():
-        rows = value if _is_table(value) else _rows(value)
-        if rows:
-            yield f"**{key.replace('_', ' ').capitalize()}**"
-            yield ""
-            yield from table(rows)
-        elif isinstance(value, dict):
-            yield from _tables(value)
+def _findings(summary: Sequence[str], *, is_table: bool) -> Iterator[str]:
+    """The summary as a list; where a table has the numbers, what is said about them."""
+    if is_table:
+        # Indented lines are cells: they and what leads to them stand in the table.
+        last = max((i for i, one in enumerate(summary) if one.startswith(" ")), default=-1)
+        summary = summary[last + 1 :]
+    for line in summary:
+        # Lines that a summary indents belong to the line before.
+        yield f"{'  - ' if line.startswith(' ') else '- '}{line.strip()}"
+    yield ""
+
+
+def paper_rows(numbers: dict[str, Any]) -> list[dict[str, str]]:
+    """The paper's table beside ours: one row a quantity, one column a cell of theirs."""
+    cells = numbers["cells"]
+    heads = {
+        cell: cell.replace(", ", " *u*, ").replace("optimised", "solved") for cell in cells
+    }
+
+    def row(
+        name: str, quantity: str, mean: str, spread: str, digits: int
+    ) -> dict[str, str]:
+        made = {"": name}
+        for cell, head in heads.items():
+            one = cells[cell][quantity]
+            # Numbers stay with their spread on one line.
+            made[head] = f"{one[mean]:.{digits}f}\u00a0±\u00a0{one[spread]:.{digits}f}"
+        return made
+
+    first = f"accuracy, {next(iter(numbers['centres']))}"
+    rows = [
+        row("κ, paper", "kappa", "paper", "paper s.d.", 3),
+        row("κ, here", "kappa", "mean", "s.d.", 4),
+        row("accuracy (%), paper", first, "paper", "paper s.d.", 1),
+    ]
+    for centre, meaning in numbers["centres"].items():
+        name = f"accuracy (%), origin {meaning}"
+        rows.append(row(name, f"accuracy, {centre}", "mean", "s.d.", 1))
+    return rows
+
+
+def _small(value: Any) -> bool:
+    """Whether a value is worth a line on a page; curves are not."""
+    if isinstance(value, list):
+        return len(value) <= 8 and not any(isinstance(v, list | dict) for v in value)
+    return not isinstance(value, dict)
 
 
 def _origin(record: dict[str, Any]) -> Iterator[str]:
-    """Parameters and versions, in one sentence."""
-    rows = [
-        f"`{name}` {_cell(value)}"
+    """Parameters and versions, folded away."""
+    kinds = {
+        kind: [f"`{name}` {_cell(value)}" for name, value in found.items() if _small(value)]
         for kind in ("parameters", "versions")
-        for name, value in record.get(kind, {}).items()
-        if _small(value)
-    ]
-    if rows:
-        yield f"Made in {record.get('seconds', '?')} s with " + ", ".join(rows) + "."
+        if (found := record.get(kind))
+    }
+    if kinds:
+        yield "<details><summary>How it was made</summary>"
+        yield ""
+        yield f"In {record.get('seconds', '?')} s."
+        for kind, found in kinds.items():
+            yield f"{kind.capitalize()}: {', '.join(found)}."
+        yield ""
+        yield "</details>"
         yield ""
 
 
 def _amount(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def measured(value: float, unit: str) -> str:
+    """A measured value as a person writes it; records scale what is small."""
+    scaled = re.match(r"× 1e-(\d+) ?(.*)", unit)
+    if scaled:
+        value, unit = value / 10 ** int(scaled[1]), scaled[2]
+    if unit == "× faster" and 0 < value < 1:
+        value, unit = 1 / value, "× slower"
+    if unit == "κ":
+        return f"κ = {value:.3f}"
+    return f"{_amount(value)} {unit}".strip()
+
+
+def _beside(detail: dict[str, Any]) -> str:
+    """What a row is to be held against: published accuracies, or each network's figure."""
+    published = [f"{name} {detail[name]}" for name in _PUBLISHED if name in detail]
+    if "ratios" in detail:
+        published.append(f"each network: {', '.join(detail['ratios'].split())}")
+    return ", ".join(published)
+
+
+def _notes(notes: Sequence[str], rows: Sequence[dict[str, Any]]) -> tuple[list, list]:
+    """What a reader needs before the table, and what explains the JSON file.
+
+    Lines that a benchmark indents are its log; ``word: …`` and ``a_b / _c: …`` explain
+    fields of the file, unless the word stands in the table.
+    """
+    shown = " ".join(row["name"] for row in rows)
+    told, folded = [], []
+    for note in notes:
+        field = re.match(r"(\w+)(?: / \w+)?: ", note)
+        log = note.startswith(" ") or (field and field[1] not in shown)
+        # A list that follows is folded with the log.
+        text = note.strip().removesuffix(", the faster in each round of")
+        (folded if log else told).append(text)
+    return told, folded
 
 
 def benchmarks(folder: Path) -> Iterator[str]:
     """One section per recorded benchmark."""
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        machine = ", ".join(f"{k} {_cell(v)}" for k, v in record["machine"].items())
+        reports = record["benchmarks"]
         told: list[str] = []
-        for report in record["benchmarks"]:
+        folded: list[str] = []
+        for report in reports:
             yield f"### {report['name']}"
             yield ""
             if report["notes"] != told:  # parts of one benchmark share them
                 told = report["notes"]
-                yield from (f"{note}  " for note in told)
+                alike = [r for one in reports if one["notes"] == told for r in one["rows"]]
+                above, below = _notes(told, alike)
+                folded += below
+                yield from (f"- {note}" for note in above)
                 yield ""
-            yield from table(
-                [
-                    {
-                        "what": row["name"],
-                        "measured": f"{_amount(row['value'])} {row['unit']}",
-                        "target": row["target"],
-                        "met": row["met"],
-                    }
-                    for row in report["rows"]
-                ]
-            )
+            rows = [
+                {
+                    "what": row["name"].strip().replace("optimised", "solved"),
+                    "measured": measured(row["value"], row["unit"]),
+                    "beside": _beside(row.get("detail") or {}),
+                    "target": row["target"].removeprefix("target").lstrip(": "),
+                    "met": row["met"],
+                }
+                for row in report["rows"]
+            ]
+            empty = [key for key in ("beside", "target") if not any(r[key] for r in rows)]
+            empty += ["met"] if "target" in empty else []
+            yield from table([{k: v for k, v in r.items() if k not in empty} for r in rows])
         picture = path.with_suffix(".svg")
         if picture.exists():
-            yield f"![{path.stem}](_benchmarks/{picture.name})"
+            yield f"```{{figure}} _benchmarks/{picture.name}"
+            yield f":alt: {path.stem}"
             yield ""
-        yield f"*Machine: {machine}.*"
+            yield _PICTURES.get(path.stem, path.stem)
+            yield "```"
+            yield ""
+        machine = ", ".join(f"{k} {_cell(v)}" for k, v in record["machine"].items())
+        yield "<details><summary>Machine, log, and the fields of the JSON file</summary>"
+        yield ""
+        yield from (f"- {note}" for note in (f"machine: {machine}", *folded))
+        yield ""
+        yield "</details>"
         yield ""
 
 
