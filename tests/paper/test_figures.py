@@ -31,7 +31,7 @@ def test_writes_every_format_and_all_numbers(tmp_path):
     ]
     record = json.loads((tmp_path / "fig1.json").read_text(encoding="utf-8"))
     assert record["numbers"] == outcome.numbers
-    assert record["parameters"]["n_neurons"] == 100
+    assert record["parameters"]["n_neurons"] == fig1.QUICK.n_neurons
     assert {"greenfold", "numpy", "scipy", "python"} <= set(record["versions"])
     assert ElementTree.parse(tmp_path / "fig1.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "fig1.pdf").read_bytes().startswith(b"%PDF")
