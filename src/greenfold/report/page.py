@@ -29,7 +29,7 @@ def write_report(
         Replaced if it exists, in one step at the end.
     task : Split
     rows : sequence of Row
-        What is compared; the best one (`comparison.headline`) is described in detail.
+        What is compared; the best one (``comparison.headline``) is described in detail.
     remark : str
         A sentence below the comparison.
     command : str
