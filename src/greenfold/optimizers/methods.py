@@ -243,8 +243,9 @@ class Run:
                 if validity.scale < 1
                 else "lower eta or raise the order"
             )
+            verdict = " ".join(str(validity).split())
             warnings.warn(
-                f"{validity}; {advice}, or solve the network itself: `Dynamics`, or "
+                f"{verdict}; {advice}, or solve the network itself: `Dynamics`, or "
                 'order="exact" of a classifier.',
                 ExpansionWarning,
                 stacklevel=5,
