@@ -263,6 +263,7 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     axes.set_xlim(edge, 1.15 * top)
     axes.locator_params(axis="x", nbins=4)
     axes.set_yticks(places, [key.replace(", readout", ",\n") for key in ROWS])
+    axes.ticklabel_format(axis="x", style="plain")  # a factor would lie on the label
     axes.set_xlabel(r"soft margin $\kappa$, fresh draws")
 
 
