@@ -183,7 +183,8 @@ def test_code_is_executed_or_says_why_not(page):
         if head == "{code-cell} ipython3":
             assert text.startswith("---\nfile_format: mystnb\n"), "the page is not executed"
             continue
-        assert head.startswith("{code-block}"), f"unmarked block {head!r}"
+        marked = ("{code-block}", "{literalinclude}")
+        assert head.startswith(marked), f"unmarked block {head!r}"
         assert re.match(r":caption: .*not run", body, re.I), f"no reason given: {body[:80]}"
 
 

@@ -316,8 +316,8 @@ def test_shares_of_the_bound_on_heartbeats(data_dir, seed):
     split = ecg5000_paper(data_dir)
     stimuli = SampleStimuli(split.X_train, split.y_train)
     network = unfold(Reservoir.random(100, rng=seed), n_steps=140, dt=10 / 140)
-    # Of network 3 no mask without negative entries passes 86.1 % (below): the bound is that
-    # of all masks.
+    # Of network 3 no mask without negative entries passes 86.1 %, as is proven below, and
+    # none was found above 85.6 %: the bound is that of all masks.
     nonnegative = 0.855 if seed == 3 else 0.86
     least = {"sign": 0.88, "nonnegative": nonnegative, "four": 0.965}
     found = {
@@ -328,5 +328,8 @@ def test_shares_of_the_bound_on_heartbeats(data_dir, seed):
     for name, best in found.items():
         assert best.share is not None
         assert best.share >= least[name], name
-    bound = mask_bound(network, stimuli, found["nonnegative"], mask="nonnegative")
-    assert found["nonnegative"].soft_margin >= 0.985 * bound
+    if seed == 3:
+        best = found["nonnegative"]
+        assert best.upper_bound is not None
+        bound = mask_bound(network, stimuli, best, mask="nonnegative")
+        assert best.soft_margin <= bound < 0.861 * best.upper_bound

@@ -3,8 +3,8 @@
 from .device_mask import MaskStudy, study_mask
 from .eta import EtaChoice, choose_eta
 from .interval import MarginInterval, margin_interval
-from .mask_bound import mask_bound
 from .memory import MemoryCapacity, memory_capacity
+from .relaxed_masks import mask_bound
 from .sweeps import MarginCurve, margin_over_angle, margin_over_time
 from .tau import TauChoice, choose_tau
 

@@ -185,7 +185,7 @@ def _in_range(
     size = np.sqrt((u**2).mean())
     starts += [u + size * w for w in rng.standard_normal((_DRAWN, *u.shape))]
     starts += list(rng.standard_normal((_DRAWN, *u.shape)))
-    ends = []
+    ends: list[tuple[np.ndarray, np.ndarray, SoftMargin]] = []
     for start in starts:
         inside = into_box(start, low, high)
         ends.append(

@@ -9,7 +9,7 @@ import pytest
 
 from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.diagnosis import mask_bound
-from greenfold.diagnosis.mask_bound import MaskRelaxation
+from greenfold.diagnosis.relaxed_masks import MaskRelaxation
 from greenfold.optimizers.bounded import into_box
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.masks import read_mask
