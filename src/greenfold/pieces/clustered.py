@@ -111,14 +111,52 @@ class DaskPieces:
             return list(self._client.persist(parts))
 
 
-def check_chunks(X: Any) -> None:
-    """Refuse what cannot be cut into pieces, before anything is computed."""
+def map_rows(
+    work: Callable[..., Any], X: Any, none: np.ndarray, estimator: Any, method: str
+) -> Any:
+    """A dask array of ``work(chunk, estimator, method, none)``, a row for each series.
+
+    Parameters
+    ----------
+    work : callable
+    X : dask array
+    none : ndarray (0, …)
+        The result of no series.
+    estimator : object
+        Sent to each worker once.
+    method : str
+        Its name.
+    """
+    import dask.array as da
+    from dask.delayed import delayed
+
+    whole = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+    map_blocks: Any = da.map_blocks
+    return map_blocks(
+        work,
+        whole,
+        chunks=(whole.chunks[0], *((n,) for n in none.shape[1:])),
+        drop_axis=list(range(1, X.ndim)),
+        new_axis=list(range(1, none.ndim)) or None,
+        dtype=none.dtype,
+        meta=none,
+        estimator=delayed(estimator, pure=False, traverse=False),
+        method=method,
+        none=none,
+    )
+
+
+def check_chunks(X: Any, *, known: bool = True) -> None:
+    """Refuse what cannot be cut into pieces, before anything is computed.
+
+    ``known`` says that the sizes of the chunks must be, not only those of a series.
+    """
     if X.ndim not in (2, 3):
         raise ValueError(
             "`X` must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); "
             f"got shape {tuple(X.shape)}."
         )
-    if np.isnan(np.array(X.shape, dtype=float)).any():
+    if np.isnan(np.array(X.shape if known else X.shape[1:], dtype=float)).any():
         raise ValueError(
             "`X` has chunks of unknown size, so that labels cannot be told to belong to "
             "its series; call X.compute_chunk_sizes() first."

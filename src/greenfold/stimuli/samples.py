@@ -200,33 +200,42 @@ class SampleStimuli(Stimuli):
         signs: np.ndarray,
         weights: np.ndarray,
         parts: tuple[ClassMoments, ClassMoments],
+        *,
+        pieces: Pieces | None = None,
+        frame: tuple[np.ndarray, float] | None = None,
     ) -> SampleStimuli:
-        """Series whose moments are known already, as they enter the network.
+        """Series whose moments are known already.
 
         Parameters
         ----------
         moments : Stimuli
             μ and ψ of the series.
-        X : array (n_cases, n_channels, n_steps)
+        X : array (n_cases, n_channels, n_steps) or None
         signs : ndarray (n_cases,)
             ζ of each series.
         weights : ndarray (n_cases,)
             Weight of each series, adding to one.
         parts : two ClassMoments
             Of the classes ζ = −1 and ζ = +1.
+        pieces : Pieces, optional
+            The series, in place of ``X``.
+        frame : (ndarray (n_channels, n_steps), float), optional
+            Centre and scale; by default the series are as they enter the network.
         """
+        shape = moments.n_channels, moments.n_steps
+        centre, scale = frame or (np.zeros(shape), 1.0)
         made = object.__new__(cls)
         values = {
             **vars(moments),
             "classes": np.array([-1, 1]),
-            "centre": np.zeros(X.shape[1:]),
-            "scale": 1.0,
+            "centre": centre,
+            "scale": scale,
             "class_share": np.array([weights[signs == s].sum() for s in (-1, 1)]),
             "class_moments": parts,
             "signs": signs,
             "_raw": X,
             "_weights": weights,
-            "_pieces": None,
+            "_pieces": pieces,
         }
         for name, value in values.items():
             object.__setattr__(made, name, value)

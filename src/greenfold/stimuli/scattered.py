@@ -42,8 +42,8 @@ def moments_of_classes(
     """
     small = codes.astype(np.int8 if n_classes < 128 else np.int32)
     lists = pieces.series, first_of(pieces), split(small, pieces)
-    parts = pieces.each(_moments_of_piece, lists, n_classes, pieces.shape[1:])
-    return pieces.total(parts, _merge_classes)
+    parts = pieces.each(moments_of_piece, lists, n_classes, pieces.shape[1:])
+    return pieces.total(parts, merge_classes)
 
 
 def checked(X: Any, first: int, shape: tuple[int, int]) -> Any:
@@ -57,9 +57,10 @@ def checked(X: Any, first: int, shape: tuple[int, int]) -> Any:
     return X
 
 
-def _moments_of_piece(
+def moments_of_piece(
     X: Any, first: int, codes: np.ndarray, n_classes: int, shape: tuple[int, int]
 ) -> list[ClassMoments]:
+    """Moments of every class in one piece, whose first series is ``first`` of all."""
     X = checked(X, first, shape)
     if X.shape[0] != len(codes):
         raise ValueError(
@@ -72,9 +73,8 @@ def _moments_of_piece(
     ]
 
 
-def _merge_classes(
-    one: list[ClassMoments], other: list[ClassMoments]
-) -> list[ClassMoments]:
+def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[ClassMoments]:
+    """Moments of both, class by class."""
     return [a.merge(b) for a, b in zip(one, other, strict=True)]
 
 
