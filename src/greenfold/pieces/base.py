@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._arrays import like, namespace, to_host
+
 
 class Pieces(Protocol):
     """Series (n_cases, n_channels, n_steps), cut along their first axis.
@@ -55,6 +57,10 @@ class Pieces(Protocol):
         """The same promises, computed once where there is room for so many bytes."""
         ...
 
+    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
+        """A promise of ``work`` of all these parts together."""
+        ...
+
     def total(
         self,
         parts: list[Any],
@@ -80,8 +86,13 @@ def first_of(pieces: Pieces) -> list[int]:
     return np.cumsum([0, *pieces.sizes[:-1]]).tolist()
 
 
-def take(pieces: Pieces, index: np.ndarray) -> np.ndarray:
-    """The series at sorted positions ``index``, brought here, float64 or float32."""
+def rows_of(
+    pieces: Pieces, index: np.ndarray, series: list[Any] | None = None
+) -> list[Any]:
+    """Promises of the series at sorted positions ``index``, one of each piece with some.
+
+    ``series`` are promises of the pieces, where they are not those that were given.
+    """
     edges = np.cumsum([0, *pieces.sizes])
     within = np.searchsorted(index, edges)
     wanted = [
@@ -89,12 +100,14 @@ def take(pieces: Pieces, index: np.ndarray) -> np.ndarray:
         for a, b, first in zip(within[:-1], within[1:], edges[:-1], strict=True)
     ]
     some = [k for k, rows in enumerate(wanted) if len(rows)]
-    series = [pieces.series[k] for k in some]
-    found = pieces.collect(pieces.each(_rows, (series, [wanted[k] for k in some])))
-    return np.concatenate(found)
+    chosen = [(series or pieces.series)[k] for k in some]
+    return pieces.each(_rows, (chosen, [wanted[k] for k in some]))
+
+
+def take(pieces: Pieces, index: np.ndarray) -> np.ndarray:
+    """The series at sorted positions ``index``, brought here."""
+    return np.concatenate(pieces.collect(rows_of(pieces, index)))
 
 
 def _rows(X: Any, rows: np.ndarray) -> np.ndarray:
-    from .._arrays import like, namespace, to_host
-
     return to_host(namespace(X).take(X, like(rows, X), axis=0))

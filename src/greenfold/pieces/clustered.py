@@ -72,6 +72,12 @@ class DaskPieces:
             return parts
         return self._persist(parts)
 
+    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
+        """One task."""
+        from dask.delayed import delayed
+
+        return delayed(work, pure=False)(parts)
+
     def total(
         self,
         parts: list[Any],

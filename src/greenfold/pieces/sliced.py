@@ -89,6 +89,10 @@ class SlicedPieces:
                 part.keep()
         return parts
 
+    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
+        """One `Later`."""
+        return Later(lambda *found: work(list(found)), parts)
+
     def total(
         self,
         parts: list[Any],
