@@ -229,7 +229,7 @@ def _overhead(problem: _Problem, client: Any, rounds: int) -> list[Row]:
             overhead,
             "%",
             "≤ 20",
-            overhead <= 20,
+            bool(overhead <= 20),
             {
                 "cluster": times[many][0],
                 "here": times[many][1],
@@ -243,7 +243,7 @@ def _overhead(problem: _Problem, client: Any, rounds: int) -> list[Row]:
             float(growth),
             "",
             "1 ± 0.15",
-            abs(growth - 1) <= 0.15,
+            bool(abs(growth - 1) <= 0.15),
             {"few": times[few][0], "many": times[many][0]},
         ),
     ]
