@@ -23,6 +23,7 @@ NAMES = (
     "pooled",
     "pooled_study",
     "nest_recording",
+    "data",
 )
 
 

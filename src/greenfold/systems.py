@@ -197,6 +197,26 @@ class QuadraticSystem(System, Protocol):
         ...
 
 
+class Divergence(FloatingPointError):
+    """A state that grows without bound.
+
+    Attributes
+    ----------
+    step, series : int
+        Where it was first seen.
+    """
+
+    def __init__(self, step: int, series: int) -> None:
+        super().__init__(
+            f"the network diverges in step {step} of series {series}; scale `X` down, or "
+            "choose a gain that saturates."
+        )
+        self.step, self.series = step, series
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Divergence, (self.step, self.series)  # it may come from another process
+
+
 class StatesAt(Protocol):
     """States of many stimuli at one u, with the way back."""
 
@@ -215,6 +235,11 @@ class PreparedStates(Protocol):
 
     def __call__(self, u: Any) -> StatesAt:
         """States at u and the way back, integrated alike at every u."""
+        ...
+
+    @property
+    def n_sub(self) -> int | None:
+        """In how many sub-steps; None before the first u."""
         ...
 
     def settle(self, u: Any) -> bool:
@@ -246,6 +271,24 @@ class IntegratedSystem(System, Protocol):
 
     def with_tol(self, tol: float) -> Any:
         """The same integrated to another accuracy."""
+        ...
+
+    def states(self, X: Any, u: Any, *, n_sub: int | None = None) -> Any:
+        """As `System.states`, in so many sub-steps of a step, whatever the error."""
+        ...
+
+    def pullback(
+        self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
+    ) -> Any:
+        """As `System.pullback`, in so many sub-steps of a step."""
+        ...
+
+    def probe(self, norms: np.ndarray) -> np.ndarray:
+        """Positions, in increasing order, of the stimuli on which the error is looked at.
+
+        ``norms`` are the squared norms of all. Prepared with these stimuli alone, the
+        system settles as it does with all.
+        """
         ...
 
     def prepare(self, X: Any) -> PreparedStates:

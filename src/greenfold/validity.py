@@ -16,7 +16,7 @@ from .simulation import simulate
 from .sphere import maximize_on_sphere
 from .stimuli import Stimuli
 from .stimuli.design import Design
-from .stimuli.samples import signs_of
+from .stimuli.labels import signs_of
 from .systems import Expansion
 from .unfolding import Unfolding
 

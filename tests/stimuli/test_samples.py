@@ -263,7 +263,7 @@ def test_series_of_a_device_are_summed_there(system, rng, monkeypatch):
     here = SampleStimuli(X, labels).moment_map(solved)(u)
     monkeypatch.setattr(samples, "on_gpu", lambda array: torch.is_tensor(array))
     stimuli = SampleStimuli(torch.asarray(X), labels)
-    design = stimuli._design()
+    design = stimuli._in_memory()
     assert torch.is_tensor(design.X)
     there = stimuli.moment_map(solved)(u)
     for name in ("M", "Sigma"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -15,58 +14,19 @@ pytest.importorskip("typer")
 
 from greenfold.sweep import read_predictions, sweep
 
+from ..clusters import Cluster
 from .conftest import write_set
 
-#: Starts a LocalCluster, scheduler in its own process, and says where it is.
-CLUSTER = """
-import sys, time
-from distributed import LocalCluster
-
-if __name__ == "__main__":
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
-    ) as cluster:
-        pids = [worker.pid for worker in cluster.workers.values()]
-        print(cluster.scheduler_address, *pids, flush=True)
-        sys.stdin.read()
-"""
 ESTIMATORS = ["own_estimators:Nearest(seconds=0.25)", "other=own_estimators:Nearest"]
 N_RESULTS = 12 * 2
 
 
-class Cluster:
-    """A scheduler and two workers, to be killed one by one."""
-
-    def __init__(self, script: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        assert self._process.stdout is not None
-        self.address, *pids = self._process.stdout.readline().split()
-        self.workers = [int(pid) for pid in pids]
-
-    def kill_worker(self) -> None:
-        os.kill(self.workers[0], 9)
-
-    def kill(self) -> None:
-        self._process.kill()  # the scheduler, and with it the guards of the workers
-
-    def close(self) -> None:
-        self._process.communicate(timeout=20)
-
-
 @pytest.fixture
 def clusters(tmp_path):
-    (tmp_path / "cluster.py").write_text(CLUSTER)
     made = []
 
     def start() -> Cluster:
-        made.append(Cluster(tmp_path / "cluster.py"))
+        made.append(Cluster(tmp_path))
         return made[-1]
 
     yield start

@@ -14,10 +14,13 @@ from sklearn.base import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..pieces import pieces_of
+from ..pieces.methods import by_pieces
 from . import parameters
 from .fitting import ReservoirFitting
 from .heads import read_out
-from .series import read_labelled, read_series
+from .in_pieces import fit_pieces
+from .series import read_labelled, read_labels_of_pieces, read_series
 
 __all__ = ["ReservoirClassifier"]
 
@@ -146,6 +149,13 @@ class ReservoirClassifier(
     are then applied to what is read, as the network is linear); a linear discriminant
     analysis of all readout values then decides.
 
+    Series that do not fit into memory are handed in as a dask array, or as what
+    `greenfold.datasets.open_series` returns, in both cases of equal length. Moments, and
+    beyond order 0 the sums over states, are formed where the series are; η, an automatic τ
+    and the calibration come from a random sample of a thousand series, all of them where
+    there are no more. Of a dask array predictions are dask arrays, computed when they are
+    asked for.
+
     Examples
     --------
     >>> from greenfold.classifier import ReservoirClassifier
@@ -221,14 +231,15 @@ class ReservoirClassifier(
         self
         """
         parameters.check_parameters(self)
+        pieces = pieces_of(X)
+        if pieces is not None:
+            y = read_labels_of_pieces(self, pieces, y, sample_weight)
+            self._forget()
+            fit_pieces(self, pieces, self._code(y))
+            return self
         series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
         self._forget()
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} can not tell classes apart in data with one class: "
-                f"y holds {self.classes_.tolist()[0]!r} only."
-            )
+        codes = self._code(y)
         self._exponent = self._unit_exponent(series.values)
         series = self._in_unit(series)
         self._build()
@@ -238,6 +249,16 @@ class ReservoirClassifier(
         else:
             self._fit_series(series, codes, weights)
         return self
+
+    def _code(self, y: np.ndarray) -> np.ndarray:
+        """Keep the classes, and say which of them each series is of."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} can not tell classes apart in data with one class: "
+                f"y holds {self.classes_.tolist()[0]!r} only."
+            )
+        return codes
 
     @available_if(_is_linear)
     def partial_fit(
@@ -308,12 +329,14 @@ class ReservoirClassifier(
         # The last that a fit sets; one that was interrupted has classes, but no heads.
         return hasattr(self, "heads_")
 
+    @by_pieces
     def read_out(self, X: Any) -> np.ndarray:
         """Readout values (n_cases, n_heads)."""
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
 
+    @by_pieces
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values.
 
@@ -331,6 +354,7 @@ class ReservoirClassifier(
         scores = self.decision_.scores(Z)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @by_pieces
     def predict(self, X: Any) -> np.ndarray:
         """Class labels.
 
@@ -346,6 +370,7 @@ class ReservoirClassifier(
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[index]
 
+    @by_pieces
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, calibrated on training series that were held out.
 
@@ -368,6 +393,7 @@ class ReservoirClassifier(
         Z = self.read_out(X)
         return self.decision_.probabilities(Z)
 
+    @by_pieces
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout.
 

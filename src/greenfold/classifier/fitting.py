@@ -82,13 +82,16 @@ class ReservoirFitting(BaseEstimator):
         η and an automatic τ are chosen on the batch where it is the ``whole`` of the data,
         else on the sample of the stream, and chosen again as the stream grows.
         """
+        self._stream.add(series, codes, weights)
+        self._solve_stream((series, codes, weights) if whole else None)
+
+    def _solve_stream(
+        self, whole: tuple[Series, np.ndarray, np.ndarray] | None = None
+    ) -> None:
+        """Solve from what is known of the stream, and of ``whole``, where that is all."""
         stream = self._stream
-        stream.add(series, codes, weights)
         per_class = parameters.class_weights(self, self.classes_, stream.counts)
-        if not whole:
-            sample = stream.sample
-            series, codes = Series(sample.values), sample.codes
-            weights = sample.standing_for(stream.counts)
+        series, codes, weights = stream.sampled() if whole is None else whole
         if stream.n_seen >= _GROWTH * stream.chosen_at and self._choose(
             series, codes, weights, per_class
         ):

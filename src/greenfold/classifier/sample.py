@@ -59,12 +59,31 @@ class StreamSample:
         """Whether no series had to be dropped."""
         return len(self.codes) == self.seen.sum()
 
-    def add(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> StreamSample:
-        """The sample after a further batch."""
-        rng = np.random.default_rng([self.seed, int(self.seen.sum())])
-        values = np.concatenate([self.values, series.values])
-        labels = np.concatenate([self.codes, codes])
-        keys = np.concatenate([self.keys, rng.random(len(codes))])
+    def add(
+        self,
+        series: Series,
+        codes: np.ndarray,
+        weights: np.ndarray,
+        first: int | None = None,
+    ) -> StreamSample:
+        """The sample after a further batch.
+
+        ``first`` is the position of its first series in the stream, where those before it
+        are not in this sample.
+        """
+        place = int(self.seen.sum()) if first is None else first
+        rng = np.random.default_rng([self.seed, place])
+        seen = np.bincount(codes, minlength=len(self.seen))
+        keys = rng.random(len(codes))
+        return self.merge(
+            StreamSample(series.values, codes, weights, keys, seen, self.seed)
+        )
+
+    def merge(self, other: StreamSample) -> StreamSample:
+        """The sample of both streams, this one first."""
+        values = np.concatenate([self.values, other.values])
+        labels = np.concatenate([self.codes, other.codes])
+        keys = np.concatenate([self.keys, other.keys])
         places = max(_FEWEST, SIZE // len(self.seen))
         kept = np.zeros(len(keys), dtype=bool)
         for c in range(len(self.seen)):
@@ -73,9 +92,9 @@ class StreamSample:
         return StreamSample(
             values[kept],
             labels[kept],
-            np.concatenate([self.weights, weights])[kept],
+            np.concatenate([self.weights, other.weights])[kept],
             keys[kept],
-            self.seen + np.bincount(codes, minlength=len(self.seen)),
+            self.seen + other.seen,
             self.seed,
         )
 

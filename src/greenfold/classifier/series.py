@@ -10,6 +10,8 @@ from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._arrays import on_gpu, to_host
+from ..pieces import Pieces
+from ..pieces.find import host_labels
 from ..stimuli.series import Series
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
@@ -76,6 +78,33 @@ def read_labelled(
         if used.all()
         else (found[used], labels[used], weights[used])
     )
+
+
+def read_labels_of_pieces(
+    estimator: Any, pieces: Pieces, y: Any, sample_weight: Any
+) -> np.ndarray:
+    """Labels of series in pieces, whose shape the estimator is told."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight does not go with series in pieces; use class_weight, or "
+            "partial_fit with a weight for each series of a batch."
+        )
+    n_cases, n_channels, n_steps = pieces.shape
+    labels = _read_labels(host_labels(y))
+    if len(labels) != n_cases:
+        raise ValueError(
+            "Found input variables with inconsistent numbers of samples: "
+            f"[{n_cases}, {len(labels)}]"
+        )
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
+    estimator._any_length = False
+    return labels
 
 
 def _read_labels(y: Any) -> np.ndarray:

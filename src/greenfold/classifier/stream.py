@@ -63,6 +63,11 @@ class ClassStream:
             self.moments[c] = self.moments[c].merge(part)
         self.sample = self.sample.add(series, codes, weights)
 
+    def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
+        """The series of the sample, their classes, and weights to stand for all."""
+        sample = self.sample
+        return Series(sample.values), sample.codes, sample.standing_for(self.counts)
+
     def frame(self, c: int, class_weights: np.ndarray, scaling: float | None) -> Frame:
         """Frame of class ``c`` against the rest."""
         return frame_of_classes(self.moments, c, class_weights, self.shape, scaling)

@@ -130,7 +130,7 @@ def fit(
     del debug
     from ..report import comparison
     from . import network, pooled
-    from .inputs import load_task
+    from .inputs import load_task, refuse_opened
 
     if classifier is not Kind.margin:
         pooled.refuse_options_of_margin(ctx, classifier)
@@ -159,10 +159,18 @@ def fit(
         "form": format,
         "labels": y,
     }
+
+    def read() -> Any:
+        found = load_task(data, **reading)
+        if device != "cpu":
+            refuse_opened(found.X, "--device")
+        return options.on_device(found, device)
+
     choice = None
     if classifier is not Kind.margin:
-        task = options.on_device(load_task(data, **reading), device)
+        task = read()
         if classifier is Kind.auto:
+            refuse_opened(task.X, "--classifier auto")
             own = {**parameters, "input_projection": projection.value, "order": level}
             choice = pooled.choose(task, own, seed=seed, jobs=jobs)
         if choice is None or choice.best == "pooled":
@@ -171,7 +179,9 @@ def fit(
     shares = [weight_of(level), 0.2, 2 * weight_of(level) if report else 0]
     with progress(1 + sum(shares)) as bar:
         bar.step("reading the data")
-        task = options.on_device(load_task(data, **reading), device)
+        task = read()
+        if report:
+            refuse_opened(task.X, "--report")
         bar.step("solving for the projections", shares[0])
         (row,) = comparison.compare(
             task,

@@ -10,20 +10,30 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
-from ..datasets import DataError, load_dataset, read_series
-from ..datasets.readers import FORMATS, TABLES, Labels, read_bytes, read_lines, suffix_of
+from ..datasets import DataError, OpenedSeries, load_dataset, open_series, read_series
+from ..datasets.readers import (
+    FORMATS,
+    OPENED,
+    TABLES,
+    Labels,
+    read_bytes,
+    read_lines,
+    suffix_of,
+)
 from ..datasets.readers.labels import canonical_labels
 from ..report.comparison import Split
 
 #: Built in, no files needed; clearly synthetic.
 SYNTHETIC = "synthetic-heartbeats"
 _STDIN = "-"
+#: Series up to this size, in bytes of float64, are read at once whatever the format.
+_IN_MEMORY = 2**28
 
 
 def is_file(data: str, form: str | None = None) -> bool:
     """Whether DATA means a file rather than the name of a data set."""
     path = Path(data)
-    known = suffix_of(path)[1:] in FORMATS
+    known = suffix_of(path)[1:] in FORMATS or path.suffix.lower() in OPENED
     return bool(data == _STDIN or form or known or path.exists() or len(path.parts) > 1)
 
 
@@ -64,6 +74,10 @@ def read_file(
                 f"{', '.join(FORMATS)}"
             )
         source = sys.stdin.buffer
+    elif form is None and Path(data).suffix.lower() in OPENED:
+        opened = _open(Path(data), labels)
+        if opened is not None:
+            return opened
     return read_series(
         source,
         missing=_missing(trim, keep),
@@ -72,6 +86,35 @@ def read_file(
         n_steps=n_steps,
         classes=classes,
     )
+
+
+def _open(path: Path, labels: Labels) -> tuple[Any, Any] | None:
+    """Series that are read slice by slice, at once where there are few of them.
+
+    None for a ``.npy`` file that is read as all other formats are.
+    """
+    if path.suffix.lower() == ".npy" and (
+        labels == "required" or not path.is_file() or path.stat().st_size <= _IN_MEMORY
+    ):
+        return None
+    series, y = open_series(path)
+    small = 8 * np.prod(series.shape, dtype=float) <= _IN_MEMORY
+    if labels == "required" and y is None:
+        raise DataError(
+            f"`{path}` holds no labels `y`: give a file of them with --y, or write both "
+            "into one file."
+        )
+    return series[:] if small else series, None if labels == "none" else y
+
+
+def refuse_opened(X: Any, option: str) -> None:
+    """Refuse an option that needs all series in memory."""
+    if isinstance(X, OpenedSeries):
+        raise typer.BadParameter(
+            f"{option} needs the series in memory, and `{X.path}` is read slice by slice, "
+            f"because it holds {len(X)} series of {X.shape[-1]} steps; leave it out"
+            + (", or give a file with --test" if option == "--holdout" else "")
+        )
 
 
 def _missing(trim: bool, keep: bool) -> Literal["error", "keep", "trim"]:
@@ -180,11 +223,12 @@ def load_task(
         y = read_labels(labels, len(X))
     name = "standard input" if data == _STDIN else Path(data).name
     if test is not None:
-        known = suffix_of(test)[1:] in FORMATS
+        known = suffix_of(test)[1:] in FORMATS or test.suffix.lower() in OPENED
         X_test, y_test = read_file(test, trim=trim, keep=keep, form=None if known else form)
         return Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     if holdout == 0:
         return Split(name, X, y, note="All series of the file were used for training.")
+    refuse_opened(X, "--holdout")
     train, held = split(y, holdout, seed)
     note = f"{len(held)} of {len(y)} series were held out as test series, at random."
     return Split(name, _take(X, train), y[train], _take(X, held), y[held], note)

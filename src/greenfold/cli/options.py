@@ -40,8 +40,9 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: "
-        ".ts, .tsv, .txt, .csv, .arff, .npz or .npy, also with .gz. [bold]-[/bold] is the "
-        "standard input, with --format.",
+        ".ts, .tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or "
+        ".parquet, which need not fit into memory. [bold]-[/bold] is the standard input, "
+        "with --format.",
         autocompletion=complete_dataset,
     ),
 ]

@@ -6,6 +6,8 @@ from greenfold.datasets.ecg5000 import BinarySplit, ecg5000_paper
 from greenfold.datasets.errors import DataError, MissingValueError
 from greenfold.datasets.locate import dataset_path, list_datasets
 from greenfold.datasets.readers import (
+    OpenedSeries,
+    open_series,
     read_arff,
     read_npy,
     read_npz,
@@ -27,6 +29,7 @@ __all__ = [
     "BinarySplit",
     "DataError",
     "MissingValueError",
+    "OpenedSeries",
     "Recording",
     "channel_equalisation",
     "dataset_path",
@@ -37,6 +40,7 @@ __all__ = [
     "mackey_glass",
     "memory_task",
     "narma",
+    "open_series",
     "read_arff",
     "read_npy",
     "read_npz",

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import namespace, to_host
+from ..systems import Divergence
 from ._memory import WORKING, Room, even_batches
 from ._products import place, quietly, working_dtype
 from .course import Course
@@ -20,23 +21,6 @@ from .marching import March, Recording
 #: A state this many times the largest input of its series to a neuron is taken to diverge.
 #: The slowest mode of a stable network would have to last a million time constants.
 _EXPLODED = 1e6
-
-
-class Divergence(FloatingPointError):
-    """A state that grows without bound.
-
-    Attributes
-    ----------
-    step, series : int
-        Where it was first seen.
-    """
-
-    def __init__(self, step: int, series: int) -> None:
-        super().__init__(
-            f"the network diverges in step {step} of series {series}; scale `X` down, or "
-            "choose a gain that saturates."
-        )
-        self.step, self.series = step, series
 
 
 class _Field:

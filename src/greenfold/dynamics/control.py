@@ -153,7 +153,14 @@ def probe_series(X: Any) -> np.ndarray:
     for part in batches(n_cases, 16.0 * X.shape[1] * X.shape[2]):
         values = check.finite_batch(X[part, ...], xp, part.start)
         norms.append(to_host(xp.sum(values * values, axis=(1, 2))))
-    by_norm = np.argsort(np.concatenate(norms), kind="stable")
+    return probe_of_norms(np.concatenate(norms))
+
+
+def probe_of_norms(norms: np.ndarray) -> np.ndarray:
+    """The same from the squared norms of the series."""
+    if len(norms) <= _N_LARGEST + _N_OTHERS:
+        return np.arange(len(norms))
+    by_norm = np.argsort(norms, kind="stable")
     largest, others = by_norm[-_N_LARGEST:], by_norm[:-_N_LARGEST]
     spread = others[np.linspace(0, len(others) - 1, _N_OTHERS).round().astype(int)]
     return np.sort(np.concatenate([largest, spread]))

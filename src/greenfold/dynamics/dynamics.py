@@ -20,7 +20,7 @@ from ..reservoir import Reservoir
 from ..unfolding import Unfolding, unfold
 from ..unfolding.linear_order import LinearOrder
 from . import batch
-from .control import StepError, plan_substeps, probe_series, step_error
+from .control import StepError, plan_substeps, probe_of_norms, probe_series, step_error
 from .course import Course, Stepper, make_course
 from .discrete import leaky_step
 from .etdrk4 import exponential_step
@@ -283,7 +283,9 @@ class Dynamics:
         walk = batch.trajectories if trajectories else batch.states
         return walk(course, X, projection)
 
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+    def pullback(
+        self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
+    ) -> Any:
         """Gradient with respect to the projections, by the adjoint of the integrator.
 
         For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
@@ -297,6 +299,8 @@ class Dynamics:
             As in `states`.
         cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
         v : array_like (n_neurons,), optional
+        n_sub : int, optional
+            As in `states`.
 
         Returns
         -------
@@ -312,11 +316,29 @@ class Dynamics:
             raise ValueError(
                 f"`cotangent` must have shape {wanted}; got shape {host.shape}."
             )
-        course = self._planned(X, projection)
+        if n_sub is None:
+            course = self._planned(X, projection)
+        else:
+            course = self._course(check.count(n_sub, "n_sub"))
         u_bar, v_bar = batch.pullback(course, X, projection, like(host, X), readout)
         if np.ndim(u) == 1:
             u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
+
+    def probe(self, norms: np.ndarray) -> np.ndarray:
+        """Series by which the number of sub-steps is found.
+
+        Parameters
+        ----------
+        norms : ndarray (n_cases,)
+            Squared norms of all series.
+
+        Returns
+        -------
+        ndarray of int
+            Positions of the eight largest and of eight spread over the others, sorted.
+        """
+        return probe_of_norms(norms)
 
     def prepare(self, X: Any) -> Prepared:
         """States of the same stimuli at one projection after the other.

@@ -39,6 +39,11 @@ class Prepared:
         self._plan, self._check, self._X = plan, check, X
         self._course: Course | None = None
 
+    @property
+    def n_sub(self) -> int | None:
+        """Sub-steps of a step; None before the first projection."""
+        return None if self._course is None else self._course.n_sub
+
     def __call__(self, u: Any) -> batch.Linearization:
         """States at u, with the way back from them."""
         u = self._check(u)

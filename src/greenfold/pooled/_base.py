@@ -10,9 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from ..pieces import pieces_of
 from .bank import GROUP, draw_bank
-from .collection import Collection, read_collection
+from .collection import Collection, match_shape, read_collection
 from .feature_map import FeatureMap, fit_map, has_numba
+from .head import DUAL_CASES
+from .in_pieces import PieceCollection
 
 __all__ = ["PooledBase"]
 
@@ -95,7 +98,14 @@ class PooledBase(BaseEstimator):
         save(self, path)  # pyright: ignore[reportArgumentType]
 
     def _read(self, X: Any, *, fitting: bool) -> Collection:
-        return read_collection(self, X, fitting=fitting)
+        pieces = pieces_of(X)
+        if pieces is None:
+            return read_collection(self, X, fitting=fitting)
+        match_shape(self, *pieces.shape[1:], fitting)
+        made = PieceCollection(pieces)
+        if len(made) > DUAL_CASES:
+            return made  # pyright: ignore[reportReturnType] - it answers the same questions
+        return made.take(np.arange(len(made)))
 
     def _fit_map(self, series: Collection) -> None:
         """Draw the bank and take scale and thresholds from the series."""

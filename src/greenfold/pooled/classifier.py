@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_array, to_host
 from ..calibration import fit_slope
+from ..pieces.find import host_labels
+from ..pieces.methods import by_pieces
 from ._base import PooledBase
 from .head import LinearHead, fit_head
 
@@ -68,6 +70,12 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
     features are made twice instead of kept. Beyond 4096 series the ridge regression is an
     average over parts of some 2500 (``pooled.parts``), and time grows linearly with
     their number. Predictions keep no features.
+
+    Series that do not fit into memory are handed in as a dask array, or as what
+    `greenfold.datasets.open_series` returns. The parts are then solved where the series
+    are, each brought together from all chunks; the result is that in memory, up to
+    rounding. Up to 4096 series are simply brought here. Of a dask array predictions are
+    dask arrays, computed when they are asked for.
 
     Examples
     --------
@@ -153,6 +161,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         check: Any = validation.check_array
+        y = host_labels(y)
         labels = validation.column_or_1d(to_host(y) if is_array(y) else y, warn=True)
         check(labels, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)
@@ -180,6 +189,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         # The last that a fit sets.
         return hasattr(self, "head_")
 
+    @by_pieces
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: what the ridge regression predicts for ±1.
 
@@ -197,6 +207,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         scores = self.head_.scores(self.map_, series, self.n_jobs)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @by_pieces
     def predict(self, X: Any) -> np.ndarray:
         """Class labels.
 
@@ -212,6 +223,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[index]
 
+    @by_pieces
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, calibrated on training series that were held out.
 

@@ -8,7 +8,7 @@ constant at the mean of the training set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,49 @@ __all__ = ["Collection", "read_collection"]
 
 #: Deviations whose squares, summed over any number of values, stay in floating point.
 _SQUARES = (1e-140, 1e140)
+
+
+#: Number of values of every channel, their mean, and the sum of squares around it.
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def joined_sums(one: Sums, other: Sums) -> Sums:
+    """Of the values of both."""
+    steps, mean, square = one
+    count, own, apart = other
+    change, total = own - mean, np.maximum(steps + count, 1)
+    square = square + (apart + change**2 * steps * count / total)
+    return steps + count, mean + change * count / total, square
+
+
+def in_squares(
+    sums: Callable[[np.ndarray], Sums], largest: Callable[[], np.ndarray], n_channels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of every channel, in a unit whose squares exist.
+
+    Parameters
+    ----------
+    sums : callable
+        Of the values in a unit for every channel.
+    largest : callable
+        Largest value of every channel.
+    n_channels : int
+    """
+
+    def spread(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        steps, mean, square = sums(unit)
+        return mean, np.sqrt(square / np.maximum(steps, 1))
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = spread(np.ones(n_channels))
+    low, high = _SQUARES
+    if ((low < deviation) & (deviation < high)).all():
+        return mean, deviation
+    # Squares left floating point: count in a unit of each channel, a power of two.
+    size = largest()
+    unit = np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1] - 1)
+    mean, deviation = spread(unit)
+    return mean * unit, deviation * unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,36 +109,50 @@ class Collection:
                 groups.append((np.searchsorted(chosen, cases[at]), taken))
         return Collection(groups, len(chosen), self.n_channels)
 
+    def each_part(
+        self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
+    ) -> Iterator[Any]:
+        """``work(series of the part, *entries, *shared)`` of one part after the other.
+
+        Parameters
+        ----------
+        work : callable
+        parts : list of ndarray of int
+            Sorted positions.
+        lists : sequence of lists
+            One entry of each for every part.
+        *shared
+        """
+        for part, *own in zip(parts, *lists, strict=True):
+            yield work(self.take(part), *own, *shared)
+
+    def once(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """``work(*arguments)``, to be given to `each_part`."""
+        return work(*arguments)
+
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every channel over all series and steps."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, deviation = self._moments(np.ones(self.n_channels))
-        low, high = _SQUARES
-        if ((low < deviation) & (deviation < high)).all():
-            return mean, deviation
-        # Squares left floating point: count in a unit of each channel, a power of two.
-        largest = np.zeros(self.n_channels)
-        for rows in self._pieces():
-            largest = np.fmax(largest, np.fmax.reduce(np.abs(rows), axis=(0, 2)))
-        unit = np.ldexp(1.0, np.frexp(np.where(largest > 0, largest, 1.0))[1] - 1)
-        mean, deviation = self._moments(unit)
-        return mean * unit, deviation * unit
+        return in_squares(self.sums, self.largest, self.n_channels)
 
-    def _moments(self, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same in a unit of each channel."""
-        steps, mean, square = (np.zeros(self.n_channels) for _ in range(3))
+    def largest(self) -> np.ndarray:
+        """Largest value of every channel, whatever its sign."""
+        found = np.zeros(self.n_channels)
+        for rows in self._pieces():
+            found = np.fmax(found, np.fmax.reduce(np.abs(rows), axis=(0, 2)))
+        return found
+
+    def sums(self, unit: np.ndarray) -> Sums:
+        """Of the values of every channel in a unit of its own."""
+        zero = np.zeros(self.n_channels)
+        found = zero, zero, zero
         for piece in self._pieces():
             rows = piece / unit[:, None]
             known = ~np.isnan(rows)
             count = known.sum(axis=(0, 2))
             own = np.where(known, rows, 0).sum(axis=(0, 2)) / np.maximum(count, 1)
-            # Squares around the mean of the piece, joined to those before.
             apart = np.where(known, rows - own[:, None], 0)
-            change, total = own - mean, np.maximum(steps + count, 1)
-            square += (apart**2).sum(axis=(0, 2)) + change**2 * steps * count / total
-            mean += change * count / total
-            steps += count
-        return mean, np.sqrt(square / np.maximum(steps, 1))
+            found = joined_sums(found, (count, own, (apart**2).sum(axis=(0, 2))))
+        return found
 
     def _pieces(self, size: int = 2**20) -> Iterator[np.ndarray]:
         """The values in float64 on the host, a few megabytes at a time."""
@@ -133,13 +190,13 @@ def read_collection(estimator: Any, X: Any, *, fitting: bool) -> Collection:
         )
         if 0 in cube.shape:
             raise ValueError(f"Found array with 0 channel(s) or step(s): {cube.shape}.")
-        _match(estimator, cube.shape[1], cube.shape[2], fitting)
+        match_shape(estimator, cube.shape[1], cube.shape[2], fitting)
         found = cube
     else:
         found = _read_table(estimator, X, fitting)
     if isinstance(found, list):
         return _group([_complete(one, i) for i, one in enumerate(found)])
-    return _whole(found)
+    return whole_collection(found)
 
 
 def _shapes(X: Any) -> list[tuple[int, ...]] | None:
@@ -188,7 +245,7 @@ def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
     if bool(xp.any(xp.isinf(X))):
         raise ValueError("Input X contains infinity.")
     cube = X[:, None, :] if X.ndim == 2 else X
-    _match(estimator, cube.shape[1], cube.shape[2], fitting)
+    match_shape(estimator, cube.shape[1], cube.shape[2], fitting)
     return cube
 
 
@@ -217,14 +274,14 @@ def _read_list(
         )
     lengths = {one.shape[1] for one in found}
     if fitting:
-        _match(estimator, channels.pop(), max(lengths), fitting)
+        match_shape(estimator, channels.pop(), max(lengths), fitting)
         estimator._any_length = len(lengths) > 1
     elif channels != {estimator.n_channels_in_}:
         _refuse_channels(estimator, channels.pop())
     return found
 
 
-def _match(estimator: Any, n_channels: int, n_steps: int, fitting: bool) -> None:
+def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) -> None:
     """Set the numbers of channels and steps, or compare with those of the fit."""
     if fitting:
         # `reset` leaves the names of an earlier table behind otherwise.
@@ -249,7 +306,7 @@ def _refuse_channels(estimator: Any, got: int) -> None:
     )
 
 
-def _whole(cube: Any) -> Collection:
+def whole_collection(cube: Any) -> Collection:
     """Series of an array; grouped by length only if values are missing."""
     xp = compat.array_namespace(cube)
     gaps = xp.any(xp.isnan(cube), axis=(1, 2))

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..pieces.methods import by_pieces
 from ._base import PooledBase
 from .kinds import KINDS, N_SIGNALS
 
@@ -114,6 +115,7 @@ class ReservoirFeatures(TransformerMixin, PooledBase):
         self._fit_map(self._read(X, fitting=True))
         return self
 
+    @by_pieces
     def transform(self, X: Any) -> Any:
         """Pooled features.
 

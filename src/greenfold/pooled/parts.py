@@ -49,42 +49,26 @@ def fit_parts(
     n_scales = len(made.widths)
     first = series.take(parts[0])
     scales = [standard(made.blocks(first, s, n_jobs)) for s in range(n_scales)]
-    outside = series.take(cases)
-    held = [
-        standardised(made.blocks(outside, s, n_jobs), *scales[s]) for s in range(n_scales)
-    ]
-    penalties = None
-    duals: list[np.ndarray] = []
-    scores: Any = 0.0
-    for part in parts:
-        few, own = series.take(part), omega[part]
-        gram, cross = np.zeros((len(part), len(part))), np.zeros((len(cases), len(part)))
-        for s in range(n_scales):
-            block = standardised(made.blocks(few, s, n_jobs), *scales[s])
-            gram += gram_of(block)
-            cross += _products(held[s], block)
-        if penalties is None:
-            penalties = PENALTIES * mean_square(gram, own)
-        path = ridge_path(gram, targets[part], own, penalties)
-        duals.append(np.stack([dual for dual, _ in path]))
-        share = own / own.sum()
-        offset = share @ targets[part]
-        scores = scores + ((cross - share @ gram) @ duals[-1] + offset) / n_parts
-    assert penalties is not None
+    held = series.once(_held_blocks, made, series.take(cases), scales, n_jobs)
+    rest_of = [targets[part] for part in parts], [omega[part] for part in parts]
+    shared = made, scales, held, n_jobs
+    # The first part says in which unit the penalties of all are counted.
+    begun = [[entries[0]] for entries in rest_of]
+    found = list(series.each_part(_solve_part, parts[:1], begun, None, *shared))
+    penalties = found[0][0]
+    others = [entries[1:] for entries in rest_of]
+    found += series.each_part(_solve_part, parts[1:], others, penalties, *shared)
+    scores = sum(part_scores / n_parts for _, _, part_scores in found)
     errors = ((scores - targets[cases]) ** 2).mean(axis=2) @ omega[cases]
     best = int(errors.argmin())
+    duals = [dual[best] for _, dual, _ in found]
     coefficients: list[Any] = [0.0] * n_scales
     intercept = np.zeros(targets.shape[1])
-    for part, dual in zip(parts, duals, strict=True):
-        few, share = series.take(part), omega[part] / omega[part].sum()
-        both = np.concatenate([dual[best], share[:, None]], axis=1) / n_parts
-        intercept += share @ targets[part] / n_parts
-        for s in range(n_scales):
-            block = standardised(made.blocks(few, s, n_jobs), *scales[s])
-            xp = compat.array_namespace(block)
-            found = _products(xp.permute_dims(block, (1, 0)), like(both.T.copy(), block))
-            intercept -= n_parts * (found[:, -1] @ found[:, :-1])
-            coefficients[s] = coefficients[s] + found[:, :-1]
+    for own, weighed in series.each_part(
+        _weigh_part, parts, (duals, *rest_of), n_parts, made, scales, n_jobs
+    ):
+        intercept += own
+        coefficients = [a + b for a, b in zip(coefficients, weighed, strict=True)]
     head = LinearHead(
         [mean for mean, _ in scales],
         [
@@ -93,7 +77,64 @@ def fit_parts(
         ],
         intercept,
     )
-    return HeadFit(head, float(penalties[best]), cases, scores[best])
+    return HeadFit(head, float(penalties[best]), cases, np.asarray(scores)[best])
+
+
+def _held_blocks(
+    made: FeatureMap, outside: Collection, scales: list[Any], n_jobs: int | None
+) -> list[Any]:
+    """Standardised features of the series held out, reservoir by reservoir."""
+    return [
+        standardised(made.blocks(outside, s, n_jobs), *scale)
+        for s, scale in enumerate(scales)
+    ]
+
+
+def _solve_part(
+    few: Collection,
+    targets: np.ndarray,
+    own: np.ndarray,
+    penalties: np.ndarray | None,
+    made: FeatureMap,
+    scales: list[Any],
+    held: list[Any],
+    n_jobs: int | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Penalties, dual coefficients at each, and the scores of the series held out."""
+    n = len(few)
+    gram, cross = np.zeros((n, n)), np.zeros((len(held[0]), n))
+    for s, scale in enumerate(scales):
+        block = standardised(made.blocks(few, s, n_jobs), *scale)
+        gram += gram_of(block)
+        cross += _products(held[s], block)
+    if penalties is None:
+        penalties = PENALTIES * mean_square(gram, own)
+    duals = np.stack([dual for dual, _ in ridge_path(gram, targets, own, penalties)])
+    share = own / own.sum()
+    return penalties, duals, (cross - share @ gram) @ duals + share @ targets
+
+
+def _weigh_part(
+    few: Collection,
+    dual: np.ndarray,
+    targets: np.ndarray,
+    own: np.ndarray,
+    n_parts: int,
+    made: FeatureMap,
+    scales: list[Any],
+    n_jobs: int | None,
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What one part adds to the intercept and to the coefficients of each reservoir."""
+    share = own / own.sum()
+    both = np.concatenate([dual, share[:, None]], axis=1) / n_parts
+    intercept, coefficients = share @ targets / n_parts, []
+    for s, scale in enumerate(scales):
+        block = standardised(made.blocks(few, s, n_jobs), *scale)
+        xp = compat.array_namespace(block)
+        found = _products(xp.permute_dims(block, (1, 0)), like(both.T.copy(), block))
+        intercept = intercept - n_parts * (found[:, -1] @ found[:, :-1])
+        coefficients.append(found[:, :-1])
+    return intercept, coefficients
 
 
 def _products(a: Any, b: Any) -> np.ndarray:

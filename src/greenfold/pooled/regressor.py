@@ -10,6 +10,8 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_array, to_host
+from ..pieces.find import host_labels
+from ..pieces.methods import by_pieces
 from ._base import PooledBase
 from .head import LinearHead, fit_head
 
@@ -134,6 +136,7 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         check: Any = validation.check_array
+        y = host_labels(y)
         targets = check(
             to_host(y) if is_array(y) else y,
             ensure_2d=False,
@@ -159,6 +162,7 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
         # The last that a fit sets.
         return hasattr(self, "head_")
 
+    @by_pieces
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets.
 

@@ -7,7 +7,13 @@ are.
 """
 
 from .base import Stimuli
-from .frame import Frame, frame_of_classes, frame_with_series, frames_of
+from .frame import (
+    Frame,
+    frame_in_pieces,
+    frame_of_classes,
+    frame_with_series,
+    frames_of,
+)
 from .gaussian import GaussianStimuli
 from .regression import RegressionTask
 from .samples import SampleStimuli
@@ -20,6 +26,7 @@ __all__ = [
     "SampleStimuli",
     "Series",
     "Stimuli",
+    "frame_in_pieces",
     "frame_of_classes",
     "frame_with_series",
     "frames_of",

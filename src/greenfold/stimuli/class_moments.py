@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import batches, like, namespace, to_host
+from .._arrays import BATCH_BYTES, batches, like, namespace, to_host
 from ..covariances import DENSE_SIZE, Factored, Symmetric, outer, refuse_if_large
 
 
@@ -37,11 +37,19 @@ class ClassMoments:
 
     @classmethod
     def of(
-        cls, X: Any, rows: np.ndarray, weights: np.ndarray | None = None
+        cls,
+        X: Any,
+        rows: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        first: int = 0,
+        budget: int = BATCH_BYTES,
     ) -> ClassMoments:
         """Moments of some of the series, (n_cases, n_channels, n_steps).
 
-        ``weights``, one positive number per row, count a series as so many.
+        ``weights``, one positive number per row, count a series as so many. ``first`` is
+        the position of the first series among those of the caller, ``budget`` the bytes to
+        work in.
         """
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]
@@ -49,12 +57,12 @@ class ClassMoments:
         few = size > DENSE_SIZE and 3 * len(rows) <= size
         if not few:
             refuse_if_large(size)
-        for part in batches(len(rows), 32.0 * size):
+        for part in batches(len(rows), 32.0 * size, budget):
             chosen = xp.take(X, like(rows[part], X), axis=0)
             flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
             if not bool(xp.all(xp.isfinite(flat))):
                 for row in rows[part].tolist():  # named as the caller counts them
-                    check.finite_batch(X[row : row + 1, ...], xp, row)
+                    check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
             if largest and not 1e-140 < largest < 1e140:
                 raise ValueError(

@@ -44,6 +44,26 @@ class Moments(Protocol):
         ...
 
 
+class WeightedSeries(Protocol):
+    """Series with their labels and weights, from which moments of states are formed.
+
+    `Design` forms them here, from series in memory; `scattered.ScatteredDesign` where the
+    series are.
+    """
+
+    def moment_map(
+        self, system: System, *, single: bool = False
+    ) -> Callable[[np.ndarray], Moments]:
+        """M(u) and Σ(u) as functions of u; see `Stimuli.moment_map`."""
+        ...
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """Series with a quadratic rule for the moments of their labelled states.
@@ -84,10 +104,14 @@ class Design:
         Sigma = to_host(Sigma)
         return to_host(M), (Sigma + Sigma.T) / 2
 
-    def cotangent(self, z: Any, eta: float) -> Any:
-        """∂κ/∂z for decision values z = Y v at fixed v, where z lives."""
+    def cotangent(self, z: Any, eta: float, separation: float | None = None) -> Any:
+        """∂κ/∂z for decision values z = Y v at fixed v, where z lives.
+
+        ``separation`` is v·M, where these series are a part of all.
+        """
         first = like(self.first, z)
-        return first * (1 + eta * float(first @ z)) - eta * self._times_second(z)
+        mean = float(first @ z) if separation is None else separation
+        return first * (1 + eta * mean) - eta * self._times_second(z)
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from .._repr import Shown
 from ..covariances import Factored, outer, trace
+from ..pieces import Pieces
 from .base import Stimuli
 from .class_moments import ClassMoments, labelled_moments
 from .samples import SampleStimuli
@@ -130,6 +132,59 @@ def frame_with_series(
         (minus, plus),
     )
     return Frame(centre, frame.scale, frame.share, stimuli)
+
+
+def frame_in_pieces(
+    pieces: Pieces,
+    moments: Sequence[ClassMoments],
+    codes: np.ndarray,
+    c: int,
+    class_weights: np.ndarray,
+    scaling: float | None,
+    exponent: int = 0,
+) -> Frame:
+    """Frame of class ``c`` whose series lie in pieces, as `frame_with_series` makes it.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        Of equal length.
+    moments : sequence of ClassMoments
+        Of all classes.
+    codes : ndarray (n_cases,)
+        Classes 0, 1, ….
+    c : int
+    class_weights : ndarray (n_classes,)
+    scaling : float or None
+        As in `frames_of`.
+    exponent : int
+        The moments, and the frame, are those of the series over 2 to this power.
+    """
+    weighted = [
+        ClassMoments(part.count * w, part.mean, part.scatter * w)
+        for part, w in zip(moments, class_weights, strict=True)
+    ]
+    sides = [weighted[:c] + weighted[c + 1 :], [weighted[c]]]
+    parts = [reduce(ClassMoments.merge, side) for side in sides]
+    shape = pieces.shape[1:]
+    centre = (parts[0].mean + parts[1].mean) / 2
+    share = np.array([part.count for part in parts])
+    means = [part.mean - centre for part in parts]
+    covariances: list[Any] = [part.covariance for part in parts]
+    frame = _frame(centre.reshape(shape), share / share.sum(), means, covariances, scaling)
+    weights = class_weights[codes]
+    unit = float(np.ldexp(1.0, exponent))
+    minus, plus = (ClassMoments(p.count, p.mean * unit, p.scatter * unit**2) for p in parts)
+    stimuli = SampleStimuli.settled(
+        frame.stimuli,
+        None,
+        np.where(codes == c, 1, -1),
+        weights / weights.sum(),
+        (minus, plus),
+        pieces=pieces,
+        frame=(frame.centre * unit, frame.scale / unit),
+    )
+    return Frame(frame.centre, frame.scale, frame.share, stimuli)
 
 
 def frame_of_classes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,22 +13,33 @@ from .. import _validation as check
 from .._arrays import like, namespace, on_gpu, to_host
 from ..covariances import trace
 from ..margins import SoftMargin
+from ..pieces import Pieces
+from ..pieces.base import take
+from ..pieces.find import is_dask
 from ..systems import System
 from .base import Stimuli
 from .class_moments import ClassMoments, labelled_moments
-from .design import Design, Moments
+from .design import Design, Moments, WeightedSeries
+from .gathering import Gathered, gather, gather_batches, joined
+from .labels import class_share
+from .scattered import ScatteredDesign
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class SampleStimuli(Stimuli):
     """Labelled series, centred and scaled as the paper does.
 
-    Make one from arrays, ``SampleStimuli(X, labels)``, or from a stream,
-    `SampleStimuli.from_batches`.
+    Make one from arrays, ``SampleStimuli(X, labels)``, from a stream,
+    `SampleStimuli.from_batches`, or from a dask array, `SampleStimuli.from_dask`. Those
+    whose moments were accumulated apart are joined by `SampleStimuli.merge`.
 
     Parameters
     ----------
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        Of NumPy, PyTorch or CuPy. What can be sliced along its first axis is read piece by
+        piece, and again whenever it is needed, in bounded memory: a memory map, a data set
+        of HDF5 (`h5py.Dataset`) or Zarr (`zarr.Array`), and what
+        `greenfold.datasets.open_series` returns.
     labels : array_like (n_cases,)
         Two different values of any kind. The larger one (by sorting) is ζ = +1.
     class_weight : {"balanced", None} or dict
@@ -49,8 +60,8 @@ class SampleStimuli(Stimuli):
         Series enter the network as (x − centre) · scale; see `transform`.
     class_share : ndarray (2,)
         Total weight of each class, adding to one.
-    series : array (n_cases, n_channels, n_steps) or None
-        The transformed series; None for stimuli from a stream.
+    series : array (n_cases, n_channels, n_steps)
+        The transformed series, where they are in memory.
     signs : ndarray (n_cases,) or None
         ζ of each series.
     """
@@ -63,6 +74,7 @@ class SampleStimuli(Stimuli):
     signs: np.ndarray | None = field(repr=False)
     _raw: Any = field(repr=False)
     _weights: np.ndarray | None = field(repr=False)
+    _pieces: Pieces | None = field(repr=False)
 
     def __init__(
         self,
@@ -73,12 +85,84 @@ class SampleStimuli(Stimuli):
         normalize: str | None = "paper",
         length: float = 1.0,
     ) -> None:
-        X = check.stimuli(X, _last_length(X))
-        labels = _label_array(labels, X.shape[0])
-        classes = _two_classes(np.unique(labels))
-        signs = np.where(labels == classes[1], 1, -1)
-        parts = [ClassMoments.of(X, np.flatnonzero(signs == s)) for s in (-1, 1)]
-        self._settle(parts, classes, X.shape[1:], class_weight, normalize, length, signs, X)
+        self._settle(gather(X, labels), class_weight, normalize, length)
+
+    @classmethod
+    def from_dask(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        class_weight: Any = "balanced",
+        normalize: str | None = "paper",
+        length: float = 1.0,
+        client: Any = None,
+    ) -> SampleStimuli:
+        """Stimuli whose series stay in the chunks of a dask array.
+
+        The linear order takes one pass: the moments are added up where the chunks are, and
+        only they travel. Beyond it the chunks are kept by the workers of the cluster, and
+        every evaluation sends u and v to them and gets sums back; what a lost worker held
+        is computed again. The result is that of `SampleStimuli` in memory, up to rounding.
+
+        Parameters
+        ----------
+        X : dask array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+            In chunks of any size, which must be known.
+        y : array_like or dask array (n_cases,)
+            Labels, in any chunks; they are brought here.
+        class_weight, normalize, length
+            As for `SampleStimuli`.
+        client : distributed.Client, optional
+            By default the one that is in use. Without any, dask's scheduler of this process
+            works, and chunks are made again at every evaluation unless ``X`` is persisted.
+
+        Examples
+        --------
+        >>> import dask.array as da
+        >>> from greenfold import SampleStimuli
+        >>> from greenfold.datasets import synthetic_heartbeats
+        >>> X, y = synthetic_heartbeats(200, rng=0)
+        >>> stimuli = SampleStimuli.from_dask(da.from_array(X, chunks=(60, -1)), y)
+        >>> stimuli.mu.shape
+        (140,)
+        """
+        if not is_dask(X):
+            raise TypeError(
+                f"`X` must be a dask array; got {type(X).__name__}, use "
+                "SampleStimuli(X, labels)."
+            )
+        made = object.__new__(cls)
+        made._settle(gather(X, y, client), class_weight, normalize, length)
+        return made
+
+    @classmethod
+    def merge(
+        cls,
+        parts: Iterable[SampleStimuli],
+        *,
+        class_weight: Any = "balanced",
+        normalize: str | None = "paper",
+        length: float = 1.0,
+    ) -> SampleStimuli:
+        """Join stimuli whose moments were accumulated apart, from these moments alone.
+
+        Parameters
+        ----------
+        parts : iterable of SampleStimuli
+            Of the same two labels and one shape, however each was normalised.
+        class_weight, normalize, length
+            As for `SampleStimuli`.
+
+        Returns
+        -------
+        SampleStimuli
+            Equal to that of all series together up to rounding, but without the series: it
+            serves the linear order.
+        """
+        made = object.__new__(cls)
+        made._settle(joined(parts), class_weight, normalize, length)
+        return made
 
     @classmethod
     def from_batches(
@@ -104,36 +188,8 @@ class SampleStimuli(Stimuli):
             Equal to the in-memory one up to rounding, but without the series: it serves
             the linear order. Non-linear orders need the series themselves.
         """
-        found: dict[Any, ClassMoments] = {}
-        shape: tuple[int, ...] | None = None
-        for X, labels in _pairs(batches):
-            X = check.stimuli(X, shape[1] if shape else _last_length(X))
-            shape = shape or tuple(X.shape[1:])
-            if tuple(X.shape[1:]) != shape:
-                raise ValueError(
-                    f"`batches` must agree in shape: one holds series of shape "
-                    f"{tuple(X.shape[1:])}, the first one of {shape}."
-                )
-            labels = _label_array(labels, X.shape[0])
-            for label in np.unique(labels).tolist():
-                part = ClassMoments.of(X, np.flatnonzero(labels == label))
-                found[label] = found[label].merge(part) if label in found else part
-        if shape is None:
-            raise ValueError("`batches` is empty: no series were given.")
-        if len({isinstance(label, str) for label in found}) > 1:
-            raise TypeError("`labels` must be of one kind; got text and numbers.")
-        classes = _two_classes(np.array(sorted(found)))
         made = object.__new__(cls)
-        made._settle(
-            [found[label] for label in classes.tolist()],
-            classes,
-            shape,
-            class_weight,
-            normalize,
-            length,
-            None,
-            None,
-        )
+        made._settle(gather_batches(batches), class_weight, normalize, length)
         return made
 
     @classmethod
@@ -144,43 +200,54 @@ class SampleStimuli(Stimuli):
         signs: np.ndarray,
         weights: np.ndarray,
         parts: tuple[ClassMoments, ClassMoments],
+        *,
+        pieces: Pieces | None = None,
+        frame: tuple[np.ndarray, float] | None = None,
     ) -> SampleStimuli:
-        """Series whose moments are known already, as they enter the network.
+        """Series whose moments are known already.
 
         Parameters
         ----------
         moments : Stimuli
             μ and ψ of the series.
-        X : array (n_cases, n_channels, n_steps)
+        X : array (n_cases, n_channels, n_steps) or None
         signs : ndarray (n_cases,)
             ζ of each series.
         weights : ndarray (n_cases,)
             Weight of each series, adding to one.
         parts : two ClassMoments
             Of the classes ζ = −1 and ζ = +1.
+        pieces : Pieces, optional
+            The series, in place of ``X``.
+        frame : (ndarray (n_channels, n_steps), float), optional
+            Centre and scale; by default the series are as they enter the network.
         """
+        shape = moments.n_channels, moments.n_steps
+        centre, scale = frame or (np.zeros(shape), 1.0)
         made = object.__new__(cls)
         values = {
             **vars(moments),
             "classes": np.array([-1, 1]),
-            "centre": np.zeros(X.shape[1:]),
-            "scale": 1.0,
+            "centre": centre,
+            "scale": scale,
             "class_share": np.array([weights[signs == s].sum() for s in (-1, 1)]),
             "class_moments": parts,
             "signs": signs,
             "_raw": X,
             "_weights": weights,
+            "_pieces": pieces,
         }
         for name, value in values.items():
             object.__setattr__(made, name, value)
         return made
 
     def _settle(
-        self, parts, classes, shape, class_weight, normalize, length, signs, raw
+        self, found: Gathered, class_weight: Any, normalize: str | None, length: float
     ) -> None:
         """Compute everything from the moments of the two classes."""
+        parts, classes, shape = found.parts, found.classes, found.shape
         minus, plus = parts
-        share = _class_share(class_weight, classes, minus.count, plus.count)
+        share = class_share(class_weight, classes, minus.count, plus.count)
         centre, scale = np.zeros_like(minus.mean), 1.0
         if normalize == "paper":
             centre = (plus.mean + minus.mean) / 2
@@ -209,9 +276,10 @@ class SampleStimuli(Stimuli):
             "scale": scale,
             "class_share": share,
             "class_moments": (minus, plus),
-            "signs": signs,
-            "_raw": raw,
+            "signs": found.signs,
+            "_raw": found.raw,
             "_weights": None,
+            "_pieces": found.pieces,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -246,6 +314,11 @@ class SampleStimuli(Stimuli):
     @cached_property
     def series(self) -> Any:
         """The transformed series (n_cases, n_channels, n_steps)."""
+        if self._pieces is not None:
+            raise ValueError(
+                "the series of these stimuli lie in pieces and are not brought into "
+                "memory; read what you need, and `transform` it."
+            )
         if self._raw is None:
             raise ValueError(
                 "these stimuli were accumulated from batches and keep no series; make "
@@ -277,7 +350,10 @@ class SampleStimuli(Stimuli):
             total += sign * share * (inside + np.outer(mean, mean))
         return total
 
-    def _design(self) -> Design:
+    def _design(self) -> WeightedSeries:
+        return self._scattered or self._in_memory()
+
+    def _in_memory(self) -> Design:
         series = self._resident()  # first: it says what to do where there are none
         weights = self.case_weights
         return Design(series, weights * np.asarray(self.signs), weights)
@@ -285,6 +361,14 @@ class SampleStimuli(Stimuli):
     def _resident(self) -> Any:
         """The series on the GPU they live on, or as an ndarray."""
         return self.series if on_gpu(self.series) else to_host(self.series)
+
+    @cached_property
+    def _scattered(self) -> ScatteredDesign | None:
+        if self._pieces is None:
+            return None
+        weights = self.case_weights
+        rule = weights * np.asarray(self.signs), weights
+        return ScatteredDesign(self._pieces, *rule, self.centre, self.scale)
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
@@ -304,10 +388,8 @@ class SampleStimuli(Stimuli):
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
         """Some of the series, evenly chosen from both classes."""
-        if len(self.case_weights) <= n_series:
-            design = self._design()
-        else:
-            design = self._some(n_series)
+        whole = len(self.case_weights) <= n_series
+        design = self._design() if whole else self._some(n_series)
         return design.moment_map(system, single=single)
 
     def points(self, degree: int | None, n_series: int) -> Design:
@@ -326,86 +408,9 @@ class SampleStimuli(Stimuli):
             side = signs[index] == sign
             each = weights[side] if self._weights is not None else np.ones(side.sum())
             weights[side] = each * (share / each.sum())
-        series = self._resident()
-        some = namespace(series).take(series, like(index, series), axis=0)
+        if self._pieces is not None:
+            some = self.transform(take(self._pieces, index))
+        else:
+            series = self._resident()
+            some = namespace(series).take(series, like(index, series), axis=0)
         return Design(some, weights * signs[index], weights)
-
-
-def _last_length(X: Any) -> int:
-    shape = getattr(X, "shape", None)
-    if shape is None:
-        try:
-            shape = np.shape(X)
-        except ValueError:  # ragged; `check.stimuli` says so
-            shape = (0,)
-    return int(shape[-1]) if len(shape) else 0
-
-
-def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
-    if not isinstance(batches, Iterable):
-        raise TypeError(
-            f"`batches` must be an iterable of (X, labels); got {type(batches).__name__}."
-        )
-    for entry in batches:
-        if not isinstance(entry, tuple | list) or len(entry) != 2:
-            raise TypeError(
-                "`batches` must be an iterable of pairs (X, labels); got an entry of type "
-                f"{type(entry).__name__}."
-            )
-        yield entry[0], entry[1]
-
-
-def _label_array(labels: Any, n_cases: int) -> np.ndarray:
-    array = to_host(labels)
-    if array.ndim != 1 or len(array) != n_cases:
-        raise ValueError(
-            f"`labels` must have one entry per series, shape ({n_cases},); got shape "
-            f"{array.shape}."
-        )
-    if array.dtype.kind == "O":
-        kinds = sorted({type(label).__name__ for label in array})
-        if len(kinds) > 1 or kinds == ["NoneType"]:
-            raise TypeError(f"`labels` must be of one kind; got {', '.join(kinds)}.")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError("`labels` must not be NaN or infinite.")
-    return array
-
-
-def signs_of(labels: Any, n_cases: int) -> np.ndarray:
-    """ζ = ±1 of labels of any kind: the larger of two (by sorting) is +1.
-
-    Labels that are ±1 already are left alone, of one class too.
-    """
-    array = _label_array(labels, n_cases)
-    classes = np.unique(array)
-    if array.dtype.kind in "if" and np.isin(classes, (-1, 1)).all():
-        return array
-    return np.where(array == _two_classes(classes)[1], 1, -1)
-
-
-def _two_classes(classes: np.ndarray) -> np.ndarray:
-    if len(classes) != 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
-        raise ValueError(
-            f"`labels` must hold exactly two classes; got {len(classes)}: {shown}"
-            f"{', …' if len(classes) > 5 else ''}."
-        )
-    return classes
-
-
-def _class_share(class_weight: Any, classes: np.ndarray, n_minus: int, n_plus: int):
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.array([0.5, 0.5])
-    if class_weight is None:
-        return np.array([n_minus, n_plus]) / (n_minus + n_plus)
-    if isinstance(class_weight, dict):
-        try:
-            given = np.array([float(class_weight[c]) for c in classes.tolist()])
-        except (KeyError, TypeError, ValueError):
-            given = np.zeros(2)
-        if (given > 0).all() and np.isfinite(given).all():
-            return given / given.sum()
-    raise ValueError(
-        "`class_weight` must be 'balanced', None, or a dict with a positive weight for "
-        f"each of the labels {classes.tolist()}; got {class_weight!r}."
-    )

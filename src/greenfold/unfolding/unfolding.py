@@ -7,7 +7,7 @@ it, and the only reader of its schedule.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -159,6 +159,10 @@ class Unfolding(Shown):
             "order": self.order,
             "read": read,
         }
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is made again when it is needed, which would be most of it.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def duration(self) -> float:

@@ -12,17 +12,21 @@ from greenfold.datasets.readers.files import (
 )
 from greenfold.datasets.readers.labels import Labels
 from greenfold.datasets.readers.npz import read_npy, read_npz, write_npz
+from greenfold.datasets.readers.opened import OPENED, OpenedSeries, open_series
 from greenfold.datasets.readers.table import read_table
 from greenfold.datasets.readers.ts import read_ts
 
 __all__ = [
     "FORMATS",
+    "OPENED",
     "SUFFIXES",
     "TABLES",
     "Collection",
     "Labels",
     "Missing",
+    "OpenedSeries",
     "Source",
+    "open_series",
     "read_arff",
     "read_bytes",
     "read_lines",

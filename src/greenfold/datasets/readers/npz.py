@@ -83,7 +83,7 @@ def read_npz(
     series = list(X) if lengths is None else _cut(X, lengths, name)
     return assemble(
         series,
-        None if y is None else _labels(y, name, labels),
+        None if y is None else label_values(y, name, labels),
         path=name,
         missing=missing,
         unequal=lengths is not None,
@@ -197,7 +197,8 @@ def _cut(
     return [one[:, :length] for one, length in zip(X, lengths, strict=True)]
 
 
-def _labels(y: NDArray[Any], path: str, labels: Labels) -> NDArray[Any] | None:
+def label_values(y: NDArray[Any], path: str, labels: Labels) -> NDArray[Any] | None:
+    """Labels as every format gives them: integers where all are whole, else text."""
     if labels == "none":
         return None
     if y.dtype.kind in "iub":  # no detour through text and float64, which rounds

@@ -1,0 +1,310 @@
+"""Moments of labelled states whose series lie in pieces, in a file or on a cluster.
+
+M and Σ are sums over series, and at a fixed v so is the gradient of κ. Each is one map over
+the pieces and one reduction, where the pieces are: u goes out and M, Σ come back, then v
+goes out and ∂κ/∂u comes back. The states stay where they were made in between.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _validation as check
+from .._arrays import like, namespace, to_host
+from ..margins import SoftMargin
+from ..pieces import Pieces
+from ..pieces.base import first_of, split, take
+from ..systems import Divergence, IntegratedSystem, QuadraticSystem, System
+from .class_moments import ClassMoments
+from .design import Design, Moments
+from .passages import KernelPassage, Passage, SteppedPassage
+
+#: Memory beside the series themselves in which a piece is reduced to its moments.
+_WORKING_BYTES = 2**24
+
+
+def moments_of_classes(
+    pieces: Pieces, codes: np.ndarray, n_classes: int
+) -> list[ClassMoments]:
+    """Moments of every class in one pass, added up where the series are.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    codes : ndarray (n_cases,)
+        Classes 0, 1, ….
+    n_classes : int
+    """
+    small = codes.astype(np.int8 if n_classes < 128 else np.int32)
+    lists = pieces.series, first_of(pieces), split(small, pieces)
+    parts = pieces.each(moments_of_piece, lists, n_classes, pieces.shape[1:])
+    return pieces.total(parts, merge_classes)
+
+
+def checked(X: Any, first: int, shape: tuple[int, int]) -> Any:
+    """A piece as (n, n_channels, n_steps), if that is what it is."""
+    X = check.stimuli(X, shape[1])
+    if X.shape[1] != shape[0]:
+        raise ValueError(
+            f"`X` must have {shape[0]} channel(s) in every chunk; got shape "
+            f"{tuple(X.shape)} from series {first} on."
+        )
+    return X
+
+
+def moments_of_piece(
+    X: Any, first: int, codes: np.ndarray, n_classes: int, shape: tuple[int, int]
+) -> list[ClassMoments]:
+    """Moments of every class in one piece, whose first series is ``first`` of all."""
+    X = checked(X, first, shape)
+    if X.shape[0] != len(codes):
+        raise ValueError(
+            f"`X` promises {len(codes)} series in the chunk from series {first} on, which "
+            f"holds {X.shape[0]}; call X.compute_chunk_sizes()."
+        )
+    return [
+        ClassMoments.of(X, np.flatnonzero(codes == c), first=first, budget=_WORKING_BYTES)
+        for c in range(n_classes)
+    ]
+
+
+def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[ClassMoments]:
+    """Moments of both, class by class."""
+    return [a.merge(b) for a, b in zip(one, other, strict=True)]
+
+
+class ScatteredDesign:
+    """Weighted series in pieces: what `Design` is for series in memory.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        Of the series as they are given.
+    first, second : ndarray (n_cases,)
+        As of `Design`.
+    centre : ndarray (n_channels, n_steps)
+    scale : float
+        Series enter the network as (x − centre) · scale.
+    """
+
+    def __init__(
+        self,
+        pieces: Pieces,
+        first: np.ndarray,
+        second: np.ndarray,
+        centre: np.ndarray,
+        scale: float,
+    ) -> None:
+        self.pieces, self._second = pieces, second
+        self._rule = split(first, pieces), split(second, pieces)
+        self._frame = centre, scale
+        self.firsts = first_of(pieces)
+
+    @cached_property
+    def designs(self) -> list[Any]:
+        """One `Design` a piece; they stay where they are made."""
+        pieces = self.pieces
+        made = pieces.each(
+            _design_of_piece, (pieces.series, self.firsts, *self._rule), *self._frame
+        )
+        return pieces.keep(made, 8.0 * np.prod(pieces.shape))
+
+    def moment_map(
+        self, system: System, *, single: bool = False
+    ) -> Callable[[np.ndarray], Moments]:
+        """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
+        if isinstance(system, IntegratedSystem):
+            return ScatteredWalk(self, system, single)
+        n_cases, n_channels, _ = self.pieces.shape
+        passage: Passage = SteppedPassage(system)
+        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
+            n_cases, n_channels
+        ):
+            passage = KernelPassage(system)
+        shared = self.pieces.share(passage)
+        return lambda u: ScatteredMoments(self, shared, u, system.n_outputs)
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+        pieces, size = self.pieces, len(a)
+        z = pieces.each(_decision_values, (self.designs,), pieces.share((a, C)))
+        z = pieces.keep(z, 8.0 * len(self._second))
+        found = pieces.total(pieces.each(_moments, (self.designs, z)), ClassMoments.merge)
+        separation = float(found.mean[0])
+        variance = 0.5 * eta * float(found.covariance[0, 0])
+        margin = SoftMargin(separation - variance, separation, variance)
+        bars = pieces.each(_kernel_bars, (self.designs, z), eta, separation)
+        total = pieces.total(bars, operator.add)
+        return margin, total[size], total[:size]
+
+    def probe(
+        self, system: IntegratedSystem, *, single: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Series on which the error of an integration is looked at: positions, values.
+
+        They are those that would be looked at if all were in memory.
+        """
+        pieces = self.pieces
+        norms = pieces.collect(pieces.each(_norms, (self.designs,), single))
+        index = system.probe(np.concatenate(norms))
+        centre, scale = self._frame
+        values = (take(pieces, index).astype(np.float64) - centre) * scale
+        return index, values.astype(np.float32) if single else values
+
+
+class ScatteredMoments:
+    """`Moments` of series in pieces at one u.
+
+    Parameters
+    ----------
+    design : ScatteredDesign
+    passage : what `Pieces.share` returned for a Passage
+    u : ndarray (n_inputs, n_channels)
+    n_outputs : int
+    """
+
+    def __init__(
+        self, design: ScatteredDesign, passage: Any, u: np.ndarray, n_outputs: int
+    ) -> None:
+        pieces = design.pieces
+        self._design, self._passage, self._u = design, passage, u
+        lists = design.designs, design.firsts
+        states = pieces.each(_states, lists, passage, u)
+        self._states = pieces.keep(states, 8.0 * pieces.shape[0] * n_outputs)
+        parts = pieces.each(_moments, (design.designs, self._states))
+        found: ClassMoments = pieces.total(parts, ClassMoments.merge)
+        Sigma: Any = found.covariance
+        self.M, self.Sigma = found.mean, (Sigma + Sigma.T) / 2
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v."""
+        design, pieces = self._design, self._design.pieces
+        lists = design.designs, self._states
+        separation = float(v @ self.M)
+        parts = pieces.each(_back, lists, self._passage, self._u, v, eta, separation)
+        return pieces.total(parts, operator.add, _finish, self._passage, self._u, v)
+
+
+class ScatteredWalk:
+    """Moments through an integrated system, as a function of u.
+
+    The number of sub-steps is found here, on the series that are looked at; the pieces are
+    told.
+    """
+
+    def __init__(
+        self, design: ScatteredDesign, system: IntegratedSystem, single: bool
+    ) -> None:
+        self._design, self._system, self._single = design, system, single
+        self._shared: tuple[int, Any] | None = None
+
+    @cached_property
+    def _looked_at(self) -> tuple[np.ndarray, Any]:
+        index, values = self._design.probe(self._system, single=self._single)
+        return index, self._system.prepare(values)
+
+    def _passage(self) -> Any:
+        n_sub = self._looked_at[1].n_sub
+        if self._shared is None or self._shared[0] != n_sub:
+            passage: Passage = SteppedPassage(
+                self._system, single=self._single, n_sub=n_sub
+            )
+            self._shared = n_sub, self._design.pieces.share(passage)
+        return self._shared[1]
+
+    def __call__(self, u: np.ndarray) -> ScatteredMoments:
+        """Moments at one projection."""
+        if self._looked_at[1].n_sub is None:
+            self.settle(u)
+        n_outputs = self._system.n_outputs
+        try:
+            return ScatteredMoments(self._design, self._passage(), u, n_outputs)
+        except Divergence:
+            # Long sub-steps may diverge where the network does not.
+            if self.settle(u):
+                raise
+            return ScatteredMoments(self._design, self._passage(), u, n_outputs)
+
+    def settle(self, u: np.ndarray) -> bool:
+        """See `PreparedStates.settle`."""
+        index, prepared = self._looked_at
+        try:
+            return prepared.settle(u)
+        except Divergence as error:
+            raise Divergence(error.step, int(index[error.series])) from None
+
+
+def _design_of_piece(
+    X: Any,
+    position: int,
+    first: np.ndarray,
+    second: np.ndarray,
+    centre: np.ndarray,
+    scale: float,
+) -> Design:
+    X = checked(X, position, centre.shape)
+    xp = namespace(X)
+    moved = (check.finite_batch(X, xp, position) - like(centre, X)) * scale
+    return Design(moved, first, second)
+
+
+def _states(design: Design, position: int, passage: Passage, u: np.ndarray) -> np.ndarray:
+    try:
+        return passage.states(design, u)
+    except Divergence as error:  # counted as the caller counts
+        raise Divergence(error.step, error.series + position) from None
+
+
+def _moments(design: Design, Y: np.ndarray) -> ClassMoments:
+    """Weight, mean and scatter of the labelled states of one piece."""
+    share, weight = design.second, float(design.second.sum())
+    signed = np.sign(design.first)[:, None] * (Y if Y.ndim == 2 else Y[:, None])
+    mean = (share @ signed) / weight
+    centred = signed - mean
+    return ClassMoments(weight, mean, centred.T @ (share[:, None] * centred))
+
+
+def _back(
+    design: Design,
+    Y: np.ndarray,
+    passage: Passage,
+    u: np.ndarray,
+    v: np.ndarray,
+    eta: float,
+    separation: float,
+) -> np.ndarray:
+    return passage.back(design, u, design.cotangent(Y @ v, eta, separation), v)
+
+
+def _finish(
+    total: np.ndarray, passage: Passage, u: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    return passage.finish(total, u, v)
+
+
+def _decision_values(design: Design, kernel: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    a, C = kernel
+    X = to_host(design.X).reshape(len(design.first), -1)
+    return X @ a + ((X @ C) * X).sum(1)
+
+
+def _kernel_bars(
+    design: Design, z: np.ndarray, eta: float, separation: float
+) -> np.ndarray:
+    bar = design.cotangent(z, eta, separation)
+    X = to_host(design.X).reshape(len(bar), -1)
+    return np.concatenate([(X * bar[:, None]).T @ X, (bar @ X)[None]])
+
+
+def _norms(design: Design, single: bool) -> np.ndarray:
+    X = to_host(design.X)
+    if single:
+        X = X.astype(np.float32).astype(np.float64)
+    return np.einsum("nck,nck->n", X, X)

@@ -1,0 +1,162 @@
+"""Files read slice by slice beside the arrays that were written into them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from greenfold import SampleStimuli
+from greenfold.datasets import DataError, open_series
+
+
+def write_npy(path: Path, X, y) -> dict:
+    np.save(path, X)
+    return {"labels": y}
+
+
+def write_hdf5(path: Path, X, y) -> dict:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X, chunks=(7, *X.shape[1:]))
+        file["y"] = y.tolist()  # text as objects, as h5py writes it
+    return {}
+
+
+def write_zarr(path: Path, X, y) -> dict:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(path), mode="w")
+    group.create_array("X", data=X, chunks=(7, *X.shape[1:]))
+    if y.dtype.kind == "U":
+        return {"labels": y}
+    group.create_array("y", data=y)
+    return {}
+
+
+def write_lists(path: Path, X, y) -> dict:
+    """Series as one column of lists, in row groups."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    table = pa.table({"y": y.tolist(), "X": list(X)})
+    parquet.write_table(table, path, row_group_size=7)
+    return {}
+
+
+def write_columns(path: Path, X, y) -> dict:
+    """One column a step."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    columns = {f"t{i}": X[:, i] for i in range(X.shape[1])}
+    parquet.write_table(pa.table({**columns, "y": y.tolist()}), path, row_group_size=20)
+    return {}
+
+
+WRITERS = {
+    "a.npy": write_npy,
+    "a.h5": write_hdf5,
+    "a.hdf5": write_hdf5,
+    "a.zarr": write_zarr,
+    "lists.parquet": write_lists,
+    "columns.parquet": write_columns,
+}
+
+
+@pytest.fixture(params=WRITERS)
+def written(request, tmp_path, rng):
+    X, y = rng.standard_normal((40, 5)), np.array(["no", "yes"])[np.arange(40) % 2]
+    path = tmp_path / request.param
+    return path, X, y, WRITERS[request.param](path, X, y)
+
+
+def test_slices_are_those_of_the_array(written, rng):
+    path, X, y, how = written
+    series, labels = open_series(path, **how)
+    assert (series.shape, series.dtype, len(series)) == (X.shape, X.dtype, 40)
+    assert labels is not None
+    assert labels.tolist() == y.tolist()
+    for start, stop in ((0, 9), (9, 21), (21, 40), (3, 5), (12, 13), (13, 13), (0, 40)):
+        assert np.array_equal(series[start:stop], X[start:stop])
+    for start in rng.integers(0, 40, 20):
+        assert np.array_equal(series[start : start + 6], X[start : start + 6])
+
+
+def test_stimuli_of_a_file_are_those_of_the_array(written, monkeypatch):
+    from greenfold.pieces import sliced
+
+    path, X, y, how = written
+    monkeypatch.setattr(sliced, "_PIECE_BYTES", 8 * 5 * 9)
+    series, labels = open_series(path, **how)
+    found, whole = SampleStimuli(series, labels), SampleStimuli(X, y)
+    assert max(found._pieces.sizes) <= 36  # pyright: ignore[reportOptionalMemberAccess]
+    assert found.psi == pytest.approx(whole.psi, abs=1e-13)
+    assert found.classes.tolist() == ["no", "yes"]
+
+
+def test_channels_and_numbers(tmp_path, rng):
+    X, y = rng.standard_normal((9, 2, 5)).astype(np.float32), np.arange(9) % 3
+    for name in ("a.npy", "a.h5", "a.zarr"):
+        how = WRITERS[name](tmp_path / name, X, y)
+        series, labels = open_series(tmp_path / name, **how)
+        assert np.array_equal(series[2:6], X[2:6])
+        assert labels is not None
+        assert labels.dtype == np.int64
+
+
+def test_what_is_not_such_a_file_is_refused_in_a_sentence(tmp_path, rng):
+    h5py = pytest.importorskip("h5py")
+    X = rng.standard_normal((6, 3))
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["Y"] = X
+    (tmp_path / "damaged.h5").write_bytes(b"no such thing")
+    (tmp_path / "damaged.npy").write_bytes(b"no such thing")
+    (tmp_path / "damaged.parquet").write_bytes(b"no such thing")
+    (tmp_path / "a.csv").write_text("1,2")
+    np.save(tmp_path / "a.npy", X)
+    np.save(tmp_path / "flat.npy", X[0])
+    np.save(tmp_path / "text.npy", X.astype(str))
+    np.save(tmp_path / "y.npy", np.arange(5))
+    refused = {
+        "other.h5": ({}, r"holds \['Y'\] but no array `X`: name the series with `X`"),
+        "damaged.h5": ({}, "cannot be read as .h5 "),
+        "damaged.npy": ({}, "cannot be read as .npy "),
+        "damaged.parquet": ({}, "cannot be read as .parquet "),
+        "a.csv": ({}, "the suffix '.csv', which is not read slice by slice"),
+        "flat.npy": ({}, r"holds series of shape \(3,\) and type float64"),
+        "text.npy": ({}, "and type <U"),
+        "a.npy": ({"labels": tmp_path / "y.npy"}, r"labels of shape \(5,\) and type int64"),
+    }
+    for name, (how, sentence) in refused.items():
+        with pytest.raises(DataError, match=sentence) as caught:
+            open_series(tmp_path / name, **how)
+        assert "\n" not in str(caught.value)
+    for how in ({}, {"labels": tmp_path / "none.npy"}):
+        name = "none.h5" if not how else "a.npy"
+        with pytest.raises(FileNotFoundError, match="does not exist"):
+            open_series(tmp_path / name, **how)
+    assert open_series(tmp_path / "other.h5", X="Y")[1] is None
+
+
+def test_missing_values_and_unequal_lengths_in_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"X": [[1.0, 2.0], [3.0, 4.0], [5.0]]}), path)
+    with pytest.raises(DataError, match="of unequal length"):
+        open_series(path)[0][0:3]
+    parquet.write_table(pa.table({"a": [1.0, None], "b": [1.0, 2.0], "y": [0, 1]}), path)
+    with pytest.raises(DataError, match="values are missing"):
+        open_series(path)[0][0:2]
+
+
+@pytest.mark.parametrize("module", ["h5py", "zarr", "pyarrow.parquet"])
+def test_an_extra_that_is_lacking_is_named(tmp_path, monkeypatch, module):
+    suffix = {"h5py": ".h5", "zarr": ".zarr", "pyarrow.parquet": ".parquet"}[module]
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / f"a{suffix}").write_text("")
+    with pytest.raises(ImportError, match=r"pip install 'greenfold\[(hdf5|zarr|parquet)\]"):
+        open_series(tmp_path / f"a{suffix}")

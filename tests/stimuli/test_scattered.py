@@ -1,0 +1,263 @@
+"""Series in pieces beside the same series in memory, which is the judge throughout."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask")
+
+import dask.array as da
+
+from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
+from greenfold.pieces import sliced
+from greenfold.stimuli.scattered import ScatteredMoments
+
+from ..conftest import small, unit
+
+#: Two sums of some hundred terms of order one, added up in another order.
+ROUNDING = 1e-12
+#: Chunks of any size, one of a single series, and a series cut in two.
+UNEVEN = ((25, 1, 30, 4), (3, 5))
+
+#: Its types know no chunks.
+from_array: Any = da.from_array
+
+
+@pytest.fixture
+def beats(rng):
+    """Sixty series of two overlapping classes, 8 steps."""
+    y = np.repeat([0, 1], [35, 25])[rng.permutation(60)]
+    wave = np.sin(np.arange(8) / 2)
+    X = rng.standard_normal((60, 8)) + np.where(y[:, None], wave, -wave) + 2.0
+    return X, y
+
+
+def mapped(X, folder):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+@pytest.fixture(params=["dask", "mapped"])
+def pair(request, beats, tmp_path, monkeypatch):
+    """The same stimuli in memory and in pieces."""
+    X, y = beats
+    whole = SampleStimuli(X, y)
+    if request.param == "dask":
+        return whole, SampleStimuli.from_dask(from_array(X, chunks=UNEVEN), y)
+    monkeypatch.setattr(sliced, "_PIECE_BYTES", 11 * 8 * 8)  # eleven series a piece
+    found = SampleStimuli(mapped(X, tmp_path), y)
+    assert found._pieces is not None
+    assert found._pieces.sizes == (11, 11, 11, 11, 11, 5)
+    return whole, found
+
+
+def systems():
+    """By kernels, by steps, and integrated."""
+    quadratic, tanh = small(Gain.quadratic(0.05), n=6), small(Gain.tanh(), n=6)
+    kernels = unfold(quadratic, n_steps=8, dt=0.2, order=1)
+    assert kernels.prefers_kernels(60)
+    steps = unfold(tanh, n_steps=8, dt=0.2, order=2)
+    assert not steps.prefers_kernels(60)
+    return {
+        "kernels": kernels,
+        "steps": steps,
+        "dynamics": Dynamics(tanh, n_steps=8, dt=0.2, tol=1e-5),
+    }
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda y: y,
+        lambda y: y == 1,
+        lambda y: np.array(["no", "yes"])[y],
+        lambda y: np.array(["no", "yes"], dtype=object)[y],
+        lambda y: from_array(np.array([-3.5, 2.0])[y], chunks=7),
+        lambda y: y.tolist(),
+    ],
+)
+def test_the_linear_order_is_that_of_the_series_in_memory(beats, labels):
+    X, y = beats
+    given = labels(y)
+    whole = SampleStimuli(X, given.compute() if hasattr(given, "compute") else given)
+    found = SampleStimuli.from_dask(from_array(X, chunks=UNEVEN), given)
+    assert found.classes.tolist() == whole.classes.tolist()
+    assert found.mu == pytest.approx(whole.mu, abs=ROUNDING)
+    assert found.psi == pytest.approx(whole.psi, abs=ROUNDING)
+    assert found.scale == pytest.approx(whole.scale, rel=ROUNDING)
+
+
+def test_channels_and_chunks_of_one_class(rng):
+    X, y = rng.standard_normal((40, 2, 5)), np.repeat([0, 1], 20)
+    whole = SampleStimuli(X, y)
+    found = SampleStimuli.from_dask(from_array(X, chunks=(10, 1, 2)), y)
+    assert found.psi == pytest.approx(whole.psi, abs=ROUNDING)
+    assert found.centre == pytest.approx(whole.centre, abs=ROUNDING)
+
+
+def test_few_long_series_keep_their_factor(rng):
+    X, y = rng.standard_normal((12, 1500)), np.arange(12) % 2
+    whole = SampleStimuli(X, y)
+    found = SampleStimuli.from_dask(from_array(X, chunks=(5, -1)), y)
+    probe = rng.standard_normal(1500)
+    assert not isinstance(found.psi, np.ndarray)
+    assert found.psi @ probe == pytest.approx(whole.psi @ probe, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", ["kernels", "steps", "dynamics"])
+def test_moments_and_gradient_are_those_of_the_series_in_memory(pair, rng, name):
+    whole, found = pair
+    system = systems()[name]
+    u, v = unit(rng, 6, 1), unit(rng, 6)
+    a, b = whole.moment_map(system)(u), found.moment_map(system)(u)
+    gradients = a.pull(v, 10.0), b.pull(v, 10.0)
+    for one, other in ((a.M, b.M), (a.Sigma, b.Sigma), gradients):
+        assert np.abs(one - other).max() <= ROUNDING * np.abs(one).max()
+
+
+def test_single_precision_is_that_of_the_series_in_memory(pair, rng):
+    whole, found = pair
+    system, u = systems()["dynamics"], unit(rng, 6, 1)
+    a, b = (one.rough_map(system, 1000, single=True)(u) for one in pair)
+    double = whole.moment_map(system)(u)
+    # float32 has 1.2e-7, and batches of another size round otherwise.
+    assert pytest.approx(a.Sigma, abs=1e-6) == b.Sigma
+    assert 0 < np.abs(b.Sigma - double.Sigma).max() < 1e-5
+    assert found.n_series == 60
+
+
+@pytest.mark.parametrize("name", ["kernels", "dynamics"])
+def test_the_solved_projections_are_the_same(pair, name):
+    system = systems()[name]
+    a, b = (optimize(system, one, eta=5.0, n_starts=2, rng=0) for one in pair)
+    assert a.n_iter == b.n_iter
+    # The ascent multiplies rounding by some powers of ten.
+    assert b.u == pytest.approx(a.u, abs=1e-8)
+    assert b.soft_margin == pytest.approx(a.soft_margin, rel=1e-10)
+
+
+def test_the_papers_alternation_reads_the_same_kernels(pair, rng):
+    whole, found = pair
+    a, C = rng.standard_normal(8), rng.standard_normal((8, 8))
+    for one, other in zip(
+        whole.kernel_margin(a, C + C.T, 3.0),
+        found.kernel_margin(a, C + C.T, 3.0),
+        strict=True,
+    ):
+        assert np.asarray(other) == pytest.approx(np.asarray(one), rel=1e-10)
+
+
+def test_some_series_are_the_same_ones(pair):
+    a, b = (one.points(None, 20) for one in pair)
+    assert a.X.shape[0] < 60
+    assert pytest.approx(a.X, abs=ROUNDING) == b.X
+    assert b.first == pytest.approx(a.first, abs=1e-15)
+
+
+def test_a_diverging_series_is_named_by_its_place(beats):
+    X, y = beats
+    X = X.copy()
+    X[43] *= 50
+    chunks = from_array(X, chunks=(20, -1))
+    system = Dynamics(small(Gain.quadratic(0.5), n=6), n_steps=8, dt=0.5)
+    for stimuli in (
+        SampleStimuli(X, y, normalize=None),
+        SampleStimuli.from_dask(chunks, y, normalize=None),
+    ):
+        with pytest.raises(FloatingPointError, match="of series 43;"):
+            stimuli.moments(system, np.ones(6))
+
+
+def test_stimuli_accumulated_apart_are_merged_by_their_moments(rng):
+    X, y = rng.standard_normal((50, 6)) + 1, np.arange(50) % 2
+    whole = SampleStimuli(X, y, class_weight=None, length=2.0)
+    parts = [
+        SampleStimuli(X[:7], y[:7]),
+        SampleStimuli.from_batches([(X[7:20], y[7:20])], normalize=None),
+        SampleStimuli.from_dask(from_array(X[20:], chunks=(11, -1)), y[20:]),
+    ]
+    found = SampleStimuli.merge(parts, class_weight=None, length=2.0)
+    assert found.mu == pytest.approx(whole.mu, abs=ROUNDING)
+    assert found.psi == pytest.approx(whole.psi, abs=ROUNDING)
+    assert found.class_share == pytest.approx(whole.class_share)
+    with pytest.raises(ValueError, match="accumulated from batches and keep no series"):
+        found.series
+    with pytest.raises(ValueError, match=r"`parts` must have the same labels: .*\[2, 3\]"):
+        SampleStimuli.merge([parts[0], SampleStimuli(X, y + 2)])
+    with pytest.raises(ValueError, match=r"`parts` must agree in shape: .*\(1, 5\)"):
+        SampleStimuli.merge([parts[0], SampleStimuli(X[:, :5], y)])
+    with pytest.raises(TypeError, match="`parts` must be SampleStimuli, one at least"):
+        SampleStimuli.merge([])
+
+
+def attacked(X, y):
+    chunks = from_array(X, chunks=(20, -1))
+    nan = X.copy()
+    nan[45, 3] = np.nan
+    unknown = chunks[chunks[:, 0] > -100]
+    return {
+        "nan": (from_array(nan, chunks=(20, -1)), y, "got nan in case 45, channel 0"),
+        "one class": (chunks, 0 * y, "`labels` must hold exactly two classes; got 1: 0"),
+        "three classes": (chunks, np.arange(60) % 3, "exactly two classes; got 3"),
+        "lengths": (chunks, y[:-1], r"one entry per series, shape \(60,\); got .*\(59,\)"),
+        "unknown": (unknown, y, "chunks of unknown size"),
+        "empty": (chunks[:0], y[:0], "`X` is empty: it has shape"),
+        "axes": (chunks[:, 0], y, "`X` must have shape"),
+        "object": (chunks.astype(object), y, "fixed width; got dtype object"),
+        "text": (from_array(X.astype(str), chunks=9), y, "fixed width; got dtype <U"),
+        "complex": (chunks * 1j, y, "fixed width; got dtype complex128"),
+        "labels": (chunks, [None] * 60, "`labels` must be of one kind; got NoneType"),
+        "array": (X, y, "`X` must be a dask array; got ndarray"),
+        "hidden": (
+            da.map_blocks(lambda b: b.astype(object), chunks, dtype=float, meta=X[:0]),
+            y,
+            "fixed width; got dtype object",
+        ),
+        "short": (
+            da.map_blocks(lambda b: b[:-1], chunks, chunks=chunks.chunks, meta=X[:0]),
+            y,
+            r"promises 20 series in the chunk from series \d+ on, which holds 19",
+        ),
+    }
+
+
+@pytest.mark.parametrize("how", attacked(np.zeros((60, 8)), np.zeros(60, int)))
+def test_what_cannot_be_done_is_said_in_one_sentence(beats, how):
+    X, y, sentence = attacked(*beats)[how]
+    with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+        SampleStimuli.from_dask(X, y)
+    said = str(caught.value)
+    assert "\n" not in said
+    assert said.endswith(".")
+
+
+def test_series_in_pieces_are_not_brought_into_memory(pair):
+    with pytest.raises(ValueError, match="are not brought into memory"):
+        pair[1].series
+
+
+def test_what_travels_is_small(beats, monkeypatch):
+    """Of an evaluation nothing as large as the series comes back."""
+    from dask import base as made
+
+    X, y = beats
+    stimuli = SampleStimuli.from_dask(from_array(X, chunks=(20, -1)), y)
+    system, u = systems()["steps"], np.ones((6, 1)) / 6**0.5
+    at = stimuli.moment_map(system)
+    sizes, original = [], made.compute
+
+    def compute(*parts):
+        found = original(*parts)
+        sizes.extend(len(pickle.dumps(one)) for one in found)
+        return found
+
+    monkeypatch.setattr(made, "compute", compute)
+    moments = at(u)
+    assert isinstance(moments, ScatteredMoments)
+    moments.pull(np.ones(6), 1.0)
+    assert len(sizes) == 2
+    assert max(sizes) < 8 * 36 + 500 < X.nbytes
