@@ -306,12 +306,11 @@ def study(folder: Path) -> Iterator[str]:
         lines.append(line)
     lines.sort(key=lambda line: (line["noise inside"], -line["κ*"]))
     yield from table(lines)
-    first = rows[0]
+    first = {**rows[0], **{k: f"{float(rows[0][k]):g}" for k in ("eta", "duration")}}
     yield (
-        f"*{first['n_train']} training and {first['n_test']} test series of "
-        f"{first['n_steps']} steps, η = {float(first['eta']):g}, duration {float(first['duration']):g}; means "
-        f"over networks, each beside {first['draws']} random u.*"
-    )
+        "*{n_train} training and {n_test} test series of {n_steps} steps, η = {eta}, "
+        "duration {duration}; means over networks, each beside {draws} random u.*"
+    ).format(**first)
     yield ""
 
 

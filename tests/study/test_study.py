@@ -170,6 +170,12 @@ def test_wrong_data_are_named(archive, names, message):
         plan(["Beats"], [], data_dir=archive)
 
 
+def test_a_network_of_two_grids_is_solved_once(archive):
+    grids = [Grid(SMALL), Grid(SMALL, settings={"memory": True}), Grid(SMALL)]
+    (job,) = plan(["Beats"], grids, data_dir=archive)
+    assert job.configuration["setting"]["memory"]
+
+
 def test_two_classes_of_three(archive):
     study(["Three:1,2"], Grid(SMALL), "out", data_dir=archive, n_jobs=1)
     _, y = load_dataset("Three", "train", data_dir=archive)

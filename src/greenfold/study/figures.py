@@ -72,7 +72,7 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
     panels: list[tuple[str, str, list[Row], str]] = []
     for inside in sorted({row["inside"] for row in own}):
         part = [row for row in own if row["inside"] == inside]
-        title = f"noise inside, √Q = {inside:g}" if inside else "no noise"
+        title = f"noise inside, √Q = {inside:g}" if inside else "no noise inside"
         panels.append((title, "kappa", part, "soft margin κ (a.u.)"))
     remembering = [row for row in own if row.get("memory") is not None]
     if remembering:
@@ -87,14 +87,15 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
         at.set_xlim(left=min(0.0, at.get_xlim()[0]))
     axes[0].set_yticks(range(len(kinds)), [k.replace("_", " ") for k in kinds])
     axes[0].set_ylim(len(kinds) - 0.5, -0.5)
-    axes[0].legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.1), ncols=3, frameon=False, fontsize=8.5
-    )
-    figure.suptitle(
-        f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}",
-        x=0.99,
-        ha="right",
-        fontsize=9.5,
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+        fontsize=8.5,
+        title=f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}",
+        title_fontsize=9.5,
+        alignment="left",
     )
     return figure
 

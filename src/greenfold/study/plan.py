@@ -175,7 +175,10 @@ def plan(
     networks: dict[str, dict[str, Any]] = {}
     for grid in given:
         for one in grid.networks():
-            networks.setdefault(json.dumps(one, sort_keys=True), one)
+            # With its memory or without, it is one network.
+            key = json.dumps({**one, "memory": None}, sort_keys=True)
+            if one["memory"] or key not in networks:
+                networks[key] = one
     if not networks:
         raise ValueError("`grids` are empty: there is no network to solve.")
     named = [_named(item, data_dir, download) for item in datasets]
