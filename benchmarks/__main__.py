@@ -22,6 +22,7 @@ NAMES = (
     "regression",
     "pooled",
     "pooled_study",
+    "reservoirs",
     "nest_recording",
     "data",
 )

@@ -41,6 +41,7 @@ exclude_patterns = [
     "_reproduction",
     "_benchmarks",
     "_pictures",
+    "_study",
     "_sweep",
     "gallery/**/*.ipynb",
     "gallery/**/*.py",

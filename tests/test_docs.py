@@ -79,6 +79,7 @@ PACKAGES = [
             "pooled",
             "report",
             "stimuli",
+            "study",
             "sweep",
             "unfolding",
         )

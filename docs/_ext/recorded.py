@@ -1,12 +1,13 @@
 """Tables and figures from the JSON files of `greenfold reproduce` and of the benchmarks.
 
-A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``, ``sweep``). It
-is replaced by what lies in ``_reproduction/`` (``_benchmarks/``, ``_sweep/``), or by a note
-that nothing is there, so that no number is ever typed into a page.
+A page holds a line ``<!-- recorded: reproduction -->`` (or ``benchmarks``, ``sweep``,
+``study``). It is replaced by what lies in ``_reproduction/`` (``_benchmarks/``, …), or by a
+note that nothing is there, so that no number is ever typed into a page.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -275,10 +276,49 @@ def sweep(folder: Path) -> Iterator[str]:
         yield ""
 
 
+def study(folder: Path) -> Iterator[str]:
+    """Figures and means of a recorded study; the page lies one folder down."""
+    for path in sorted(folder.glob("*.svg")):
+        yield f"![{path.stem.replace('_', ' ')}](../_study/{path.name})"
+        yield ""
+    with open(folder / "study.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    # The comparison of architectures: where memory was computed, and the same with noise.
+    at = [row for row in rows if row["memory"]]
+    same = ("neurons", "g", "tau", "order", "gain")
+    chosen = [r for r in rows if all(r[k] == at[0][k] for k in same)]
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in chosen:
+        groups.setdefault((row["architecture"], row["inside"]), []).append(row)
+
+    def mean(own: list[dict[str, str]], key: str) -> float | None:
+        values = [float(row[key]) for row in own if row[key]]
+        return sum(values) / len(values) if values else None
+
+    lines = []
+    for (name, inside), own in groups.items():
+        solved, drawn = mean(own, "kappa"), mean(own, "kappa_random")
+        line = {"architecture": name.replace("_", " "), "noise inside": float(inside)}
+        line |= {"networks": len(own), "κ*": solved, "bound": mean(own, "bound")}
+        line |= {"κ random": drawn, "accuracy, noise 0.1": mean(own, "accuracy_0.1")}
+        line["the same, random"] = mean(own, "accuracy_random_0.1")
+        line |= {"memory": mean(own, "memory"), "memory random": mean(own, "memory_random")}
+        lines.append(line)
+    lines.sort(key=lambda line: (line["noise inside"], -line["κ*"]))
+    yield from table(lines)
+    first = {**rows[0], **{k: f"{float(rows[0][k]):g}" for k in ("eta", "duration")}}
+    yield (
+        "*{n_train} training and {n_test} test series of {n_steps} steps, η = {eta}, "
+        "duration {duration}; means over networks, each beside {draws} random u.*"
+    ).format(**first)
+    yield ""
+
+
 _KINDS: dict[str, Callable[[Path], Iterator[str]]] = {
     "reproduction": reproduction,
     "benchmarks": benchmarks,
     "sweep": sweep,
+    "study": study,
 }
 
 

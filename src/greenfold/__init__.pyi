@@ -25,7 +25,7 @@ from . import (
 )
 from .choosing import choose_classifier
 from .classifier import ReservoirClassifier, noisy_accuracy
-from .diagnosis import choose_eta, choose_tau, memory_capacity
+from .diagnosis import choose_eta, choose_tau, memory_capacity, optimize_reservoir
 from .dynamics import Dynamics
 from .echo_state import EchoStateNetwork
 from .gains import Gain
@@ -82,6 +82,7 @@ __all__ = [
     "memory_capacity",
     "noisy_accuracy",
     "optimize",
+    "optimize_reservoir",
     "optimizers",
     "paper",
     "pooled",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _archive, topologies
+from . import _archive, graphs, topologies
 from . import _validation as check
 from ._repr import Shown
 from .gains import Gain
@@ -203,6 +203,88 @@ class EchoStateNetwork(Shown):
         """
         chain = topologies.checked_chain(n_neurons, weight)
         return cls(topologies.delay_line_weights(*chain), leak, gain, bias)
+
+    @classmethod
+    def spatial(
+        cls,
+        n_neurons: int,
+        leak: Any = 0.3,
+        gain: Gain | None = None,
+        rng: np.random.Generator | int | None = None,
+        *,
+        reach: float = 0.2,
+        connectivity: float = 0.1,
+        positions: Any = None,
+        n_dimensions: int = 2,
+        spectral_radius: float = 0.9,
+        bias: Any = None,
+    ) -> EchoStateNetwork:
+        """Draw a network in space, as `Reservoir.spatial` does, and scale it.
+
+        Parameters
+        ----------
+        n_neurons : int
+        leak, gain, bias
+            See `EchoStateNetwork`.
+        rng, reach, connectivity, positions, n_dimensions
+            See `Reservoir.spatial`.
+        spectral_radius : float
+            Largest |λ| of W.
+        """
+        source = check.generator(rng)
+        draw, _ = topologies.spatial_draws(
+            n_neurons, 1.0, source, reach, connectivity, positions, n_dimensions
+        )
+        radius = check.positive(spectral_radius, "spectral_radius")
+        return cls(topologies.scaled_to_radius(draw(), radius), leak, gain, bias)
+
+    @classmethod
+    def legendre(
+        cls, n_neurons: int, theta: float, gain: Gain | None = None
+    ) -> EchoStateNetwork:
+        """The Legendre delay system for input that is constant over each step.
+
+        Its input projection is that of `greenfold.topologies.legendre_step`; any other u
+        can be solved for.
+
+        Parameters
+        ----------
+        n_neurons : int
+        theta : float
+            Length of the window in steps.
+        gain : Gain, optional
+            φ; linear by default here, as the delay system is.
+        """
+        gain = check_gain(gain, Gain.linear())
+        if gain.slope == 0:
+            raise ValueError("`gain` must have a slope at rest for a network to remember.")
+        weights = topologies.legendre_step(n_neurons, theta).weights
+        return cls(weights / gain.slope, 1.0, gain)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Any,
+        leak: Any = 0.3,
+        gain: Gain | None = None,
+        *,
+        spectral_radius: float | None = 0.9,
+        weight: str | None = "weight",
+        nodes: Any = None,
+        inhibitory: Any = None,
+        bias: Any = None,
+    ) -> EchoStateNetwork:
+        """A graph as a network; an edge from j to i becomes W_ij.
+
+        Parameters
+        ----------
+        graph, weight, nodes, inhibitory, spectral_radius
+            See `Reservoir.from_graph`.
+        leak, gain, bias
+            See `EchoStateNetwork`.
+        """
+        weights = graphs.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
+        return cls(weights, leak, gain, bias)
 
     def with_leak(self, leak: Any) -> EchoStateNetwork:
         """The same network with another leak."""

@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 from scipy import linalg
 
-from . import _archive, topologies
+from . import _archive
 from . import _validation as check
 from ._repr import Shown
+from .architectures import Architectures
 from .gains import Gain
 from .modes import Modes, abscissa
 from .network_file import pack_network, unpack_network
@@ -22,7 +23,7 @@ __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Reservoir(Shown):
+class Reservoir(Architectures, Shown):
     """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     The paper's network has one time constant and no bias. Where a bias, or a gain that is
@@ -149,225 +150,6 @@ class Reservoir(Shown):
             f"the weights (or g) by {scale:.3g} to reach 0.9, {escape}.",
             radius,
         )
-
-    @classmethod
-    def random(
-        cls,
-        n_neurons: int,
-        g: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        rng: np.random.Generator | int | None = None,
-        *,
-        allow_unstable: bool = False,
-        max_draws: int = 1,
-        spectral_radius: float | None = None,
-        connectivity: float = 1.0,
-        bias: Any = None,
-    ) -> Reservoir:
-        """Draw W_ij ~ N(0, g²/N), the paper's random network.
-
-        Parameters
-        ----------
-        n_neurons : int
-        g : float
-            Spread of the weights; the eigenvalues fill a disc of radius g. Networks
-            scatter around it, the more the smaller they are, so that one with g close to
-            1 may be unstable: at g = 0.9 and 100 neurons, four of a hundred are.
-        tau, gain, allow_unstable, bias
-            See `Reservoir`.
-        rng : numpy Generator, int or None
-            Source of randomness.
-        max_draws : int
-            Draw again while the network is unstable, at most so many in all. The first
-            stable draw is kept, so that seeds whose first one is stable give the same
-            network for any number.
-        spectral_radius : float, optional
-            Scale the weights so that the largest |λ| of W is this, whatever g is.
-        connectivity : float
-            Probability of a connection; g stays the radius.
-        """
-        n_neurons = check.count(n_neurons, "n_neurons")
-        g = check.positive(g, "g")
-        share = topologies.connection_probability(connectivity)
-        source = check.generator(rng)
-
-        def draw() -> np.ndarray:
-            return topologies.random_weights(n_neurons, g, source, share)
-
-        def make(weights: np.ndarray) -> Reservoir:
-            return cls(weights, tau, gain, allow_unstable, bias=bias)
-
-        scaled = topologies.scaling(draw, spectral_radius)
-        draws = check.count(max_draws, "max_draws")
-        return topologies.first_stable(scaled, make, n_neurons, g, draws)
-
-    @classmethod
-    def excitatory_inhibitory(
-        cls,
-        n_neurons: int,
-        g: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        rng: np.random.Generator | int | None = None,
-        *,
-        excitatory: float = 0.8,
-        connectivity: float = 1.0,
-        inhibition: float | None = 1.0,
-        bias: Any = None,
-        max_draws: int = 1,
-        spectral_radius: float | None = None,
-    ) -> Reservoir:
-        """Draw a network that obeys Dale's law: a neuron excites, or inhibits, all others.
-
-        Parameters
-        ----------
-        n_neurons : int
-        g : float
-            Radius of the disc that the bulk of the eigenvalues fills.
-        tau : float, (float, float) or array_like (n_neurons,)
-            Two numbers are the time constants of excitatory and inhibitory neurons.
-        gain, bias
-            See `Reservoir`; two numbers are the bias of either population.
-        rng : numpy Generator, int or None
-        excitatory : float
-            Share of excitatory neurons, which come first.
-        connectivity : float
-            Probability of a connection.
-        inhibition : float, optional
-            Inhibition over excitation, summed over the inputs of each neuron: 1 is
-            balanced, more is dominated by inhibition. None leaves it as it is drawn.
-        max_draws, spectral_radius
-            As in `random`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from greenfold import Reservoir
-        >>> network = Reservoir.excitatory_inhibitory(50, tau=(0.02, 0.01), rng=0)
-        >>> np.unique(np.sign(network.weights[:, :40])).tolist()
-        [1.0]
-        >>> np.unique(np.sign(network.weights[:, 40:])).tolist()
-        [-1.0]
-        """
-        n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
-        g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
-        n_excitatory = round(share * n_neurons)
-        if not 0 < n_excitatory < n_neurons:
-            raise ValueError(
-                "`excitatory` must leave neurons of both kinds, a share between 0 and 1; "
-                f"got {share:g} of {n_neurons} neurons."
-            )
-        if inhibition is not None:
-            inhibition = check.positive(inhibition, "inhibition")
-        p = topologies.connection_probability(connectivity)
-        source = check.generator(rng)
-        sizes = (n_excitatory, n_neurons - n_excitatory)
-
-        def draw() -> np.ndarray:
-            return topologies.dale_weights(*sizes, g, source, p, inhibition)
-
-        def make(weights: np.ndarray) -> Reservoir:
-            each = [topologies.by_population(value, sizes) for value in (tau, bias)]
-            return cls(weights, each[0], gain, bias=each[1])
-
-        scaled = topologies.scaling(draw, spectral_radius)
-        draws = check.count(max_draws, "max_draws")
-        return topologies.first_stable(scaled, make, n_neurons, g, draws)
-
-    @classmethod
-    def cycle(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> Reservoir:
-        """A ring of neurons, each driving the next with the same weight.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-            Below 1 in size for a gain of slope 1.
-        tau, gain, bias
-            See `Reservoir`.
-        """
-        weights = topologies.cycle_weights(*topologies.checked_chain(n_neurons, weight))
-        return cls(weights, tau, gain, bias=bias)
-
-    @classmethod
-    def delay_line(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> Reservoir:
-        """A chain of neurons, each driving the next: a cascade of low-pass filters.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-        tau, gain, bias
-            See `Reservoir`.
-        """
-        weights = topologies.delay_line_weights(
-            *topologies.checked_chain(n_neurons, weight)
-        )
-        return cls(weights, tau, gain, bias=bias)
-
-    @classmethod
-    def oscillators(
-        cls,
-        decay_times: Any,
-        frequencies: Any,
-        tau: float | None = None,
-        gain: Gain | None = None,
-    ) -> Reservoir:
-        """A network of independent damped oscillators, whose modes are chosen, not drawn.
-
-        Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
-        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its eigenvalues a ± ib make the linear mode
-        of the network (paper, equation 1, `eom_network`) decay as exp(−t/T_j) and turn by
-        ω_j per unit of time, exactly and for every τ.
-
-        Parameters
-        ----------
-        decay_times : array_like (n_oscillators,)
-            T_j > 0, in the unit of time that the stimuli use.
-        frequencies : array_like (n_oscillators,)
-            Angular frequencies ω_j ≥ 0, in radians per unit of time.
-        tau : float, optional
-            Time constant of the neurons; the shortest decay time by default, so that no
-            neuron inhibits itself. It scales the input, not the modes.
-        gain : Gain, optional
-            φ; linear by default.
-
-        Notes
-        -----
-        W is block-diagonal and real, and stored dense as every network. The reservoirs of
-        ``greenfold.pooled`` are these, at a cost linear in the number of neurons.
-
-        Examples
-        --------
-        >>> from greenfold import Reservoir
-        >>> network = Reservoir.oscillators([2.0, 8.0], [1.0, 0.5])
-        >>> network
-        Reservoir(4 neurons, tau=2, gain=linear)
-        >>> network.modes().time_constants.tolist()
-        [8.0, 8.0, 2.0, 2.0]
-        """
-        weights, tau = topologies.oscillator_weights(decay_times, frequencies, tau)
-        slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
-        if slope == 0:
-            raise ValueError("`gain` must have a slope at rest for a network to oscillate.")
-        return cls(weights / slope, tau, gain)
 
     def with_tau(self, tau: Any) -> Reservoir:
         """The same network with another time constant.

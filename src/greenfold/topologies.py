@@ -1,4 +1,4 @@
-"""Weights of networks by their plan: random, of two populations, a ring, oscillators.
+"""Weights of networks by their plan: random, in space, a ring, oscillators, a delay.
 
 Pure functions that return matrices; `Reservoir` and `EchoStateNetwork` make networks of
 them. W_ij is the connection from neuron j to neuron i.
@@ -7,9 +7,11 @@ them. W_ij is the connection from neuron j to neuron i.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.linalg import expm
+from scipy.optimize import brentq
 
 from . import _validation as check
 from .rest import UnstableError
@@ -101,6 +103,161 @@ def dale_weights(
         inhibited[both] *= (inhibition * up[both] / down[both])[:, None]
     radius = float(np.sqrt(weights.var(axis=0).sum()))
     return weights * (g / radius) if radius else weights
+
+
+def spatial_weights(
+    positions: np.ndarray,
+    g: float,
+    rng: np.random.Generator,
+    reach: float,
+    connectivity: float,
+    *,
+    periodic: bool,
+) -> np.ndarray:
+    """Normal weights between neurons that find each other by their distance d.
+
+    A connection exists with the probability min(1, c exp(−d / reach)), with c so that the
+    mean over all pairs is ``connectivity``. The variance of the weights onto neuron i is g²
+    over the number of its connections to be expected: rows of the variances add up to g²,
+    hence the eigenvalues fill a disc of about radius g, as those of `random_weights` do.
+
+    Parameters
+    ----------
+    positions : ndarray (n_neurons, n_dimensions)
+    g : float
+    rng : numpy Generator
+    reach : float
+        In the unit of the positions.
+    connectivity : float
+        Mean probability of a connection, in (0, 1].
+    periodic : bool
+        Whether space closes on itself after a length of 1 in every direction.
+    """
+    apart = np.abs(positions[:, None, :] - positions)
+    if periodic:
+        apart = np.minimum(apart, 1 - apart)
+    decay = np.linalg.norm(apart, axis=2) / reach
+    n_neurons = len(positions)
+    drawn = rng.standard_normal(decay.shape)
+    exists = rng.random(decay.shape)
+    if n_neurons == 1:
+        return np.zeros((1, 1))
+    others = ~np.eye(n_neurons, dtype=bool)
+
+    def excess(level: float) -> float:
+        """Of the mean probability, for c = exp(level)."""
+        return float(np.exp(np.minimum(0, level - decay[others])).mean()) - connectivity
+
+    # At the left end no pair is more probable than wanted, at the right all are certain.
+    left, right = np.log(connectivity), float(decay.max()) + 1e-9
+    solve: Any = brentq
+    level = solve(excess, left, right, xtol=1e-12) if connectivity < 1 else right
+    probability = np.where(others, np.exp(np.minimum(0, level - decay)), 0.0)
+    spread = g / np.sqrt(probability.sum(1, keepdims=True))
+    return np.where(exists < probability, drawn * spread, 0.0)
+
+
+def spatial_draws(
+    n_neurons: int,
+    g: float,
+    rng: np.random.Generator,
+    reach: float,
+    connectivity: float,
+    positions: Any,
+    n_dimensions: int,
+) -> tuple[Callable[[], np.ndarray], float]:
+    """Checked arguments of `spatial_weights` as a function that draws, and g."""
+    n_neurons = check.count(n_neurons, "n_neurons")
+    g, reach = check.positive(g, "g"), check.positive(reach, "reach")
+    share = connection_probability(connectivity)
+    shape = (n_neurons, check.count(n_dimensions, "n_dimensions"))
+    given = None
+    if positions is not None:
+        given = check.host_array(positions, "positions", ndim=(2,))
+        if len(given) != n_neurons:
+            raise ValueError(
+                f"`positions` must have one row for each of the {n_neurons} neurons; got "
+                f"shape {given.shape}."
+            )
+
+    def draw() -> np.ndarray:
+        where = rng.random(shape) if given is None else given
+        return spatial_weights(where, g, rng, reach, share, periodic=given is None)
+
+    return draw, g
+
+
+class LegendreDelay(NamedTuple):
+    """A network whose states are Legendre coefficients of its recent input.
+
+    Attributes
+    ----------
+    weights : ndarray (n_neurons, n_neurons)
+    tau : float
+        Time constant; 1 of a network in discrete time.
+    u : ndarray (n_neurons,)
+        The input projection with which it is a delay; of unit norm for the default ``tau``.
+    v : ndarray (n_neurons,)
+        The readout of the input θ ago.
+    """
+
+    weights: np.ndarray
+    tau: float
+    u: np.ndarray
+    v: np.ndarray
+
+
+def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> LegendreDelay:
+    """The Legendre delay system (LegT) as a network in continuous time.
+
+    With u, neuron i holds the coefficient of the last θ of the input along the i-th
+    orthonormal Legendre polynomial, and vᵀy is the input θ ago: the transfer function from
+    input to vᵀy is the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith,
+    NeurIPS 2019; in the basis of Gu et al., NeurIPS 2020).
+
+    Parameters
+    ----------
+    n_neurons : int
+        Order n of the approximant.
+    theta : float
+        Length θ of the window, in the unit of time that the stimuli use.
+    tau : float, optional
+        Time constant of the neurons, θ/n by default: then u has unit norm, and self-
+        connections are zero on average. It scales the input, not the modes.
+    """
+    n_neurons = check.count(n_neurons, "n_neurons")
+    theta = check.positive(theta, "theta")
+    tau = theta / n_neurons if tau is None else check.positive(tau, "tau")
+    rates, inputs, v = _legendre(n_neurons)
+    ratio = tau / theta
+    return LegendreDelay(np.eye(n_neurons) + ratio * rates, tau, ratio * inputs, v)
+
+
+def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
+    """The same in discrete time: exact for input that is constant over each step.
+
+    Parameters
+    ----------
+    n_neurons : int
+    theta : float
+        Length of the window in steps.
+    """
+    n_neurons = check.count(n_neurons, "n_neurons")
+    theta = check.positive(theta, "theta")
+    rates, inputs, v = _legendre(n_neurons)
+    block = np.zeros((n_neurons + 1,) * 2)
+    block[:-1, :-1], block[:-1, -1] = rates / theta, inputs / theta
+    made = expm(block)
+    return LegendreDelay(made[:-1, :-1], 1.0, made[:-1, -1], v)
+
+
+def _legendre(n_neurons: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """θ ẏ = A y + B x with x(t − θ) ≈ C y, in orthonormal polynomials: A, B and C."""
+    order = np.arange(n_neurons)
+    root = np.sqrt(2 * order + 1.0)
+    below = order[:, None] >= order
+    signs = np.where(below, (-1.0) ** (order[:, None] - order + 1), -1.0)
+    return np.outer(root, root) * signs, root * (-1.0) ** order, root
 
 
 def connection_probability(connectivity: float) -> float:

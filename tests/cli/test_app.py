@@ -26,6 +26,7 @@ COMMANDS = [
     ["mask"],
     ["memory"],
     ["sweep"],
+    ["study"],
     ["explore"],
     ["reproduce"],
     ["data", "list"],

@@ -195,11 +195,12 @@ from . import (  # noqa: E402
     predict,
     reproduce,
     score,
+    study,
     sweep,
 )
 
 for _module in (
-    fit, predict, score, evaluate, mask, memory, sweep, explore, demo, reproduce,
+    fit, predict, score, evaluate, mask, memory, sweep, study, explore, demo, reproduce,
 ):  # fmt: skip
     _module.register(app)
 app.add_typer(_data.app, name="data")

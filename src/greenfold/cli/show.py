@@ -117,3 +117,52 @@ def orders(errors: np.ndarray, slopes: np.ndarray) -> None:
         cells = [f"{error:.1e}" for error in line]
         table.add_row(str(order), *cells, f"{slope:.2f}", str(order + 1))
     console().print(table)
+
+
+#: Rows of a study that are printed; its table has all.
+_BEST = 15
+
+
+def study_table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the networks of a study with the largest κ*, means over their seeds."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    axes = ("dataset", "architecture", "neurons", "g", "tau", "order", "gain", "inside")
+    varied: list[Any] = [k for k in axes if len({str(row[k]) for row in rows}) > 1]
+    varied = varied or ["architecture"]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[k] for k in axes), []).append(row)
+    noises = [k for k in rows[0] if k.startswith("accuracy_") and "random" not in k]
+    accuracy = noises[-1]
+
+    def mean(own: list[dict[str, Any]], key: str) -> float:
+        return float(np.mean([np.nan if row[key] is None else row[key] for row in own]))
+
+    ranked = sorted(groups.items(), key=lambda item: -mean(item[1], "kappa"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for k in varied:
+        table.add_column(k, no_wrap=True)
+    noise = accuracy.partition("_")[2]
+    headers = ("nets", "κ", "bound", "κ random", f"accuracy, noise {noise}", "random")
+    for k in headers:
+        table.add_column(k, justify="right")
+    for key, own in ranked[:_BEST]:
+        named = dict(zip(axes, key, strict=True))
+        bound = mean(own, "bound")
+        cells = [_setting(named[k]) for k in varied]
+        cells += [str(len(own)), f"{mean(own, 'kappa'):.4f}"]
+        cells += ["–" if np.isnan(bound) else f"{bound:.4f}"]
+        cells += [f"{mean(own, 'kappa_random'):.4f}", f"{mean(own, accuracy):.1%}"]
+        cells += [f"{mean(own, f'accuracy_random_{noise}'):.1%}"]
+        table.add_row(*map(Text, cells))
+    screen = console()
+    screen.print(table)
+    if len(ranked) > _BEST:
+        screen.print(Text(f"The {_BEST} of largest κ of {len(ranked)}; the table has all."))
+
+
+def _setting(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -160,7 +160,7 @@ def sweep(
         failed = bool(summary.failures)
         record = {"out": str(out), **asdict(summary)}
         if not json:
-            _tell(summary, out)
+            tell(summary, out)
     if compare:
         labels = (
             [] if published == "none" else [one.strip() for one in published.split(",")]
@@ -200,7 +200,8 @@ def _sweep(
     return summary
 
 
-def _tell(summary: Any, out: Path) -> None:
+def tell(summary: Any, out: Path) -> None:
+    """Say what became of the jobs."""
     redone = f", {summary.redone} of them stale or damaged before" if summary.redone else ""
     print(
         f"{summary.total} results in {out}: {summary.made} made now{redone}, "

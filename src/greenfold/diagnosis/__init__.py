@@ -1,9 +1,10 @@
-"""Questions around an optimum: over time, over angle, over η and over τ."""
+"""Questions around an optimum: over time, over angle, over η, τ and the network."""
 
 from .device_mask import MaskStudy, study_mask
 from .eta import EtaChoice, choose_eta
 from .interval import MarginInterval, margin_interval
 from .memory import MemoryCapacity, memory_capacity
+from .networks import ReservoirPath, optimize_reservoir
 from .relaxed_masks import mask_bound
 from .sweeps import MarginCurve, margin_over_angle, margin_over_time
 from .tau import TauChoice, choose_tau
@@ -14,6 +15,7 @@ __all__ = [
     "MarginInterval",
     "MaskStudy",
     "MemoryCapacity",
+    "ReservoirPath",
     "TauChoice",
     "choose_eta",
     "choose_tau",
@@ -22,5 +24,6 @@ __all__ = [
     "margin_over_time",
     "mask_bound",
     "memory_capacity",
+    "optimize_reservoir",
     "study_mask",
 ]
