@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_other_draws_stay_below_the_bound(task, rows):
     assert "4 other random u" in str(spread)
 
 
-def _row(order, projection, accuracy, noisy, proven=False):
+def _row(order, projection, accuracy, noisy, proven=False) -> Any:
     return SimpleNamespace(
         order=order, is_solved=projection == "solved", accuracy=accuracy,
         noisy_accuracy=noisy, proven=proven,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -213,7 +214,8 @@ def test_rare_classes_are_seen_and_many_take_little_room(monkeypatch):
     for one in made:
         assert len(one.all_axes) == 5
         for axes in one.all_axes:
-            own = axes.patches[0].get_data().values
+            stairs: Any = axes.patches[0]
+            own = stairs.get_data().values
             # All series of a class together are 100 %, however few they are.
             assert own.sum() == pytest.approx(100)
             assert own.max() > 0.1 * axes.get_ylim()[1]
