@@ -37,8 +37,8 @@ def run(rounds: int) -> Report:
     notes = [
         f"N = {N_NEURONS}, η = {ETA:g}, duration {DURATION:g}; all series of the archive, "
         f"half to choose and half to report; {N_SEEDS} networks each",
-        f"{BUDGET} networks solved in each search, the given one (radius 0.9, τ = 0.25) among "
-        f"them; of the ascent's, {STARTS} to start from",
+        f"{BUDGET} networks solved in each search, the given one (radius 0.9, τ = 0.25) "
+        f"among them; of the ascent's, {STARTS} to start from",
         "a ratio is the mean of the ascent over the mean of the best of the draws",
     ]
     return Report("reservoirs: κ* as a function of the network", notes, rows)
