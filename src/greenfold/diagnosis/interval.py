@@ -5,7 +5,8 @@ solution follows the errors. The coupled bootstrap sees that (Oliveira, Lei & Ti
 2021): with errors e drawn anew, the responses G + γe and G − e/γ are independent of each
 other, so that what is solved on the first is judged on the second without favour. What
 noise of the judge itself costs, (η/2) tr ψ cov(a), is known and added back; what is not
-known of the favour, what errors of twice the variance cost, is part of the interval.
+known of the favour, by how much stretches of time disagree and what errors twice as large
+cost, is part of the interval.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def margin_interval(
     level : float
         Confidence, between 0 and 1.
     n_replicates : int
-        Replicates of the response, in pairs of opposite errors.
+        Replicates of the response; twice as many as the fit has blocks are enough.
     solved : bool
         Whether u was solved on this response; False for a u chosen without it, for which
         only the readout is solved on each replicate.
@@ -132,17 +133,17 @@ def margin_interval(
     wanted = read_mask(mask, levels, box, u.size)
     here = _problem(fitted.whole, stimuli, eta)
     value = _margin(here, u, projections.v)
-    # Errors Σ_b ε_b s_b over the blocks b of the fit, with random signs ε_b, each with its
-    # opposite: what is odd in them, most of the scatter, then leaves no trace in the mean.
+    # Of errors drawn as ε_b s_b over blocks b the mean needs second moments only: one block
+    # after the other gives them, with both signs, and how far the blocks disagree.
     gamma = _GAMMA_OF_LEVELS if wanted is not None and wanted.is_discrete else _GAMMA
-    n_blocks, n_pairs = len(fitted.influence), n_replicates // 2
-    signs = check.generator(rng).choice([-1.0, 1.0], (n_pairs, n_blocks))
+    n_blocks = len(fitted.influence)
+    n_pairs = min(n_replicates // 2, n_blocks)
+    blocks = check.generator(rng).permutation(n_blocks)[:n_pairs]
     pairs, kept = np.empty((n_pairs, 2)), np.empty((n_pairs, 2))
     with display() as shown, shown.bar("replicates", n_pairs) as bar:
-        for k, drawn in enumerate(signs):
-            # One at a time: all of them together may not fit into memory.
-            whole = np.tensordot(drawn, fitted.influence, axes=1)
-            for side, error in enumerate((whole, -whole)):
+        for k, block in enumerate(blocks):
+            for side, sign in enumerate((1, -1)):
+                error = sign * np.sqrt(n_blocks) * fitted.influence[block]
                 changed = fitted.shortened(fitted.whole + gamma * error)
                 there = _problem(changed, stimuli, eta)
                 if solved:
@@ -160,18 +161,17 @@ def margin_interval(
             for one in fitted.influence
         ]
     )
-    made = signs @ errors
-    judged += 0.5 * eta * gamma**-2 * ((made @ stimuli.psi) * made).sum(1)
-    cost = 0.5 * eta * float(((errors @ stimuli.psi) * errors).sum())
+    costs = 0.5 * eta * n_blocks * ((errors @ stimuli.psi) * errors).sum(1)
+    judged += gamma**-2 * costs[blocks]
     # What was judged was solved with errors of (1 + γ²) times the variance. That lost it
     # anything from nothing, where errors have long turned u as far as they can, to as much
     # as errors of γ² lose on the estimate, where the loss is quadratic.
     lost = max(value - float(kept.mean()), 0.0)
-    estimate = float(judged.mean()) + cost + lost / 2
+    estimate = float(judged.mean() + costs.mean()) + lost / 2
     slope = here.gradient_at(here.kernel(u, projections.v))
     spread = float(((errors @ slope) ** 2).sum()) + float(judged.var(ddof=1)) / n_pairs
     spread += lost**2 / 12
-    half = float(student_t.ppf((1 + level) / 2, n_blocks - 1)) * np.sqrt(spread)
+    half = float(student_t.ppf((1 + level) / 2, n_pairs - 1)) * np.sqrt(spread)
     return MarginInterval(
         estimate=estimate,
         low=float(estimate - half),
