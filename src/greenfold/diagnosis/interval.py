@@ -33,6 +33,8 @@ _EVALUATIONS = 100
 #: Smaller ones would ask how u turns at this estimate only, which differs much between
 #: recordings: near an optimum that is flat it turns far after small errors.
 _GAMMA = 1.0
+#: The same for masks of a few levels, which larger errors would exchange for others.
+_GAMMA_OF_LEVELS = 0.3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +135,7 @@ def margin_interval(
     value = _margin(here, u, projections.v)
     # Of errors drawn as ε_b s_b over blocks b the mean needs second moments only: one block
     # after the other gives them, with both signs, and how far the blocks disagree.
+    gamma = _GAMMA_OF_LEVELS if wanted is not None and wanted.is_discrete else _GAMMA
     n_blocks = len(fitted.influence)
     n_pairs = min(n_replicates // 2, n_blocks)
     blocks = check.generator(rng).permutation(n_blocks)[:n_pairs]
@@ -141,13 +144,13 @@ def margin_interval(
         for k, block in enumerate(blocks):
             for side, sign in enumerate((1, -1)):
                 error = sign * np.sqrt(n_blocks) * fitted.influence[block]
-                changed = fitted.shortened(fitted.whole + _GAMMA * error)
+                changed = fitted.shortened(fitted.whole + gamma * error)
                 there = _problem(changed, stimuli, eta)
                 if solved:
                     new_u, new_v = _solved_again(there, u, wanted)
                 else:
                     new_u, new_v = u, there.best_readout(u)[0]
-                judge = _problem(fitted.whole - error / _GAMMA, stimuli, eta)
+                judge = _problem(fitted.whole - error / gamma, stimuli, eta)
                 pairs[k, side] = _margin(judge, new_u, new_v)
                 kept[k, side] = _margin(here, new_u, new_v)
             bar.advance()
@@ -159,7 +162,7 @@ def margin_interval(
         ]
     )
     costs = 0.5 * eta * n_blocks * ((errors @ stimuli.psi) * errors).sum(1)
-    judged += _GAMMA**-2 * costs[blocks]
+    judged += gamma**-2 * costs[blocks]
     # What was judged was solved with errors of (1 + γ²) times the variance. That lost it
     # anything from nothing, where errors have long turned u as far as they can, to as much
     # as errors of γ² lose on the estimate, where the loss is quadratic.
