@@ -18,7 +18,8 @@ def is_dask(value: Any) -> bool:
 
 def is_sliced(value: Any) -> bool:
     """Whether ``value`` is to be read slice by slice, as a data set of HDF5 is."""
-    if isinstance(value, list | tuple) or hasattr(value, "iloc"):
+    # Tables of pandas and sparse arrays are in memory; the estimators know what to say.
+    if isinstance(value, list | tuple) or hasattr(value, "iloc") or hasattr(value, "tocsr"):
         return False
     sliced = all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
     return sliced and not isinstance(value, np.ndarray) and not is_array(value)
