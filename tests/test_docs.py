@@ -227,3 +227,23 @@ def test_examples_in_docstrings(name):
     failed, tried = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert tried > 0
     assert failed == 0
+
+
+@pytest.mark.parametrize("kind", ["reproduction", "benchmarks", "sweep", "study"])
+def test_what_is_recorded_is_shown(kind, monkeypatch):
+    """The marker on a page becomes the record, not the word that there is none."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import recorded  # pyright: ignore[reportMissingImports]
+
+    class App:
+        srcdir = DOCS
+
+        class env:
+            @staticmethod
+            def note_dependency(*_, **__):
+                pass
+
+    page = [f"<!-- recorded: {kind} -->"]
+    recorded._fill(App, "page", page)
+    assert "No recorded results" not in page[0]
+    assert len(page[0]) > 500

@@ -330,7 +330,7 @@ def _fill(app: Any, docname: str, source: list[str]) -> None:
         folder = Path(app.srcdir) / f"_{kind}"
         for path in folder.glob("*"):
             app.env.note_dependency(str(path.relative_to(app.srcdir)), docname=docname)
-        found = "\n".join(render(folder)) if any(folder.glob("*.json")) else None
+        found = "\n".join(render(folder)) if any(folder.glob("*.[jc]s*")) else None
         source[0] = source[0].replace(marker, found or _NOTHING % folder.name)
 
 
