@@ -126,7 +126,7 @@ def draw(made: dict[str, Any]) -> Figure:
     left.legend(loc="lower left", markerscale=1.6, handletextpad=0.1, borderpad=0)
     left.annotate(f" noise ±{MARKED:g}", (MARKED, 0.97), va="top", size=8.5)
     middle.set_yticklabels([])
-    text = f"proven: no u and v\nreach κ above {made['bound']:.3f}"
+    text = f"proven: κ ≤ {made['bound']:.3f}\nfor unit u and v"
     middle.annotate(text, (0.03, 0.03), xycoords="axes fraction", size=8.5)
     draw_noise(right, record["numbers"]["noise"], record["parameters"]["noises"])
     right.set_title(f"read with noise, N = {SIZE}", loc="left", weight="bold", size=10)
