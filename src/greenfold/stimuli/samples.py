@@ -38,7 +38,7 @@ class SampleStimuli(Stimuli):
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Of NumPy, PyTorch or CuPy. What can be sliced along its first axis is read piece by
         piece, and again whenever it is needed, in bounded memory: a memory map, a data set
-        of HDF5 (`h5py.Dataset`) or Zarr (`zarr.Array`), and what
+        of HDF5 (``h5py.Dataset``) or Zarr (``zarr.Array``), and what
         `greenfold.datasets.open_series` returns.
     labels : array_like (n_cases,)
         Two different values of any kind. The larger one (by sorting) is ζ = +1.

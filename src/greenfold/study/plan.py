@@ -48,7 +48,7 @@ class Grid:
     ----------
     axes : mapping
         Values by name, one or a list: ``architecture`` (of
-        `greenfold.study.networks.ARCHITECTURES`), ``neurons``, ``g``, ``tau``, ``seed``,
+        ``greenfold.study.networks.ARCHITECTURES``), ``neurons``, ``g``, ``tau``, ``seed``,
         ``order`` (0, 1, … or "exact"), ``gain`` ("linear", "tanh", "quadratic:0.05", …) and
         ``inside`` (intensity of white noise inside the network, order 0). For a random
         search also ``{"low": …, "high": …, "log": true}``.

@@ -30,7 +30,7 @@ def read_study(
     list of dict
         The setting of each network and what it reached: ``kappa`` with its ``bound``,
         ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``,
-        and, if asked for, ``memory``. `pandas.DataFrame` takes it.
+        and, if asked for, ``memory``. ``pandas.DataFrame`` takes it.
     """
     place = Path(folder).expanduser()
     rows = []
