@@ -25,6 +25,9 @@ from . import schedule as sweeps
 from .one_readout import OneReadout, by_step, pull
 from .schedule import Schedule
 
+#: Memory for products of the series that are used at once.
+_SCRATCH_BYTES = 2**24
+
 
 @dataclass(frozen=True, eq=False)
 class Response:
@@ -94,14 +97,21 @@ class Response:
         """States of series (n_cases, n_channels, n_steps), from kept products or not."""
         X = X[:, :, : self.schedule.n_inputs]
         n = self.linear.shape[2]
-        if products is None:
-            size = 8.0 * (X[0].size ** 2 + 2 * n)
-            return np.concatenate(
-                [sum(states(self, X[part])) for part in batches(len(X), size)]
-            )
         flat = X.transpose(0, 2, 1).reshape(len(X), -1)
         Y = flat @ self.linear.reshape(-1, n)
-        return Y + products @ self.pairs.reshape(-1, n)
+        if self.pairs is None:
+            return Y
+        pairs = self.pairs.reshape(-1, n)
+        if products is not None:
+            return Y + products @ pairs
+        parts = list(batches(len(X), 8.0 * len(pairs), _SCRATCH_BYTES))
+        # One piece of memory for all parts: fresh memory costs as much as the products
+        # where an allocator hands it back at once, as on the workers of a cluster.
+        scratch = np.empty((parts[0].stop, *self.pairs.shape[:-1]))
+        for part in parts:
+            made = features(X[part], scratch[: part.stop - part.start])
+            Y[part] += made.reshape(len(made), -1) @ pairs
+        return Y
 
     def pull(
         self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
@@ -193,12 +203,14 @@ def _multiply_into(target: Any, one: Any, other: Any) -> None:
         target[...] = one * other
 
 
-def features(X: Any) -> Any:
+def features(X: Any, out: Any = None) -> Any:
     """Products x_n x_m in the order of `Response.pairs`.
 
     Parameters
     ----------
     X : array (n_cases, n_channels, n_steps)
+    out : array (n_cases, n_pairs, n_channels, n_channels), optional
+        Where to write them.
 
     Returns
     -------
@@ -210,14 +222,14 @@ def features(X: Any) -> Any:
     # Written in place, pairs of the backward stimulus with one later step at a time:
     # collecting and joining them would move these numbers, by far the most, twice more.
     backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
-    products = xp.empty(
-        (n_cases, n_pairs, n_channels, n_channels), dtype=X.dtype, device=device(X)
-    )
+    if out is None:
+        shape = n_cases, n_pairs, n_channels, n_channels
+        out = xp.empty(shape, dtype=X.dtype, device=device(X))
     for m in range(n_steps):
         first = m * (m + 1) // 2
         earlier = backward[:, n_steps - 1 - m :, :, None]
-        products[:, first : first + m + 1, ...] = earlier * X[:, None, None, :, m]
-    return products
+        _multiply_into(out[:, first : first + m + 1, ...], earlier, X[:, None, None, :, m])
+    return out
 
 
 def states(response: Response, X: Any) -> list[Any]:
