@@ -35,7 +35,7 @@ def run(rounds: int) -> Report:
     rows = [*_linear(), *_growth_of_solve()]
     with _cluster("4GiB") as client:
         rows += _overhead(_Problem("order 1", 100, N_STEPS), client, rounds)
-        rows += _overhead(_Problem("Dynamics", 20, 20), client, rounds)
+        rows += _overhead(_Problem("Dynamics", 12, 12), client, rounds)
         for problem in (_Problem("order 1", 50, 40), _Problem("Dynamics", 12, 12)):
             rows += _same_projections(problem, client)
     notes = [
@@ -43,9 +43,9 @@ def run(rounds: int) -> Report:
         f"series of {N_STEPS} steps in {N_CHUNKS} chunks, workers of {LIMIT} MiB; beyond: "
         f"{N_NONLINEAR:,} series in {N_PIECES} chunks",
         "times are processor times of workers, scheduler and client together, less what "
-        "the cluster takes in the same time without work, because the machine was shared "
-        "and the wall clock says little; the plain loop is the same evaluation on arrays "
-        "in one process, in turn with it",
+        "the cluster takes in the same time without work, so that other load on the "
+        "machine does not count; the plain loop is the same evaluation on arrays in one "
+        "process, in turn with it",
     ]
     return Report("data: larger than memory", notes, rows)
 

@@ -34,6 +34,12 @@ def place(host: np.ndarray, reference: Any, dtype: Any) -> Any:
     return namespace(reference).astype(like(host, reference), dtype, copy=False)
 
 
+def wide(array: Any) -> Any:
+    """The same in float64, in which sums over series are formed."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
 def contiguous(array: Any) -> Any:
     """The same values, in the order of their axes in memory where that can be asked for."""
     if isinstance(array, np.ndarray):

@@ -14,7 +14,7 @@ from .. import _validation as check
 from .._arrays import namespace, to_host
 from ..systems import Divergence
 from ._memory import WORKING, Room, even_batches
-from ._products import place, quietly, working_dtype
+from ._products import place, quietly, wide, working_dtype
 from .course import Course
 from .marching import March, Recording
 
@@ -169,14 +169,15 @@ def pullback(
 def _pull(field: _Field, recordings: Any, cotangent: Any, v: Any) -> tuple[Any, Any]:
     cotangent = field.xp.astype(cotangent, field.dtype, copy=False)
     readout = None if v is None else place(v, field.X, field.dtype)
-    u_bar, v_bar = field.xp.zeros_like(field.u), None
+    u_bar = v_bar = None
     for part, recording in recordings:
         bar = cotangent[part, ...]
         if readout is not None:
-            found = bar @ recording.read
+            found = wide(bar) @ wide(recording.read)
             v_bar = found if v_bar is None else v_bar + found
             bar = bar[:, None] * readout[None, :]
-        u_bar = u_bar + recording.pullback(bar)
+        found = recording.pullback(bar)
+        u_bar = found if u_bar is None else u_bar + found
         del recording  # before the next one is made
     return u_bar, v_bar
 

@@ -305,6 +305,7 @@ class Dynamics:
         Returns
         -------
         u_gradient : array, shaped like ``u``
+            In float64, as every sum over series.
         v_gradient : array (n_neurons,)
             Only with ``v``.
         """

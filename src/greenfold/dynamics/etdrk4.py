@@ -91,8 +91,9 @@ class ExponentialStep:
         return namespace(u).matrix_transpose(u) @ self.F
 
     def drive_map_pullback(self, bar: Any) -> Any:
-        """(n_channels, N) to (N, n_channels)."""
-        return self.F @ namespace(bar).matrix_transpose(bar)
+        """(n_channels, N) to (N, n_channels), in the precision of ``bar``."""
+        xp = namespace(bar)
+        return xp.astype(self.F, bar.dtype, copy=False) @ xp.matrix_transpose(bar)
 
     def advance(self, y: Any, drive: Any, slopes: list[Any] | None = None) -> Any:
         """State at the end of the step."""

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from .._arrays import namespace
-from ._products import add_product, contiguous
+from ._products import add_product, contiguous, wide
 from .course import Course
 
 
@@ -136,10 +136,12 @@ class Recording:
         Returns
         -------
         array (n_neurons, n_channels)
+            In float64: what is summed over many series would lose digits in float32, and
+            depend on how the series are cut into batches.
         """
         march, places = self._march, self._march.course.places
         xp = namespace(cotangent)
-        gradients = {s: xp.zeros_like(m) for s, m in march.drive_maps.items()}
+        gradients = {s: wide(xp.zeros_like(m)) for s, m in march.drive_maps.items()}
         bar, drive_bar, stop = xp.zeros_like(cotangent), None, len(places)
         for start, y in zip(self._starts[::-1], self._states[::-1], strict=True):
             tape = self._tape
@@ -156,7 +158,9 @@ class Recording:
                 drive_bar = here if drive_bar is None else drive_bar + here
                 if index == 0 or places[index - 1][0] != step:
                     inputs = xp.matrix_transpose(march.inputs[step, :, :])
-                    gradients[stepper] = add_product(gradients[stepper], inputs, drive_bar)
+                    gradients[stepper] = add_product(
+                        gradients[stepper], wide(inputs), wide(drive_bar)
+                    )
                     drive_bar = None
             stop = start
         total = None

@@ -20,13 +20,11 @@ from .design import Design
 class Passage(Protocol):
     """From series to states, and back."""
 
-    def states(self, design: Design, u: np.ndarray) -> np.ndarray:
-        """Y, (n_cases, n_outputs)."""
+    def states(self, design: Design, u: np.ndarray) -> Any:
+        """Y, (n_cases, n_outputs), in float64 where the series live."""
         ...
 
-    def back(
-        self, design: Design, u: np.ndarray, bar: np.ndarray, v: np.ndarray
-    ) -> np.ndarray:
+    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
         """The share of one piece in ∂κ/∂u, from ∂κ/∂z; to be added to the others."""
         ...
 
@@ -54,14 +52,13 @@ class SteppedPassage:
         xp = namespace(design.X)
         return xp.astype(design.X, xp.float32) if self._single else design.X
 
-    def states(self, design: Design, u: np.ndarray) -> np.ndarray:
+    def states(self, design: Design, u: np.ndarray) -> Any:
         """States."""
         found = self._system.states(self._series(design), u, **self._options)
-        return to_host(found).astype(np.float64, copy=False)
+        xp = namespace(found)
+        return xp.astype(found, xp.float64, copy=False)
 
-    def back(
-        self, design: Design, u: np.ndarray, bar: np.ndarray, v: np.ndarray
-    ) -> np.ndarray:
+    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
         """The gradient of the piece."""
         X = self._series(design)
         found = self._system.pullback(X, u, bar, v, **self._options)[0]
@@ -74,7 +71,10 @@ class SteppedPassage:
 
 
 class KernelPassage:
-    """By the kernels of all outputs, made once for each u wherever there are pieces."""
+    """By the kernels of all outputs, made once for each u wherever there are pieces.
+
+    For series on the host; on a device the system makes them itself.
+    """
 
     def __init__(self, system: QuadraticSystem) -> None:
         self._system = system

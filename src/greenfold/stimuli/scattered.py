@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import like, namespace, to_host
+from .._arrays import like, namespace, on_gpu, to_host
 from ..margins import SoftMargin
 from ..pieces import Pieces
 from ..pieces.base import first_of, split, take
@@ -122,12 +122,20 @@ class ScatteredDesign:
             return ScatteredWalk(self, system, single)
         n_cases, n_channels, _ = self.pieces.shape
         passage: Passage = SteppedPassage(system)
-        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
-            n_cases, n_channels
+        if (
+            isinstance(system, QuadraticSystem)
+            and system.prefers_kernels(n_cases, n_channels)
+            and not self._on_device
         ):
             passage = KernelPassage(system)
         shared = self.pieces.share(passage)
         return lambda u: ScatteredMoments(self, shared, u, system.n_outputs)
+
+    @cached_property
+    def _on_device(self) -> bool:
+        """Whether the pieces live on a GPU, by the first of them."""
+        pieces = self.pieces
+        return pieces.collect(pieces.each(_lives_on_gpu, (self.designs[:1],)))[0]
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
@@ -255,32 +263,38 @@ def _design_of_piece(
     return Design(moved, first, second)
 
 
-def _states(design: Design, position: int, passage: Passage, u: np.ndarray) -> np.ndarray:
+def _lives_on_gpu(design: Design) -> bool:
+    return on_gpu(design.X)
+
+
+def _states(design: Design, position: int, passage: Passage, u: np.ndarray) -> Any:
     try:
         return passage.states(design, u)
     except Divergence as error:  # counted as the caller counts
         raise Divergence(error.step, error.series + position) from None
 
 
-def _moments(design: Design, Y: np.ndarray) -> ClassMoments:
-    """Weight, mean and scatter of the labelled states of one piece."""
-    share, weight = design.second, float(design.second.sum())
-    signed = np.sign(design.first)[:, None] * (Y if Y.ndim == 2 else Y[:, None])
+def _moments(design: Design, Y: Any) -> ClassMoments:
+    """Weight, mean and scatter of the labelled states of a piece, formed where they are."""
+    xp, weight = namespace(Y), float(design.second.sum())
+    share, sign = like(design.second, Y), like(np.sign(design.first), Y)
+    signed = sign[:, None] * (Y if Y.ndim == 2 else Y[:, None])
     mean = (share @ signed) / weight
     centred = signed - mean
-    return ClassMoments(weight, mean, centred.T @ (share[:, None] * centred))
+    scatter = xp.matrix_transpose(centred) @ (share[:, None] * centred)
+    return ClassMoments(weight, to_host(mean), to_host(scatter))
 
 
 def _back(
     design: Design,
-    Y: np.ndarray,
+    Y: Any,
     passage: Passage,
     u: np.ndarray,
     v: np.ndarray,
     eta: float,
     separation: float,
 ) -> np.ndarray:
-    return passage.back(design, u, design.cotangent(Y @ v, eta, separation), v)
+    return passage.back(design, u, design.cotangent(Y @ like(v, Y), eta, separation), v)
 
 
 def _finish(
