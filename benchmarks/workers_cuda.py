@@ -25,23 +25,16 @@ JSON = Path(__file__).parents[1] / "docs" / "_benchmarks" / "workers-cuda.json"
 N_SERIES, N_SOLVED, N_CHUNKS, ETA = 100_000, 10_000, 20, 10.0
 
 
-def to_device(X: np.ndarray) -> Any:
-    """A chunk on the GPU of the worker that makes it."""
-    import torch
-
-    return torch.asarray(X, device="cuda")
-
-
 def both(X: np.ndarray, labels: np.ndarray, client: Any) -> dict[str, SampleStimuli]:
     """The same series in the chunks of a cluster and in one array, all on the device."""
     import dask.array as da
+    import torch
 
     from_array: Any = da.from_array
     chunks = from_array(X, chunks=(len(X) // N_CHUNKS, N_STEPS))
-    moved = chunks.map_blocks(to_device, dtype=float, meta=np.empty((0, 0)))
     return {
-        "cluster": SampleStimuli.from_dask(moved, labels, client=client),
-        "here": SampleStimuli(to_device(X), labels),
+        "cluster": SampleStimuli.from_dask(chunks, labels, client=client, device="cuda"),
+        "here": SampleStimuli(torch.asarray(X, device="cuda"), labels),
     }
 
 

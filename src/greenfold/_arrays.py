@@ -49,12 +49,21 @@ def like(host: np.ndarray, reference: Any) -> Any:
     return xp.asarray(owned, device=compat.device(reference))
 
 
+def check_device_name(device: str) -> str:
+    """Refuse what is no name of a device."""
+    if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):
+        raise ValueError(
+            f"`device` must be 'cpu', 'cuda' or 'cuda:1', 'cuda:2', …; got {device!r}."
+        )
+    return device
+
+
 def on_device(X: Any, device: str) -> Any:
     """A host array as one of PyTorch on a named device, such as "cuda" or "cuda:1".
 
     A list of series of several lengths, and anything for the device "cpu", stays as it is.
     """
-    if device == "cpu" or isinstance(X, list):
+    if check_device_name(device) == "cpu" or isinstance(X, list):
         return X
     try:
         import torch
@@ -62,13 +71,8 @@ def on_device(X: Any, device: str) -> Any:
         raise ImportError(
             f"`device` = {device!r} takes PyTorch, which is not installed; install torch."
         ) from None
-    named = re.fullmatch(r"cuda(?::(\d+))?", device)
-    if named is None:
-        raise ValueError(
-            f"`device` must be 'cpu', 'cuda' or 'cuda:1', 'cuda:2', …; got {device!r}."
-        )
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if int(named[1] or 0) >= count:
+    if int(device.partition(":")[2] or 0) >= count:
         found = f"{count} CUDA device(s)" if count else "no CUDA device"
         raise ValueError(f"`device` = {device!r} is not there: PyTorch finds {found}.")
     return torch.asarray(np.asarray(X), device=device)
@@ -79,6 +83,41 @@ def on_gpu(X: Any) -> bool:
     if compat.is_torch_array(X):
         return X.device.type == "cuda"
     return compat.is_cupy_array(X)
+
+
+class Movable:
+    """An array on a device, for which other processes can ask.
+
+    There it lives on a device of the same kind. Libraries that move arrays between
+    processes may know those of the host only.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __sizeof__(self) -> int:
+        return int(self.array.nbytes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (to_host(self.array), compat.is_torch_array(self.array))
+
+
+def _arrived(host: np.ndarray, torch_array: bool) -> Movable:
+    if torch_array:
+        return Movable(on_device(host, "cuda"))
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    return Movable(cupy.asarray(host))
+
+
+def movable(array: Any) -> Any:
+    """The array, in a `Movable` where it lives on a GPU."""
+    return Movable(array) if on_gpu(array) else array
+
+
+def arrived(value: Any) -> Any:
+    """The array that `movable` was given."""
+    return value.array if isinstance(value, Movable) else value
 
 
 def working_bytes(X: Any) -> float:

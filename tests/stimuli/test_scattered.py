@@ -14,6 +14,7 @@ import dask.array as da
 
 from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
 from greenfold.pieces import sliced
+from greenfold.stimuli.design import Design
 from greenfold.stimuli.scattered import ScatteredMoments
 
 from ..conftest import small, unit
@@ -288,3 +289,36 @@ def test_chunks_may_be_arrays_of_another_library(beats, rng, name, monkeypatch):
     for one, other in ((a.M, b.M), (a.Sigma, b.Sigma), gradients):
         assert isinstance(other, np.ndarray)
         assert np.abs(one - other).max() <= ROUNDING * np.abs(one).max()
+
+
+def test_a_chunk_on_a_device_travels_through_the_host(beats, monkeypatch):
+    """dask moves no CUDA tensors; a processor plays the GPU."""
+    torch = pytest.importorskip("torch")
+    X, _ = beats
+    arrived = []
+
+    def on_device(host, device):
+        assert isinstance(host, np.ndarray)
+        arrived.append(device)
+        return torch.asarray(host)
+
+    monkeypatch.setattr("greenfold._arrays.on_gpu", lambda X: True)
+    monkeypatch.setattr("greenfold._arrays.on_device", on_device)
+    design = Design(torch.asarray(X[:, None]), np.ones(60), np.ones(60))
+    found = pickle.loads(pickle.dumps(design))
+    assert arrived == ["cuda"]
+    assert torch.equal(found.X, design.X)
+    # A scheduler that takes it for small would send it around.
+    assert design.__sizeof__() >= X.nbytes
+
+
+def test_a_device_that_is_not_there_is_named(beats):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    X, y = beats
+    found = SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="cuda")
+    with pytest.raises(ValueError, match="`device` = 'cuda' is not there"):
+        optimize(systems()["kernels"], found, eta=5.0, n_starts=1, rng=0)
+    with pytest.raises(ValueError, match="`device` must be 'cpu', 'cuda'"):
+        SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="gpu")

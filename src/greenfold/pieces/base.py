@@ -33,6 +33,11 @@ class Pieces(Protocol):
         """Promises of the pieces, (n, n_channels, n_steps) each."""
         ...
 
+    @property
+    def device(self) -> str:
+        """Where the work on a piece is done: "cpu", or such as "cuda"."""
+        ...
+
     def share(self, value: Any) -> Any:
         """A value that every piece needs, brought to where they are once."""
         ...

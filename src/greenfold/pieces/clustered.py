@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import BATCH_BYTES
+from .._arrays import BATCH_BYTES, check_device_name
 
 #: Parts that are merged in one task.
 _FAN = 8
@@ -26,10 +26,13 @@ class DaskPieces:
     X : dask array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
     client : distributed.Client, optional
         Whose cluster works; by default the one that is in use, if there is one.
+    device : str
+        To which a worker moves the chunks it keeps.
     """
 
-    def __init__(self, X: Any, client: Any = None) -> None:
+    def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
         check_chunks(X)
+        self.device = check_device_name(device)
         self._client = client if client is not None else _default_client()
         self._check_client()
         if X.ndim == 2:

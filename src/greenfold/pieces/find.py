@@ -25,7 +25,7 @@ def is_sliced(value: Any) -> bool:
     return sliced and not isinstance(value, np.ndarray) and not is_array(value)
 
 
-def pieces_of(X: Any, client: Any = None) -> Pieces | None:
+def pieces_of(X: Any, client: Any = None, device: str = "cpu") -> Pieces | None:
     """Series in pieces, or None for those that are in memory.
 
     A dask array is, and whatever can be sliced but is no array of a library: a data set of
@@ -40,7 +40,7 @@ def pieces_of(X: Any, client: Any = None) -> Pieces | None:
             )
         from .clustered import DaskPieces
 
-        return DaskPieces(X, client)
+        return DaskPieces(X, client, device)
     return SlicedPieces(check_source(X)) if is_sliced(X) else None
 
 

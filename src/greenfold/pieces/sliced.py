@@ -54,6 +54,7 @@ class SlicedPieces:
     def __init__(self, source: Any) -> None:
         shape = tuple(int(n) for n in source.shape)
         self._source = source
+        self.device = "cpu"
         n_channels = 1 if len(shape) == 2 else shape[1]
         self.shape = (shape[0], n_channels, shape[-1])
         size = int(np.prod(self.shape[1:]))

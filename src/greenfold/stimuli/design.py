@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._arrays import like, namespace, to_host
+from .._arrays import arrived, like, movable, namespace, to_host
 from ..margins import SoftMargin
 from ..systems import (
     IntegratedSystem,
@@ -84,6 +84,13 @@ class Design:
     first: np.ndarray
     second: np.ndarray
     _kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the series: a cluster leaves large things where they are."""
+        return int(self.X.nbytes + self.first.nbytes + self.second.nbytes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _design, (movable(self.X), self.first, self.second)
 
     def _times_second(self, Y: Any) -> Any:
         second = like(self.second, Y)
@@ -160,6 +167,10 @@ class Design:
         if steps not in self._kept:
             self._kept[steps] = kernels.products(self.X)
         return kernels.states_of(self.X, self._kept[steps])
+
+
+def _design(X: Any, first: np.ndarray, second: np.ndarray) -> Design:
+    return Design(arrived(X), first, second)
 
 
 class DesignMoments:

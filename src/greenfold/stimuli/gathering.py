@@ -61,9 +61,9 @@ class HasMoments(Protocol):
         ...
 
 
-def gather(X: Any, labels: Any, client: Any = None) -> Gathered:
+def gather(X: Any, labels: Any, client: Any = None, device: str = "cpu") -> Gathered:
     """Of series that are all there, in memory or in pieces."""
-    pieces = pieces_of(X, client)
+    pieces = pieces_of(X, client, device)
     if pieces is None and isinstance(X, np.memmap):
         pieces = SlicedPieces(check_source(X))
     if pieces is None:

@@ -97,6 +97,7 @@ class SampleStimuli(Stimuli):
         normalize: str | None = "paper",
         length: float = 1.0,
         client: Any = None,
+        device: str = "cpu",
     ) -> SampleStimuli:
         """Stimuli whose series stay in the chunks of a dask array.
 
@@ -116,6 +117,10 @@ class SampleStimuli(Stimuli):
         client : distributed.Client, optional
             By default the one that is in use. Without any, dask's scheduler of this process
             works, and chunks are made again at every evaluation unless ``X`` is persisted.
+        device : str
+            Where a worker keeps its chunks and works on them beyond the linear order:
+            "cuda" for its GPU (with PyTorch). Chunks that are CuPy arrays already stay
+            where they are.
 
         Examples
         --------
@@ -133,7 +138,7 @@ class SampleStimuli(Stimuli):
                 "SampleStimuli(X, labels)."
             )
         made = object.__new__(cls)
-        made._settle(gather(X, y, client), class_weight, normalize, length)
+        made._settle(gather(X, y, client, device), class_weight, normalize, length)
         return made
 
     @classmethod

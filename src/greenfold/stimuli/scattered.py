@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import like, namespace, on_gpu, to_host
+from .._arrays import arrived, like, movable, namespace, on_device, on_gpu, to_host
 from ..margins import SoftMargin
 from ..pieces import Pieces
 from ..pieces.base import first_of, split, take
@@ -110,7 +110,10 @@ class ScatteredDesign:
         """One `Design` a piece; they stay where they are made."""
         pieces = self.pieces
         made = pieces.each(
-            _design_of_piece, (pieces.series, self.firsts, *self._rule), *self._frame
+            _design_of_piece,
+            (pieces.series, self.firsts, *self._rule),
+            *self._frame,
+            pieces.device,
         )
         return pieces.keep(made, 8.0 * np.prod(pieces.shape))
 
@@ -256,8 +259,9 @@ def _design_of_piece(
     second: np.ndarray,
     centre: np.ndarray,
     scale: float,
+    device: str,
 ) -> Design:
-    X = checked(X, position, centre.shape)
+    X = on_device(checked(X, position, centre.shape), device)
     xp = namespace(X)
     moved = (check.finite_batch(X, xp, position) - like(centre, X)) * scale
     return Design(moved, first, second)
@@ -269,13 +273,14 @@ def _lives_on_gpu(design: Design) -> bool:
 
 def _states(design: Design, position: int, passage: Passage, u: np.ndarray) -> Any:
     try:
-        return passage.states(design, u)
+        return movable(passage.states(design, u))
     except Divergence as error:  # counted as the caller counts
         raise Divergence(error.step, error.series + position) from None
 
 
 def _moments(design: Design, Y: Any) -> ClassMoments:
     """Weight, mean and scatter of the labelled states of a piece, formed where they are."""
+    Y = arrived(Y)
     xp, weight = namespace(Y), float(design.second.sum())
     share, sign = like(design.second, Y), like(np.sign(design.first), Y)
     signed = sign[:, None] * (Y if Y.ndim == 2 else Y[:, None])
@@ -294,6 +299,7 @@ def _back(
     eta: float,
     separation: float,
 ) -> np.ndarray:
+    Y = arrived(Y)
     return passage.back(design, u, design.cotangent(Y @ like(v, Y), eta, separation), v)
 
 
