@@ -161,11 +161,11 @@ class KernelsOfAll(Protocol):
         """Plain arrays a (D, n_outputs), C (D, D, n_outputs), D = n_channels · n_steps."""
         ...
 
-    def states_of(self, X: np.ndarray, products: np.ndarray | None) -> np.ndarray:
+    def states_of(self, X: Any, products: Any) -> Any:
         """States of series (n_cases, n_channels, n_steps); see `products`."""
         ...
 
-    def products(self, X: np.ndarray) -> np.ndarray:
+    def products(self, X: Any) -> Any:
         """Products of the values of each series that C multiplies, to be kept."""
         ...
 
@@ -192,8 +192,8 @@ class QuadraticSystem(System, Protocol):
         """Whether the kernels are the cheaper way to the states of so many series."""
         ...
 
-    def kernels_of_all(self, u: Any) -> KernelsOfAll:
-        """Kernels of all outputs for one input projection."""
+    def kernels_of_all(self, u: Any, reference: Any = None) -> KernelsOfAll:
+        """Kernels of all outputs for one input projection, where ``reference`` lives."""
         ...
 
 

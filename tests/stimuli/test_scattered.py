@@ -271,14 +271,12 @@ def test_what_travels_is_small(beats, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["kernels", "dynamics"])
-def test_chunks_may_be_arrays_of_another_library(beats, rng, name, monkeypatch):
+def test_chunks_may_be_arrays_of_another_library(beats, rng, name):
     """Where a worker holds its chunks on a GPU, states and sums are formed there."""
     torch = pytest.importorskip("torch")
     X, y = beats
     chunks = from_array(X, chunks=(UNEVEN[0], 8))
     moved = chunks.map_blocks(torch.as_tensor, dtype=float, meta=np.empty((0, 0)))
-    # A processor plays the GPU: its arrays must go the same way.
-    monkeypatch.setattr("greenfold.stimuli.scattered.on_gpu", lambda X: True)
     found, whole = SampleStimuli.from_dask(moved, y), SampleStimuli(X, y)
     u, v = unit(rng, 6, 1), unit(rng, 6)
     system = systems()[name]

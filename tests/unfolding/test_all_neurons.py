@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from greenfold.unfolding import all_neurons
+from greenfold import Gain, Reservoir, unfold
+from greenfold.unfolding import all_neurons, pair_scan
 
 from ..conftest import unit
 from ..stimuli.nonlinear_cases import CHANNELS, EVERY_READOUT, setting, square
@@ -48,3 +49,61 @@ def test_collapsed_adjoint_equals_the_general_one(readout, n_channels, rng):
     assert linear_only == pytest.approx(
         all_neurons.pullback(response, linear_bar), abs=1e-12
     )
+
+
+@CHANNELS
+@EVERY_READOUT
+def test_doubling_equals_step_by_step(readout, n_channels, rng, monkeypatch):
+    """What a GPU does, on the host: pairs and their way back against the recursion."""
+    unfolding, _ = setting(n_channels=n_channels, readout=readout)
+    u = unit(rng, 8, n_channels)
+    steps = unfolding.kernels_of_all(u)
+    monkeypatch.setattr(all_neurons, "on_gpu", lambda array: True)
+    monkeypatch.setattr(pair_scan, "_PRODUCT_BYTES", 2**14)  # in several parts
+    doubled = unfolding.kernels_of_all(u)
+    if steps.pairs is None:
+        pytest.skip("no pairs at this readout")
+    # Rounding of sums of some ten terms.
+    assert doubled.pairs == pytest.approx(steps.pairs, abs=1e-13 * steps.pairs.max())
+    bars = [rng.standard_normal(one.shape) for one in (steps.linear, steps.pairs)]
+    found = all_neurons.pullback(doubled, *bars)
+    monkeypatch.undo()
+    expected = all_neurons.pullback(steps, *bars)
+    assert found == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
+
+
+@CHANNELS
+def test_several_panels_of_a_step_are_doubled_too(n_channels, rng, monkeypatch):
+    stiff = Reservoir.random(6, 0.9, tau=0.02, gain=Gain.quadratic(0.1), rng=0)
+    unfolding = unfold(stiff, n_steps=7, dt=0.2, order=1)
+    assert unfolding._schedule.n_panels > 1
+    u = unit(rng, 6, n_channels)
+    steps = unfolding.kernels_of_all(u)
+    bars = [rng.standard_normal(one.shape) for one in (steps.linear, steps.pairs)]
+    expected = all_neurons.pullback(steps, *bars)
+    monkeypatch.setattr(all_neurons, "on_gpu", lambda array: True)
+    doubled = unfolding.kernels_of_all(u)
+    size = np.abs(steps.pairs).max()
+    assert doubled.pairs == pytest.approx(steps.pairs, abs=1e-12 * size)
+    found = all_neurons.pullback(doubled, *bars)
+    assert found == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
+
+
+@CHANNELS
+@EVERY_READOUT
+def test_another_library_pulls_back_the_same(readout, n_channels, rng):
+    torch = pytest.importorskip("torch")
+    unfolding, _ = setting(n_channels=n_channels, readout=readout)
+    u, v = unit(rng, 8, n_channels), unit(rng, 8)
+    X = rng.standard_normal((4, n_channels, 5))
+    here = unfolding.kernels_of_all(u)
+    there = unfolding.kernels_of_all(u, torch.asarray(X))
+    a_bar = rng.standard_normal((n_channels, 5))
+    C_bar = rng.standard_normal((n_channels, 5, n_channels, 5))
+    C_bar = C_bar + C_bar.transpose(2, 3, 0, 1)
+    for square_bar in (C_bar, None):
+        expected = here.pull(v, a_bar, square_bar)
+        found = there.pull(v, a_bar, square_bar)
+        assert found == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
+    found = there.states_of(torch.asarray(X), None).numpy()
+    assert found == pytest.approx(here.states_of(X, None), abs=1e-13)

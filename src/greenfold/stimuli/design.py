@@ -11,6 +11,7 @@ written as such; `closed_form` holds the closed form.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +19,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._arrays import arrived, like, movable, namespace, to_host
+from .._arrays import (
+    arrived,
+    like,
+    movable,
+    namespace,
+    on_gpu,
+    to_host,
+    working_bytes,
+)
 from ..margins import SoftMargin
 from ..systems import (
     IntegratedSystem,
@@ -83,7 +92,7 @@ class Design:
     X: Any
     first: np.ndarray
     second: np.ndarray
-    _kept: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+    _kept: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __sizeof__(self) -> int:
         """Bytes of the series: a cluster leaves large things where they are."""
@@ -133,7 +142,11 @@ class Design:
 
     def kernel_cotangents(self, z: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
         """∂κ/∂a (D,) and ∂κ/∂C (D, D) for decision values z = a·x + xᵀCx."""
-        bar, X = self.cotangent(z, eta), self._flat()
+        return self.cotangents_of_kernels(self.cotangent(z, eta))
+
+    def cotangents_of_kernels(self, bar: Any) -> tuple[np.ndarray, np.ndarray]:
+        """∂κ/∂a and ∂κ/∂C from ∂κ/∂z."""
+        X = self._flat()
         squares = namespace(X).matrix_transpose(X * bar[:, None]) @ X
         return to_host(bar @ X), to_host(squares)
 
@@ -154,16 +167,17 @@ class Design:
         """States, moments and what `pull` needs, at one projection."""
         return DesignMoments(self, system, u)
 
-    def states(self, kernels: KernelsOfAll) -> np.ndarray:
+    def states(self, kernels: KernelsOfAll) -> Any:
         """States of the series from the kernels of all outputs.
 
         The products of the series with themselves are kept between evaluations while they
         are small.
         """
-        size = 8.0 * len(self.X) * self.X[0].size ** 2
-        if size > _PRODUCT_BYTES:
-            return kernels.states_of(self.X, None)
         steps = kernels.read_steps
+        n_cases, *shape = self.X.shape
+        room = working_bytes(self.X) / 4 if on_gpu(self.X) else _PRODUCT_BYTES
+        if 8.0 * n_cases * math.prod(shape) ** 2 > room and steps not in self._kept:
+            return kernels.states_of(self.X, None)
         if steps not in self._kept:
             self._kept[steps] = kernels.products(self.X)
         return kernels.states_of(self.X, self._kept[steps])
@@ -180,12 +194,10 @@ class DesignMoments:
         self.design, self.system, self.u = design, system, u
         self._kernels = None
         n_cases, n_channels = design.X.shape[:2]
-        if (
-            isinstance(design.X, np.ndarray)  # where kept products of the series pay
-            and isinstance(system, QuadraticSystem)
-            and system.prefers_kernels(n_cases, n_channels)
+        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
+            n_cases, n_channels
         ):
-            self._kernels = system.kernels_of_all(u)
+            self._kernels = system.kernels_of_all(u, design.X)
             Y = design.states(self._kernels)
         else:
             Y = system.states(design.X, u)

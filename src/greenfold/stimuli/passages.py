@@ -71,10 +71,7 @@ class SteppedPassage:
 
 
 class KernelPassage:
-    """By the kernels of all outputs, made once for each u wherever there are pieces.
-
-    For series on the host; on a device the system makes them itself.
-    """
+    """By the kernels of all outputs, made once for each u wherever there are pieces."""
 
     def __init__(self, system: QuadraticSystem) -> None:
         self._system = system
@@ -87,25 +84,23 @@ class KernelPassage:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_system"])
 
-    def _at(self, u: np.ndarray) -> KernelsOfAll:
+    def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
         key = u.tobytes()
         with self._lock:  # the threads of a worker need the same ones
             if self._latest is None or self._latest[0] != key:
-                self._latest = key, self._system.kernels_of_all(u)
+                self._latest = key, self._system.kernels_of_all(u, reference)
             return self._latest[1]
 
-    def states(self, design: Design, u: np.ndarray) -> np.ndarray:
+    def states(self, design: Design, u: np.ndarray) -> Any:
         """States."""
         # The products of the series are not kept: they are larger than the series.
-        return self._at(u).states_of(to_host(design.X), None)
+        return self._at(u, design.X).states_of(design.X, None)
 
-    def back(
-        self, design: Design, u: np.ndarray, bar: np.ndarray, v: np.ndarray
-    ) -> np.ndarray:
+    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
         """∂κ/∂C of the piece and below it ∂κ/∂a, (D + 1, D)."""
         del u, v
-        X = to_host(design.X).reshape(len(bar), -1)
-        return np.concatenate([(X * bar[:, None]).T @ X, (bar @ X)[None]])
+        a_bar, C_bar = design.cotangents_of_kernels(bar)
+        return np.concatenate([C_bar, a_bar[None]])
 
     def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Through the kernels back to u."""

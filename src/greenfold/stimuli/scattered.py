@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validation as check
-from .._arrays import arrived, like, movable, namespace, on_device, on_gpu, to_host
+from .._arrays import arrived, like, movable, namespace, on_device, to_host
 from ..margins import SoftMargin
 from ..pieces import Pieces
 from ..pieces.base import first_of, split, take
@@ -125,20 +125,12 @@ class ScatteredDesign:
             return ScatteredWalk(self, system, single)
         n_cases, n_channels, _ = self.pieces.shape
         passage: Passage = SteppedPassage(system)
-        if (
-            isinstance(system, QuadraticSystem)
-            and system.prefers_kernels(n_cases, n_channels)
-            and not self._on_device
+        if isinstance(system, QuadraticSystem) and system.prefers_kernels(
+            n_cases, n_channels
         ):
             passage = KernelPassage(system)
         shared = self.pieces.share(passage)
         return lambda u: ScatteredMoments(self, shared, u, system.n_outputs)
-
-    @cached_property
-    def _on_device(self) -> bool:
-        """Whether the pieces live on a GPU, by the first of them."""
-        pieces = self.pieces
-        return pieces.collect(pieces.each(_lives_on_gpu, (self.designs[:1],)))[0]
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
@@ -265,10 +257,6 @@ def _design_of_piece(
     xp = namespace(X)
     moved = (check.finite_batch(X, xp, position) - like(centre, X)) * scale
     return Design(moved, first, second)
-
-
-def _lives_on_gpu(design: Design) -> bool:
-    return on_gpu(design.X)
 
 
 def _states(design: Design, position: int, passage: Passage, u: np.ndarray) -> Any:

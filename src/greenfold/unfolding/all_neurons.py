@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
+from array_api_compat import device, is_torch_array
 
-from .._arrays import batches, like, namespace
+from .._arrays import batches, like, namespace, on_gpu, to_host, working_bytes
+from . import pair_scan
 from . import schedule as sweeps
 from .one_readout import OneReadout, by_step, pull
 from .schedule import Schedule
@@ -33,7 +34,7 @@ _SCRATCH_BYTES = 2**24
 class Response:
     """Kernels R and D of all neurons, and what is needed to differentiate them.
 
-    A `greenfold.systems.KernelsOfAll` on the host.
+    A `greenfold.systems.KernelsOfAll`, on the host or on a device.
 
     Attributes
     ----------
@@ -88,29 +89,31 @@ class Response:
         padded[:, :n_inputs] = self.linear.transpose(1, 0, 2)
         return padded.reshape(-1, n)
 
-    def products(self, X: np.ndarray) -> np.ndarray:
+    def products(self, X: Any) -> Any:
         """Products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
         made = features(X[:, :, : self.schedule.n_inputs])
-        return made.reshape(len(X), -1)
+        return namespace(X).reshape(made, (X.shape[0], -1))
 
-    def states_of(self, X: np.ndarray, products: np.ndarray | None) -> np.ndarray:
+    def states_of(self, X: Any, products: Any) -> Any:
         """States of series (n_cases, n_channels, n_steps), from kept products or not."""
+        xp, n = namespace(X), self.linear.shape[2]
         X = X[:, :, : self.schedule.n_inputs]
-        n = self.linear.shape[2]
-        flat = X.transpose(0, 2, 1).reshape(len(X), -1)
-        Y = flat @ self.linear.reshape(-1, n)
+        flat = xp.reshape(xp.permute_dims(X, (0, 2, 1)), (X.shape[0], -1))
+        Y = flat @ xp.reshape(self.linear, (-1, n))
         if self.pairs is None:
             return Y
-        pairs = self.pairs.reshape(-1, n)
+        pairs = xp.reshape(self.pairs, (-1, n))
         if products is not None:
             return Y + products @ pairs
-        parts = list(batches(len(X), 8.0 * len(pairs), _SCRATCH_BYTES))
+        room = working_bytes(X) / 2 if on_gpu(X) else _SCRATCH_BYTES
+        parts = list(batches(X.shape[0], 8.0 * pairs.shape[0], room))
         # One piece of memory for all parts: fresh memory costs as much as the products
         # where an allocator hands it back at once, as on the workers of a cluster.
-        scratch = np.empty((parts[0].stop, *self.pairs.shape[:-1]))
+        shape = parts[0].stop, *self.pairs.shape[:-1]
+        scratch = xp.empty(shape, dtype=X.dtype, device=device(X))
         for part in parts:
-            made = features(X[part], scratch[: part.stop - part.start])
-            Y[part] += made.reshape(len(made), -1) @ pairs
+            made = features(X[part, ...], scratch[: part.stop - part.start, ...])
+            Y[part, ...] += xp.reshape(made, (made.shape[0], -1)) @ pairs
         return Y
 
     def pull(
@@ -125,9 +128,25 @@ class Response:
         C_bar : ndarray (n_channels, n_steps, n_channels, n_steps) or None
             Symmetric.
         """
+        if not isinstance(self.linear, np.ndarray):
+            return to_host(self._pull_there(v, a_bar, C_bar))
         nodes = None if self.nodes is None else by_step(self.schedule, self.nodes)
         readout = OneReadout(self.schedule, v, self.n_steps)
         return pull(readout, nodes, a_bar, C_bar)
+
+    def _pull_there(
+        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> Any:
+        """The same where the kernels live, through the table of all neurons."""
+        n, readout = self.schedule.n_inputs, like(v, self.linear)
+        linear_bar = like(a_bar.T[:n].copy(), self.linear)[..., None] * readout
+        if C_bar is None or self.pairs is None:
+            return pullback(self, linear_bar)
+        by_distance = np.zeros((n, n, *self.pairs.shape[1:3]))
+        for m in range(n):
+            by_distance[m, : m + 1] = C_bar[:, m::-1, :, m].transpose(1, 0, 2)
+        table_bar = like(by_distance, self.linear)[..., None] * readout
+        return _pullback_of_table(self, linear_bar, table_bar)
 
 
 def table_bytes(schedule: Schedule, n_neurons: int, n_channels: int) -> float:
@@ -153,7 +172,8 @@ def respond(schedule: Schedule, u: Any, n_steps: int | None = None) -> Response:
     if schedule.order == 0 or schedule.tail is not None:
         return Response(schedule, u, linear, None, None, n_steps)
     nodes = sweeps.pulse_nodes(schedule, u, starts)
-    table = sweeps.read(schedule, _pair_table(schedule, nodes))
+    make = pair_scan.pair_table if on_gpu(nodes) else _pair_table
+    table = sweeps.read(schedule, make(schedule, nodes))
     xp = namespace(u)
     pairs = xp.concat([table[m, : m + 1, ...] for m in range(schedule.n_steps)], axis=0)
     return Response(schedule, u, linear, pairs, nodes, n_steps)
@@ -199,6 +219,10 @@ def _multiply_into(target: Any, one: Any, other: Any) -> None:
     """Write a product into a view."""
     if isinstance(target, np.ndarray):
         np.multiply(one, other, out=target)
+    elif is_torch_array(target):
+        import torch
+
+        torch.mul(one, other, out=target)
     else:
         target[...] = one * other
 
@@ -279,18 +303,23 @@ def pullback(response: Response, linear_bar: Any, pairs_bar: Any = None) -> Any:
     -------
     array (n_neurons, n_channels)
     """
-    schedule = response.schedule
+    if pairs_bar is None:
+        return _pullback_of_table(response, linear_bar, None)
+    n = response.schedule.n_steps
+    table_bar = like(np.zeros((n, n, *pairs_bar.shape[1:])), response.u)
+    for m in range(n):
+        first = m * (m + 1) // 2
+        table_bar[m, : m + 1, ...] = pairs_bar[first : first + m + 1, ...]
+    return _pullback_of_table(response, linear_bar, table_bar)
+
+
+def _pullback_of_table(response: Response, linear_bar: Any, table_bar: Any) -> Any:
+    """The same with the cotangent of D as a table ``[m, d]`` of step and distance."""
+    schedule, nodes_bar = response.schedule, None
     ends_bar, drive_bar = sweeps.read_pulse_adjoint(schedule, linear_bar)
-    nodes_bar = None
-    if pairs_bar is not None:
-        n = schedule.n_steps
-        table_bar = like(np.zeros((n, n, *pairs_bar.shape[1:])), response.u)
-        for m in range(n):
-            first = m * (m + 1) // 2
-            table_bar[m, : m + 1, ...] = pairs_bar[first : first + m + 1, ...]
-        nodes_bar = _pair_table_adjoint(
-            schedule, response.nodes, sweeps.read(schedule, table_bar)
-        )
+    if table_bar is not None:
+        back = pair_scan.pair_table_adjoint if on_gpu(table_bar) else _pair_table_adjoint
+        nodes_bar = back(schedule, response.nodes, sweeps.read(schedule, table_bar))
     return sweeps.pulse_adjoint(schedule, ends_bar, nodes_bar, drive_bar)
 
 
