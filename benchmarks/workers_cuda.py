@@ -71,8 +71,8 @@ def evaluation(name: str, system: Any, stimuli: dict[str, SampleStimuli]) -> Row
     )
 
 
-def solve(name: str, system: Any, stimuli: dict[str, SampleStimuli]) -> Row:
-    """The solved u, how far apart."""
+def solve(name: str, system: Any, stimuli: dict[str, SampleStimuli], *, exact: bool) -> Row:
+    """The solved u, how far apart; ``exact`` where no part is in single precision."""
     found, taken = {}, {}
     for place, one in stimuli.items():
         start = time.perf_counter()
@@ -84,8 +84,8 @@ def solve(name: str, system: Any, stimuli: dict[str, SampleStimuli]) -> Row:
         f"{name}: solved u, largest difference",
         1e8 * apart,
         "10⁻⁸",
-        "≤ 1",
-        apart <= 1e-8,
+        "≤ 1" if exact else "",
+        apart <= 1e-8 if exact else None,
         {**taken, "n_iter": found["cluster"].n_iter, "kappa": margin},
     )
 
@@ -115,11 +115,15 @@ def run_cuda(share: float = 1.0) -> Report:
             stimuli = both(X, labels, client)
             rows.append(evaluation(f"{what}, {len(X):,} series", system, stimuli))
             stimuli = both(X[:some], labels[:some], client)
-            rows.append(solve(f"{what}, {some:,} series", system, stimuli))
+            exact = name == "order 1"
+            rows.append(solve(f"{what}, {some:,} series", system, stimuli, exact=exact))
     notes = [
         f"series of {N_STEPS} steps in {N_CHUNKS} chunks; two workers share one "
         f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; wall clock, median "
         "of three",
+        "an ascent through the true network begins in single precision, where a device "
+        "rounds otherwise in batches of another size; it ends elsewhere within the "
+        "tolerance of κ",
     ]
     report = Report("chunks on a GPU: cuda", notes, rows)
     write_json(JSON, [report])

@@ -49,6 +49,12 @@ def like(host: np.ndarray, reference: Any) -> Any:
     return xp.asarray(owned, device=compat.device(reference))
 
 
+def zeros(shape: tuple[int, ...], reference: Any) -> Any:
+    """Zeros in the namespace, on the device and of the type of ``reference``."""
+    xp = namespace(reference)
+    return xp.zeros(shape, dtype=reference.dtype, device=compat.device(reference))
+
+
 def check_device_name(device: str) -> str:
     """Refuse what is no name of a device."""
     if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):

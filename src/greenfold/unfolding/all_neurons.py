@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_torch_array
 
-from .._arrays import batches, like, namespace, on_gpu, to_host, working_bytes
+from .._arrays import batches, like, namespace, on_gpu, to_host, working_bytes, zeros
 from . import pair_scan
 from . import schedule as sweeps
 from .one_readout import OneReadout, by_step, pull
@@ -192,11 +192,11 @@ def _pair_table(schedule: Schedule, nodes: Any) -> Any:
     n_neurons = panel.E.shape[0]
     alpha = schedule.at_nodes(panel)[2]
     by_step = xp.reshape(nodes, (n, p, channels, width))
-    table = like(np.zeros((n, n, channels, channels, n_neurons)), nodes)
+    table = zeros((n, n, channels, channels, n_neurons), nodes)
     # State and source side by side: one product moves both, and the memory is reused.
     # Two dimensions, because a stack of single rows would be multiplied row by row.
     pairs = channels * channels
-    both = like(np.zeros((n * pairs, n_neurons + width)), nodes)
+    both = zeros((n * pairs, n_neurons + width), nodes)
     square = alpha * panel.S if isinstance(alpha, float) else alpha[:, None] * panel.S
     move = xp.concat([panel.E, square], axis=0)
     for l in range(n):
@@ -306,7 +306,7 @@ def pullback(response: Response, linear_bar: Any, pairs_bar: Any = None) -> Any:
     if pairs_bar is None:
         return _pullback_of_table(response, linear_bar, None)
     n = response.schedule.n_steps
-    table_bar = like(np.zeros((n, n, *pairs_bar.shape[1:])), response.u)
+    table_bar = zeros((n, n, *pairs_bar.shape[1:]), response.u)
     for m in range(n):
         first = m * (m + 1) // 2
         table_bar[m, : m + 1, ...] = pairs_bar[first : first + m + 1, ...]
@@ -331,8 +331,8 @@ def _pair_table_adjoint(schedule: Schedule, nodes: Any, table_bar: Any) -> Any:
     alpha = schedule.at_nodes(panel)[2]
     transpose = xp.matrix_transpose
     by_step = xp.reshape(nodes, (n, p, channels, width))
-    bar = like(np.zeros((n, p, channels, width)), nodes)
-    current = like(np.zeros((0, channels, channels, panel.E.shape[0])), nodes)
+    bar = zeros((n, p, channels, width), nodes)
+    current = zeros((0, channels, channels, panel.E.shape[0]), nodes)
     for l in range(n - 1, -1, -1):
         fresh = table_bar[l, : n - l, ...]
         fresh = xp.concat([fresh[:1, ...], 2.0 * fresh[1:, ...]], axis=0)

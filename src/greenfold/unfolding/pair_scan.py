@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from .._arrays import batches, like, namespace
+from .._arrays import batches, namespace, zeros
 from .schedule import Schedule
 
 #: Memory for the products at the nodes that are formed at once.
@@ -44,11 +42,11 @@ def pair_table(schedule: Schedule, nodes: Any) -> Any:
     pulses, sources = _by_step(schedule, nodes), _source_map(schedule)
     channels, width = pulses.shape[1:]
     n_neurons = sources.shape[1]
-    table = like(np.zeros((n, n, channels, channels, n_neurons)), nodes)
+    table = zeros((n, n, channels, channels, n_neurons), nodes)
     for part in _parts(n, channels, width):
         here = n - part.start
         shape = part.stop - part.start, here, channels, channels, width
-        products = like(np.zeros(shape), nodes)
+        products = zeros(shape, nodes)
         for l in range(part.start, part.stop):
             products[l - part.start, : n - l, ...] = (
                 pulses[l:, :, None, :] * pulses[l, ...][None, None, ...]
@@ -85,7 +83,7 @@ def pair_table_adjoint(schedule: Schedule, nodes: Any, table_bar: Any) -> Any:
         shape = n - stride, n - stride, channels, channels, n_neurons
         moved = xp.reshape(later @ back(power), shape)
         table_bar[:-stride, : n - stride, ...] += moved
-    bar = like(np.zeros(pulses.shape), nodes)
+    bar = zeros(pulses.shape, nodes)
     for part in _parts(n, channels, width):
         here = n - part.start
         flat = xp.reshape(table_bar[part, :here, ...], (-1, n_neurons)) @ back(sources)
