@@ -78,3 +78,15 @@ def test_pulse_adjoints_by_dot_products(readout, dt, rng):
     assert (gradient * u).sum() == pytest.approx(expected, rel=1e-12)
     without = sweeps.pulse_adjoint(schedule, ends_bar, None, drive_bar)
     assert (without * u).sum() == pytest.approx((read_bar * read).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 9, 31, 100])
+@pytest.mark.parametrize("n_powers", [1, 2, 4])
+def test_iterates_are_powers_one_after_the_other(count, n_powers, rng):
+    E = rng.standard_normal((5, 5)) / 3
+    powers = [np.linalg.matrix_power(E, 2**level) for level in range(n_powers)]
+    found = sweeps.iterates(rng.standard_normal((2, 5)), powers, count)
+    assert found.shape == (count, 2, 5)
+    # Each from the one before; rounding of sums of five terms.
+    size = np.abs(found).max()
+    assert found[1:] == pytest.approx(found[:-1] @ E, abs=1e-13 * size)

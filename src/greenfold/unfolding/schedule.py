@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
 from .. import _validation as check
 from .._arrays import like, namespace
@@ -99,6 +100,14 @@ class Schedule:
             path.append((self.n_steps, self.tail, 1.0))
         return path
 
+    @cached_property
+    def powers(self) -> list[Any]:
+        """E, E², E⁴, … of a panel, up to about the root of the number of panels."""
+        found = [self.panel.E]
+        while 4 ** len(found) < self.n_steps * self.n_panels:
+            found.append(found[-1] @ found[-1])
+        return found
+
     def bytes_per_case(self, n_neurons: int, *, adjoint: bool) -> float:
         """Working memory of one case, counted in the arrays of `forward` and `pullback`."""
         q = self.panel.nodes.shape[0]
@@ -161,6 +170,29 @@ def steps_until(weights: np.ndarray, time: float | None, dt: float) -> tuple[int
 # Linear sweeps, forward in time
 
 
+def iterates(rows: Any, powers: list[Any], count: int) -> Any:
+    """Products of rows with E^k for k = 0 … count − 1, (count, n_rows, n_neurons).
+
+    Doubled until a block is as long as the last of the powers E, E², E⁴, … reaches, and
+    then block after block: few products of many rows in place of many of a few rows, which
+    are bound by the memory of the matrix.
+    """
+    xp = namespace(rows)
+    n_rows, n = rows.shape
+    found = xp.empty((count, n_rows, n), dtype=rows.dtype, device=device(rows))
+    found[0, ...] = rows
+    filled, level = 1, 0
+    while filled < count:
+        stride = 2**level
+        length = min(stride, count - filled)
+        start = filled - stride
+        block = xp.reshape(found[start : start + length, ...], (-1, n)) @ powers[level]
+        found[filled : filled + length, ...] = xp.reshape(block, (length, n_rows, n))
+        filled += length
+        level = min(level + 1, len(powers) - 1) if filled == 2 ** (level + 1) else level
+    return found
+
+
 def pulse_starts(schedule: Schedule, u: Any) -> Any:
     """State at the beginning of every panel after a unit pulse over the first step.
 
@@ -181,14 +213,15 @@ def pulse_starts(schedule: Schedule, u: Any) -> Any:
     xp = schedule.xp
     panel, drive = schedule.panel, xp.matrix_transpose(u)
     pushed = drive @ panel.F
-    y = xp.zeros_like(drive)
-    starts = [y]
-    for index in range(schedule.n_steps * schedule.n_panels):
-        y = y @ panel.E
-        if index < schedule.n_panels:
-            y = y + pushed
-        starts.append(y)
-    return xp.stack(starts)
+    starts = [xp.zeros_like(drive)]
+    if not schedule.n_steps:
+        return xp.stack(starts)
+    for _ in range(schedule.n_panels):
+        starts.append(starts[-1] @ panel.E + pushed)
+    free = (schedule.n_steps - 1) * schedule.n_panels + 1
+    return xp.concat(
+        [xp.stack(starts[:-1]), iterates(starts[-1], schedule.powers, free)], axis=0
+    )
 
 
 def pulse_nodes(schedule: Schedule, u: Any, starts: Any) -> Any:
@@ -327,12 +360,21 @@ def carry_back(schedule: Schedule, v: np.ndarray) -> np.ndarray:
     path = schedule.walk()
     bars = np.empty((len(path), *v.shape))
     bar = np.zeros_like(v)
-    for place in range(len(path) - 1, -1, -1):
+    whole = schedule.n_steps * schedule.n_panels
+    weights = schedule.weights[: schedule.n_steps]
+    # Before the first step that is read the readout is only carried on.
+    free = int(np.append(np.flatnonzero(weights), schedule.n_steps)[0] + 1)
+    free = min(free * schedule.n_panels, whole)
+    for place in range(len(path) - 1, max(free, 1) - 2, -1):
         _, panel, weight = path[place]
         if weight:
             bar = bar + weight * v
         bars[place] = bar
         bar = panel.E @ bar
+    if free > 1:
+        backward = [power.T for power in schedule.powers]
+        carried = iterates(np.atleast_2d(bars[free - 1].T), backward, free)
+        bars[:free] = carried[::-1].swapaxes(1, 2).reshape(free, *v.shape)
     return bars
 
 
