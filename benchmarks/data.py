@@ -7,11 +7,16 @@ does not change them; evaluations on the cluster and here alternate.
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -32,7 +37,7 @@ ETA = 10.0
 
 def run(rounds: int) -> Report:
     """All parts, on one cluster after the other."""
-    rows = [*_linear(), *_growth_of_solve()]
+    rows = [*_linear(), *_growth_of_solve(), *_long_and_wide()]
     with _cluster("4GiB") as client:
         rows += _overhead(_Problem("order 1", 100, N_STEPS), client, rounds)
         rows += _overhead(_Problem("Dynamics", 12, 12), client, rounds)
@@ -170,6 +175,42 @@ def _growth_of_solve() -> list[Row]:
             {"few": a, "many": b},
         )
     ]
+
+
+def _long_and_wide() -> list[Row]:
+    """Few series that are long or have many channels, through ``greenfold fit``."""
+    rng = np.random.default_rng(0)
+    slow = rng.standard_normal((6, 1, 20_000)).cumsum(axis=2) / 100
+    slow[1::2] += np.sin(np.arange(20_000) / 500)
+    wide = rng.standard_normal((40, 64, 200))
+    wide[1::2] += 0.3 * np.sin(np.arange(200) / 9)
+    rows = []
+    for name, X in {
+        "6 series of 20,000 steps": slow,
+        "40 series of 64 channels and 200 steps": wide,
+    }.items():
+        found, usage = _fit(X)
+        spent, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / MIB
+        what = f"greenfold fit, 100 neurons, {name}"
+        detail = {key: found[key] for key in ("soft_margin", "soft_margin_bound")}
+        rows += [
+            Row(f"{what}: processor time", spent, "s", "≤ 30", spent <= 30, detail),
+            Row(f"{what}: memory", peak, "MiB", "≤ 1000", peak <= 1000, {}),
+        ]
+    return rows
+
+
+def _fit(X: np.ndarray) -> tuple[dict[str, Any], Any]:
+    """What the command says of these series, and what its process took."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "series.npz")
+        np.savez(path, X=X, y=np.arange(len(X)) % 2)
+        command = [sys.executable, "-m", "greenfold", "fit", str(path), "-n", "100"]
+        process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, process.returncode, usage = os.wait4(process.pid, 0)
+    return json.loads(said), usage
 
 
 class _Problem:
