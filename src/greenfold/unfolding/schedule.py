@@ -91,6 +91,10 @@ class Schedule:
 
     def walk(self) -> list[tuple[int, Propagators, float]]:
         """(step, panel, readout weight of the state at its end), in order of time."""
+        return self._path
+
+    @cached_property
+    def _path(self) -> list[tuple[int, Propagators, float]]:
         path = []
         for step in range(self.n_steps):
             path += [(step, self.panel, 0.0)] * (self.n_panels - 1)
@@ -331,10 +335,17 @@ def drive(schedule: Schedule, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
     signal : ndarray (n_channels, n_steps)
     u : ndarray (n_neurons, n_channels, n_vectors)
     """
-    y = np.zeros((u.shape[2], u.shape[0]))
+    given = np.tensordot(signal[:, : schedule.n_inputs], u, axes=(0, 1))
+    given = given.transpose(0, 2, 1)  # (step, vector, neuron)
+    # What the steps push, in one product each for whole steps and for the tail.
+    whole = given[: schedule.n_steps]
+    pushed = (whole.reshape(-1, len(u)) @ schedule.panel.F).reshape(whole.shape)
+    if schedule.tail is not None:
+        pushed = np.concatenate([pushed, given[schedule.n_steps :] @ schedule.tail.F])
+    y = np.zeros((u.shape[2], len(u)))
     state = np.zeros_like(y)
     for step, panel, weight in schedule.walk():
-        y = y @ panel.E + np.tensordot(signal[:, step], u, axes=(0, 1)).T @ panel.F
+        y = y @ panel.E + pushed[step]
         if weight:
             state = state + weight * y
     return state.T
