@@ -127,7 +127,8 @@ def test_ranges_equal_a_search_of_the_whole_sphere(options, low, high, seed):
     )
     inside = sphere[((sphere >= low) & (sphere <= high)).all(1)]
     truth = margins(network, stimuli, inside).max()
-    assert best.soft_margin >= truth * (1 - 1e-9)
+    # An ascent ends where it comes as near as this to the bound on all masks.
+    assert best.soft_margin >= truth * (1 - masks._REACHED)
     # At an edge of the range the grid is a step of 0.01 away, and κ is not flat there.
     assert best.soft_margin <= truth * (1 + 0.02)
 
