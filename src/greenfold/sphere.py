@@ -158,8 +158,9 @@ def _secular_root(
     delta, upper = lower.copy(), np.ones_like(lower)
     for _ in range(_MAX_NEWTON):
         shifted = excess + delta[..., None]
-        square = ((c / shifted) ** 2).sum(-1) + (low / delta) ** 2
-        cube = (c**2 / shifted**3).sum(-1) + low**2 / delta**3
+        each, lowest = (c / shifted) ** 2, (low / delta) ** 2
+        square = each.sum(-1) + lowest
+        cube = (each / shifted).sum(-1) + lowest / delta
         # d/dδ S^{-1/2} = S^{-3/2} Σ c²/(·)³
         step = (np.sqrt(square) - 1) * square / np.where(cube > 0, cube, 1.0)
         lower = np.where(square > 1, delta, lower)

@@ -13,6 +13,9 @@ from ..sphere import solve_in_eigenbasis
 #: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
 #: above this share of the largest one; rounding then changes κ in its tenth digit at most.
 _RESOLVED = 1e-10
+#: Fewer input values than neurons usually leave the multiplier closer than that. Up to
+#: this many of them the singular values cost less than the eigenvalues in vain.
+_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,28 +32,31 @@ class KernelQuadratic:
     psi: Symmetric
 
     def maximize(self, L: np.ndarray, eta: float) -> np.ndarray:
-        """Maximise κ(L w) over unit vectors w.
+        """Maximise κ(L w) over unit vectors w."""
+        return self.readouts(L, np.array([eta]))[0]
+
+    def readouts(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """The maximisers for many η, (n_etas, n): Lᵀψ L is decomposed once.
 
         Only the row space of L matters. Where it is smaller than the space of w, the
         problem is solved there, with one more direction standing for all of the
         orthogonal complement, along which κ does not change.
         """
-        mu, psi, etas = self.mu, self.psi, np.array([eta])
+        mu, psi = self.mu, self.psi
         m, n = L.shape
         if m >= n:
-            return self._on_sphere(L, L.T @ mu, gram(L, psi), etas)[0]
-        basis, _ = np.linalg.qr(L.T, mode="complete" if n - m < m else "reduced")
+            return self._on_sphere(L, L.T @ mu, gram(L, psi), etas)
+        basis, _ = np.linalg.qr(L.T)
         reduced = np.zeros((m, m + 1))
-        reduced[:, :m] = L @ basis[:, :m]
-        found = self._on_sphere(reduced, reduced.T @ mu, gram(reduced, psi), etas)[0]
-        w = basis[:, :m] @ found[:m]
-        if found[m]:
-            w = w + found[m] * _orthogonal_direction(basis[:, :m])
+        reduced[:, :m] = L @ basis
+        if m <= _FEW and self.root_of_psi[1].size:
+            found = self._by_singular_values(reduced, etas)
+        else:
+            found = self._on_sphere(reduced, reduced.T @ mu, gram(reduced, psi), etas)
+        w = found[:, :m] @ basis.T
+        if found[:, m].any():
+            w = w + found[:, m:] * _orthogonal_direction(basis)
         return w
-
-    def readouts(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers for many η, (n_etas, n): Lᵀψ L is decomposed once."""
-        return self._on_sphere(L, L.T @ self.mu, gram(L, self.psi), etas)
 
     def _on_sphere(
         self, L: np.ndarray, b: np.ndarray, gram: np.ndarray, etas: np.ndarray
@@ -66,6 +72,9 @@ class KernelQuadratic:
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
+        return self._by_singular_values(L, etas)
+
+    def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
         factor, white, rest = self.root_of_psi
         rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
         return in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
