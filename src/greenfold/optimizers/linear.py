@@ -228,7 +228,7 @@ class LinearProblem:
             return self._largest(self._operator(response), guess)
         if min(matrix.shape) > _DENSE_SIZE:
             return self._largest(aslinearoperator(matrix), guess)
-        sigma, u, v = _leading_triplet(matrix)
+        sigma, u, v = leading_triplet(matrix)
         return sigma, u.reshape(n_channels, n_inputs).T, v
 
     def _operator(self, response: ResponseSum) -> LinearOperator:
@@ -261,7 +261,7 @@ class LinearProblem:
         return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v
 
 
-def _leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Largest singular value of a dense matrix M with its right and left vector.
 
     The largest eigenpair of M Mᵀ, which costs a small part of all singular values. Squares

@@ -28,6 +28,7 @@ from ..margins import SoftMargin
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
+from .linear import leading_triplet
 from .regression_result import RegressionProjections
 from .result import Candidate, relative_gap
 
@@ -76,12 +77,8 @@ class LinearRegression:
         sums = [self.system.response_sum(d) for d in D]
         blocks = [one.matrix() for one in sums]
         if all(block is not None for block in blocks):
-            # Of (n_targets · n_outputs) rows only their products are needed.
             stacked = np.concatenate([np.asarray(block) for block in blocks])
-            if len(stacked) > stacked.shape[1]:
-                stacked = np.linalg.qr(stacked, mode="r")
-            _, values, right = np.linalg.svd(stacked, full_matrices=False)
-            sigma, flat = float(values[0]), right[0]
+            sigma, flat, _ = leading_triplet(stacked)
         else:
             sigma, flat = self._power(sums)
         u = flat.reshape(self.task.n_channels, -1).T
