@@ -20,7 +20,8 @@ def test_fig2a_simulated_within_one_per_cent(engine):
     p = replace(fig2.QUICK, fine=5)
     unfolding = fig2._unfolding(p)
     best = optimize(unfolding, fig2._stimuli(p, 0), p.eta).u
-    for u in (fig2._projections(p)[0], best):
+    # What NEST integrates does not depend on the projection; one is slow enough.
+    for u in (best,) if engine == "nest" else (fig2._projections(p)[0], best):
         exact = fig2.analytical_curve(p, unfolding, u)
         simulated = np.array(fig2.simulated_curve(p, engine, u.tolist()))
         assert np.abs(exact - simulated).max() <= 0.01 * np.ptp(exact)
@@ -48,7 +49,7 @@ def _check_fig2(numbers):
 def test_fig2(tmp_path, monkeypatch):
     monkeypatch.setattr(fig2, "engine", lambda: "scipy")
     p = replace(
-        fig2.QUICK, fine=3, n_stimuli=2, n_random=6, n_angles=7, n_planes=3, chunk=3
+        fig2.QUICK, fine=3, n_stimuli=1, n_random=6, n_angles=7, n_planes=3, chunk=3
     )
     _check_fig2(compute(fig2, p, tmp_path))
 

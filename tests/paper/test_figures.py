@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,29 +21,37 @@ from greenfold.paper._run import recorded_parameters
 from greenfold.paper._style import style
 
 
-def test_writes_every_format_and_all_numbers(tmp_path):
-    (outcome,) = paper.reproduce("fig1", tmp_path, quick=True, n_jobs=1)
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """Fig. 1 with its folder, which no test changes."""
+    folder = tmp_path_factory.mktemp("reproduced")
+    (outcome,) = paper.reproduce("fig1", folder, quick=True, n_jobs=1)
+    return folder, outcome
+
+
+def test_writes_every_format_and_all_numbers(reproduced):
+    folder, outcome = reproduced
     assert outcome.skipped is None
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in folder.iterdir()) == [
         "fig1.json",
         "fig1.pdf",
         "fig1.png",
         "fig1.svg",
     ]
-    record = json.loads((tmp_path / "fig1.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "fig1.json").read_text(encoding="utf-8"))
     assert record["numbers"] == outcome.numbers
     assert record["parameters"]["n_neurons"] == fig1.QUICK.n_neurons
     assert {"greenfold", "numpy", "scipy", "python"} <= set(record["versions"])
-    assert ElementTree.parse(tmp_path / "fig1.svg").getroot().tag.endswith("svg")
-    assert (tmp_path / "fig1.pdf").read_bytes().startswith(b"%PDF")
+    assert ElementTree.parse(folder / "fig1.svg").getroot().tag.endswith("svg")
+    assert (folder / "fig1.pdf").read_bytes().startswith(b"%PDF")
     # The classes differ mainly in their fluctuations: nothing that a linear network sees.
     assert outcome.numbers["accuracy_judged"] > 0.8
     assert outcome.numbers["soft_margin"] > 1.5 * outcome.numbers["soft_margin_linear"]
     assert outcome.title in str(outcome)
 
 
-def test_redraws_from_the_record_and_changes_no_number(tmp_path, monkeypatch):
-    paper.reproduce("fig1", tmp_path, quick=True, n_jobs=1)
+def test_redraws_from_the_record_and_changes_no_number(reproduced, tmp_path, monkeypatch):
+    shutil.copytree(reproduced[0], tmp_path, dirs_exist_ok=True)
     path = tmp_path / "fig1.json"
     before = json.loads(path.read_text(encoding="utf-8"))
     picture = (tmp_path / "fig1.svg").read_bytes()

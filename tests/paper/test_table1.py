@@ -54,7 +54,7 @@ def test_separability(stimuli):
 
 
 def test_table1(tmp_path, heartbeats, data_dir):
-    p = replace(table1.QUICK, n_networks=2, n_random=3)
+    p = replace(table1.QUICK, n_networks=1, n_random=3)
     numbers = compute(table1, p, tmp_path, heartbeats, data_dir)
     _check_table1(numbers)
     accuracy = {
