@@ -38,6 +38,12 @@ def exact(n: int = 8, gain: Gain | None = None, **parameters: Any) -> Any:
     return make(reservoir=network, order="exact", **{"eta": 10.0, **parameters})
 
 
+@pytest.fixture(scope="module")
+def fitted(beats) -> Any:
+    """One fit to look at from several sides."""
+    return exact().fit(*beats[:2])
+
+
 @pytest.mark.slow
 def test_passes_every_check_of_scikit_learn():
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
@@ -47,9 +53,8 @@ def test_passes_every_check_of_scikit_learn():
     assert done.returncode == 0, done.stderr
 
 
-def test_predictions_are_those_of_the_simulated_network(beats):
-    X, y, X_test, _ = beats
-    fitted = exact().fit(X, y)
+def test_predictions_are_those_of_the_simulated_network(beats, fitted):
+    X_test = beats[2]
     assert isinstance(fitted.unfolding_, Dynamics)
     moved = (X_test[:10] - fitted.centre_) * fitted.scale_
     states = simulate(fitted.reservoir_, moved, fitted.u_, fitted.unfolding_.dt)
@@ -72,21 +77,20 @@ def test_ascended_from_the_linear_optimum(beats):
     linear = make(reservoir=fitted.reservoir_, eta=10.0, **strong).fit(X, y)
     kept = exact(input_projection=linear.u_, **strong).fit(X, y)
     assert fitted.soft_margin_ > kept.soft_margin_
-    assert exact(n=20, eta="cv").fit(X, y).score(X_test, y_test) > 0.8
+    assert exact(n=12, eta="cv").fit(X, y).score(X_test, y_test) > 0.8
 
 
-def test_one_series_is_read_as_in_a_batch(beats):
-    X, y, X_test, _ = beats
-    fitted = exact().fit(X, y)
+def test_one_series_is_read_as_in_a_batch(beats, fitted):
+    X_test = beats[2]
     one = [fitted.decision_function(x[None])[0] for x in X_test[:5]]
     assert one == pytest.approx(fitted.decision_function(X_test)[:5], rel=1e-10)
 
 
 def test_more_classes_and_unequal_lengths(beats, tmp_path):
-    X, y, _, _ = beats
+    X, y = beats[0][:45], beats[1][:45]
     third = np.where(np.arange(len(y)) % 3 == 0, 7, y)
     series = [x[i % 3 :] for i, x in enumerate(X)]
-    fitted = exact(n_jobs=2).fit(series, third)
+    fitted = exact(n=5, n_jobs=2).fit(series, third)
     assert fitted.decision_function(series).shape == (len(y), 3)
     fitted.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -102,9 +106,8 @@ def test_a_linear_gain_needs_no_integration(beats):
     )
 
 
-def test_what_can_not_be_done_is_said(beats, tmp_path):
+def test_what_can_not_be_done_is_said(beats, fitted, tmp_path):
     X, y, _, _ = beats
-    fitted = exact().fit(X, y)
     with pytest.raises(ValueError, match="'exact' integrates its network"):
         to_numpy(fitted)
     with pytest.raises(AttributeError, match="partial_fit"):

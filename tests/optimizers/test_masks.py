@@ -51,7 +51,7 @@ def every(levels, n):
 
 
 CASES = {
-    "sign": ({"mask": "sign"}, [-1, 1], 12),
+    "sign": ({"mask": "sign"}, [-1, 1], 10),
     "two levels": ({"levels": [0, 1]}, [0, 1], 10),
     "three levels": ({"levels": [-1, 0, 1]}, [-1, 0, 1], 7),
     "four uneven levels": ({"levels": [-1, -0.2, 0.4, 3]}, [-1, -0.2, 0.4, 3], 5),
@@ -99,11 +99,11 @@ def test_levels_with_their_sizes_equal_exhaustive_search(n_levels, n):
     network, stimuli = setting(n)
     best = optimize(network, stimuli, ETA, levels=n_levels, rng=0)
     grid = (
-        [[-1, 0, 1]] if n_levels == 3 else [[-1, -r, r, 1] for r in np.arange(1, 100) / 100]
+        [[-1, 0, 1]] if n_levels == 3 else [[-1, -r, r, 1] for r in np.arange(1, 50) / 50]
     )
     truth = max(margins(network, stimuli, every(one, n)).max() for one in grid)
     assert best.soft_margin >= truth * (1 - 1e-9)
-    # Half a step of 0.01 in r, squared, and some curvature.
+    # Half a step of 0.02 in r, squared, and some curvature.
     assert best.soft_margin <= truth * (1 + (1e-9 if n_levels == 3 else 1e-3))
 
 
@@ -117,10 +117,10 @@ def test_levels_with_their_sizes_equal_exhaustive_search(n_levels, n):
 )
 @pytest.mark.parametrize("seed", [3, 4])
 def test_ranges_equal_a_search_of_the_whole_sphere(options, low, high, seed):
-    """Three inputs: every direction, 0.6 degrees apart."""
+    """Three inputs: every direction, 1.2 degrees apart."""
     network, stimuli = setting(3, seed=seed)
     best = optimize(network, stimuli, ETA, rng=0, **options)
-    height, turn = np.linspace(0, np.pi, 300), np.linspace(0, 2 * np.pi, 600)
+    height, turn = np.linspace(0, np.pi, 150), np.linspace(0, 2 * np.pi, 300)
     height, turn = (one.ravel() for one in np.meshgrid(height, turn))
     sphere = np.stack(
         [np.sin(height) * np.cos(turn), np.sin(height) * np.sin(turn), np.cos(height)], 1
@@ -129,8 +129,8 @@ def test_ranges_equal_a_search_of_the_whole_sphere(options, low, high, seed):
     truth = margins(network, stimuli, inside).max()
     # An ascent ends where it comes as near as this to the bound on all masks.
     assert best.soft_margin >= truth * (1 - masks._REACHED)
-    # At an edge of the range the grid is a step of 0.01 away, and κ is not flat there.
-    assert best.soft_margin <= truth * (1 + 0.02)
+    # At an edge of the range the grid is a step of 0.02 away, and κ is not flat there.
+    assert best.soft_margin <= truth * (1 + 0.04)
 
 
 def test_two_channels():
@@ -163,7 +163,7 @@ def test_ranges_are_solved_as_by_a_general_solver(options, low, high, rng):
         return -float(margins(network, stimuli, u[None])[0])
 
     truth = -np.inf
-    for _ in range(5):
+    for _ in range(3):
         start = into_box(rng.standard_normal(n), low, high)
         found = minimize(
             negative,
