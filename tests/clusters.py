@@ -14,7 +14,10 @@ from distributed import LocalCluster
 
 if __name__ == "__main__":
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+        n_workers=int(sys.argv[1]),
+        threads_per_worker=1,
+        dashboard_address=None,
+        memory_limit=0,
     ) as cluster:
         pids = [worker.pid for worker in cluster.workers.values()]
         print(cluster.scheduler_address, *pids, flush=True)
@@ -23,13 +26,13 @@ if __name__ == "__main__":
 
 
 class Cluster:
-    """A scheduler and two workers."""
+    """A scheduler and its workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, n_workers: int = 2) -> None:
         script = folder / "cluster.py"
         script.write_text(SCRIPT)
         self._process = subprocess.Popen(
-            [sys.executable, str(script)],
+            [sys.executable, str(script), str(n_workers)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ from greenfold.noise import state_covariance
 
 from .conftest import small, unit
 
-N_RUNS = 100_000
+N_RUNS = 20_000
 
 
 def integrate(reservoir, Q, duration, n_steps, rng, x=None, u=None):

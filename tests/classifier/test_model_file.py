@@ -309,14 +309,19 @@ def test_overlapping_parts_are_refused(whole, scratch):
 
 
 SAVER = """
-import sys
+import os, sys
 import numpy as np
 from greenfold import load
 one, two = load(sys.argv[1]), load(sys.argv[2])
-print("ready", flush=True)
-while True:
-    one.save(sys.argv[3])
-    two.save(sys.argv[3])
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        while True:
+            one.save(sys.argv[3])
+            two.save(sys.argv[3])
+    print(child, flush=True)
+    os.waitpid(child, 0)
+    sys.stdin.readline()
 """
 
 
@@ -331,12 +336,17 @@ def test_killed_while_saving_the_file_is_old_or_new(tmp_path):
     target = tmp_path / "target"
     models[0].save(target)
     command = [sys.executable, "-c", SAVER, *map(str, [*sources, target])]
-    for wait in (0.0, 0.005, 0.02):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+    # One process, whose forks are killed after different times: it starts slowly.
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for wait in (0.0, 0.005, 0.01, 0.02, 0.04):
+        saver = int(process.stdout.readline())
         time.sleep(wait)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        os.kill(saver, signal.SIGKILL)
         assert load(target).decision_function(X).tobytes() in known
+        process.stdin.write("\n")
+        process.stdin.flush()
+    process.communicate()

@@ -68,10 +68,22 @@ def test_optimal_projection_pays_under_readout_noise(data_dir):
         ("Plane", 0.95),
         ("SyntheticControl", 0.88),
         ("BasicMotions", 0.85),  # six channels
-        ("JapaneseVowels", 0.85),  # twelve channels of unequal length
+        pytest.param("JapaneseVowels", 0.85, marks=pytest.mark.slow),
     ],
 )
 def test_default_settings_on_the_archives(data_dir, name, least):
     X, y = load_dataset(name, "train", data_dir=data_dir)
     X_test, y_test = load_dataset(name, "test", data_dir=data_dir)
     assert ReservoirClassifier(random_state=0).fit(X, y).score(X_test, y_test) >= least
+
+
+def test_default_settings_on_twelve_channels_of_unequal_length(data_dir):
+    """Three of the nine speakers of JapaneseVowels, who are told no worse than all."""
+
+    def speakers(split):
+        X, y = load_dataset("JapaneseVowels", split, data_dir=data_dir)
+        chosen = np.flatnonzero(np.isin(np.asarray(y).astype(int), [1, 2, 3]))
+        return [X[i] for i in chosen], np.asarray(y)[chosen]
+
+    fitted = ReservoirClassifier(random_state=0).fit(*speakers("train"))
+    assert fitted.score(*speakers("test")) >= 0.85

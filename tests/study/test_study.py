@@ -225,7 +225,7 @@ def test_damaged_and_foreign_files_are_left_out(archive):
 
 def test_a_killed_study_goes_on_and_loses_nothing(archive, capsys):
     """A real process, killed without warning after some results, and one by Ctrl-C."""
-    options = ["Beats", "-n", "10,20", "--g", "0.5,0.7,0.9", "--seeds", "4"]
+    options = ["Beats", "-n", "6,10", "--g", "0.5,0.7,0.9", "--seeds", "2"]
     options += ["--data-dir", str(archive), "--jobs", "1", "--figures", "none"]
     line = [sys.executable, "-m", "greenfold", "study", *options, "--out", "out"]
 
@@ -234,29 +234,29 @@ def test_a_killed_study_goes_on_and_loses_nothing(archive, capsys):
         return {path.name: path.stat().st_mtime_ns for path in files}
 
     kept: dict[str, int] = {}
-    for number, how in ((2, signal.SIGKILL), (8, signal.SIGINT)):
+    for number, how in ((1, signal.SIGKILL), (4, signal.SIGINT)):
         process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
         limit = time.monotonic() + 120
         while len(finished()) < number and time.monotonic() < limit:
             time.sleep(0.02)
         os.kill(process.pid, how)
         _, said = process.communicate(timeout=60)
-        assert number <= len(finished()) < 24
+        assert number <= len(finished()) < 12
         for name, written in kept.items():
             assert finished()[name] == written  # not made twice
         kept = finished()
-    assert "of 24 results are written; the same command goes on" in said
+    assert "of 12 results are written; the same command goes on" in said
     assert command(["study", *options, "--out", "out", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (record["total"], record["found"]) == (24, len(kept))
-    assert record["made"] == 24 - len(kept)
+    assert (record["total"], record["found"]) == (12, len(kept))
+    assert record["made"] == 12 - len(kept)
     rows = record["rows"]
     keys = {(row["neurons"], row["g"], row["seed"]) for row in rows}
-    assert len(rows) == len(keys) == 24
+    assert len(rows) == len(keys) == 12
     for name, written in kept.items():
         assert finished()[name] == written
     # A study that was never stopped has the same numbers.
-    grid = Grid({"neurons": [10, 20], "g": [0.5, 0.7, 0.9], "seed": range(4)})
+    grid = Grid({"neurons": [6, 10], "g": [0.5, 0.7, 0.9], "seed": range(2)})
     study(["Beats"], grid, "whole", data_dir=archive, n_jobs=1)
     for row, other in zip(rows, read_study("whole"), strict=True):
         assert row | {"seconds": 0} == other | {"seconds": 0}

@@ -84,9 +84,9 @@ def memory_capacity(
     --------
     >>> from greenfold import Reservoir, unfold
     >>> from greenfold.diagnosis import memory_capacity
-    >>> network = unfold(Reservoir.random(30, tau=2.0, rng=0), n_steps=40, dt=0.5)
-    >>> solved = memory_capacity(network, delays=range(1, 11))
-    >>> drawn = memory_capacity(network, "random", delays=range(1, 11), rng=0)
+    >>> network = unfold(Reservoir.random(12, tau=2.0, rng=0), n_steps=20, dt=0.5)
+    >>> solved = memory_capacity(network, delays=range(1, 5))
+    >>> drawn = memory_capacity(network, "random", delays=range(1, 5), rng=0)
     >>> bool(solved.total > drawn.drawn.max())
     True
     """

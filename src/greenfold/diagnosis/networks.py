@@ -157,7 +157,8 @@ def optimize_reservoir(
     >>> from greenfold import GaussianStimuli, Reservoir
     >>> from greenfold.diagnosis import optimize_reservoir
     >>> stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
-    >>> path = optimize_reservoir(Reservoir.random(30, rng=3), stimuli, 1.0)
+    >>> start = Reservoir.random(12, rng=3)
+    >>> path = optimize_reservoir(start, stimuli, 1.0, max_evaluations=6)
     >>> bool(path.soft_margin[path.best] > path.soft_margin[0])
     True
     >>> bool((path.soft_margin <= path.upper_bound).all())
