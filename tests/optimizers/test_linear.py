@@ -5,7 +5,9 @@ import pytest
 
 from greenfold import optimize
 from greenfold.optimizers import linear as _linear
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, leading_triplet
+from greenfold.optimizers.quadratic import KernelQuadratic
+from greenfold.sphere import maximize_on_sphere
 from greenfold.unfolding import greens_sum
 
 from ..conftest import slope, unit
@@ -79,3 +81,47 @@ def test_operator_is_the_sum_of_greens_functions(readout, n_channels, rng):
     operator = problem._operator(unfolding.response_sum(problem.by_channel(d)))
     assert operator @ np.eye(6 * n_channels) == pytest.approx(expected, abs=1e-13)
     assert operator.rmatmat(np.eye(6)) == pytest.approx(expected.T, abs=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("shape", [(7, 7), (5, 20), (20, 5), (1, 3)])
+def test_leading_pair_is_that_of_the_whole_decomposition(shape, scale, rng):
+    """Its squares stay in the range of floats, and lose no digit of the largest one."""
+    M = scale * rng.standard_normal(shape)
+    left, values, right = np.linalg.svd(M, full_matrices=False)
+    sigma, u, v = leading_triplet(M)
+    # Rounding of a sum of twenty squares.
+    assert sigma == pytest.approx(values[0], rel=1e-14)
+    sign = np.sign(u @ right[0])
+    np.testing.assert_allclose(sign * u, right[0], atol=1e-13)
+    np.testing.assert_allclose(sign * v, left[:, 0], atol=1e-13)
+
+
+def test_leading_pair_of_nothing():
+    sigma, u, v = leading_triplet(np.zeros((3, 4)))
+    assert sigma == 0
+    assert np.linalg.norm(u) == np.linalg.norm(v) == 1
+
+
+@pytest.mark.parametrize("rank", [4, 2, 0])
+def test_readouts_in_the_row_space_are_the_best_of_all(rank, rng):
+    """Fewer input values than neurons, for a small and for large η."""
+    L, S = rng.standard_normal((4, 9)), rng.standard_normal((4, rank))
+    mu = S @ rng.standard_normal(rank)
+    psi, etas = S @ S.T, np.array([0.01, 1e3, 1e6])
+
+    def value(v, eta):
+        a = L @ v
+        return a @ mu - eta / 2 * a @ psi @ a
+
+    found = KernelQuadratic(mu, psi).readouts(L, etas)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-12)
+    judge = maximize_on_sphere(L.T @ mu, 0.01 * (L.T @ psi @ L)).v
+    assert value(found[0], 0.01) == pytest.approx(value(judge, 0.01), rel=1e-9)
+    for eta, v in zip(etas[1:], found[1:], strict=True):
+        # The kernel ψ⁻¹μ/η, best of all kernels, needs less than a unit vector, whose
+        # rest is orthogonal to the rows.
+        shortest = np.linalg.pinv(L) @ np.linalg.pinv(psi, rcond=1e-10) @ mu / eta
+        assert np.linalg.norm(shortest) < 1
+        best = mu @ np.linalg.pinv(psi, rcond=1e-10) @ mu / (2 * eta)
+        assert value(v, eta) == pytest.approx(best, rel=1e-9)
