@@ -103,7 +103,7 @@ def test_more_than_two_classes_have_projections_each(three):
         (np.zeros((4, 3)), [0, 1, 1, 1]),
         (np.array([[0.0, 1.0], [1.0, 0.0]]), ["x", "y"]),  # two series
         (np.array([[0.0], [0.1], [1.0], [1.1]]), [False, False, True, True]),  # one step
-        (np.eye(6, 300), [0, 0, 0, 1, 1, 1]),  # more steps than series
+        (np.eye(6, 60), [0, 0, 0, 1, 1, 1]),  # more steps than series
         (np.full((4, 3), 1e308), [0, 1, 0, 1]),
         (np.full((4, 3), 5e-324), [0, 1, 0, 1]),
         (np.repeat([[1e300], [-1e300]], 3, axis=0), [0, 0, 0, 1, 1, 1]),
