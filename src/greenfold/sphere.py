@@ -15,6 +15,7 @@ tiny c_1 and a root next to q_1.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from . import _validation as check
 #: cluster: a symmetric eigensolver resolves no better.
 _CLUSTER = 1e-13
 _MAX_NEWTON = 100
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def solve_in_eigenbasis(
     size = _norm(c)
     # Below rounding, a component along the lowest cluster is noise, not signal.
     low = _norm(np.where(lowest, c, 0.0))
-    without_low = low <= 4 * np.finfo(float).eps * size
+    without_low = low <= 4 * _EPS * size
     safe = np.where(lowest, np.inf, excess)
     # Where b and Q differ by hundreds of orders, a ratio may leave the range of floats;
     # infinity and zero are then the right limits.
@@ -155,6 +157,9 @@ def _secular_root(
     lower = np.maximum(low, tiny)
     # ‖v‖ ≥ ‖b‖/(q_max − λ) gives a second lower bound, close for small Q.
     lower = np.maximum(lower, 1.0 - excess.max(-1))
+    if lower.size == 1:
+        found = _one_root(c.ravel(), float(low.item()), excess.ravel(), float(lower.item()))
+        return found * scale
     delta, upper = lower.copy(), np.ones_like(lower)
     for _ in range(_MAX_NEWTON):
         shifted = excess + delta[..., None]
@@ -169,7 +174,33 @@ def _secular_root(
         inside = (moved >= lower) & (moved <= upper)
         # Near a vanishing c_1 the root spans many decades: bisect in the logarithm.
         moved = np.where(inside, moved, np.sqrt(lower * upper))
-        if np.all(np.abs(moved - delta) <= 4 * np.finfo(float).eps * moved):
+        if np.all(np.abs(moved - delta) <= 4 * _EPS * moved):
             break
         delta = moved
     return delta * scale
+
+
+def _one_root(c: np.ndarray, low: float, excess: np.ndarray, lower: float) -> float:
+    """The same iteration for one problem, where arrays of one number are the cost."""
+    delta, upper = lower, 1.0
+    for _ in range(_MAX_NEWTON):
+        shifted = excess + delta
+        each = c / shifted
+        each *= each
+        lowest = low / delta
+        lowest *= lowest
+        square = float(each.sum()) + lowest
+        each /= shifted
+        cube = float(each.sum()) + lowest / delta
+        step = (math.sqrt(square) - 1) * square / (cube if cube > 0 else 1.0)
+        if square > 1:
+            lower = delta
+        else:
+            upper = delta
+        moved = delta + step
+        if not lower <= moved <= upper:
+            moved = math.sqrt(lower * upper)
+        if abs(moved - delta) <= 4 * _EPS * moved:
+            break
+        delta = moved
+    return delta
