@@ -338,15 +338,22 @@ def test_killed_while_saving_the_file_is_old_or_new(tmp_path):
     command = [sys.executable, "-c", SAVER, *map(str, [*sources, target])]
     # One process, whose forks are killed after different times: it starts slowly.
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    for wait in (0.0, 0.005, 0.01, 0.02, 0.04):
-        saver = int(process.stdout.readline())
-        time.sleep(wait)
-        os.kill(saver, signal.SIGKILL)
-        assert load(target).decision_function(X).tobytes() in known
-        process.stdin.write("\n")
-        process.stdin.flush()
-    process.communicate()
+    try:
+        for wait in (0.0, 0.005, 0.01, 0.02, 0.04):
+            saver = int(process.stdout.readline())
+            time.sleep(wait)
+            os.kill(saver, signal.SIGKILL)
+            assert load(target).decision_function(X).tobytes() in known
+            process.stdin.write("\n")
+            process.stdin.flush()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # whatever still saves
+        process.communicate()
