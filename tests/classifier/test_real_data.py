@@ -77,13 +77,9 @@ def test_default_settings_on_the_archives(data_dir, name, least):
     assert ReservoirClassifier(random_state=0).fit(X, y).score(X_test, y_test) >= least
 
 
-def test_default_settings_on_twelve_channels_of_unequal_length(data_dir):
-    """Three of the nine speakers of JapaneseVowels, who are told no worse than all."""
-
-    def speakers(split):
-        X, y = load_dataset("JapaneseVowels", split, data_dir=data_dir)
-        chosen = np.flatnonzero(np.isin(np.asarray(y).astype(int), [1, 2, 3]))
-        return [X[i] for i in chosen], np.asarray(y)[chosen]
-
-    fitted = ReservoirClassifier(random_state=0).fit(*speakers("train"))
-    assert fitted.score(*speakers("test")) >= 0.85
+def test_twelve_channels_of_unequal_length(data_dir):
+    """A small network; the default one is behind the slow marker."""
+    X, y = load_dataset("JapaneseVowels", "train", data_dir=data_dir)
+    X_test, y_test = load_dataset("JapaneseVowels", "test", data_dir=data_dir)
+    fitted = ReservoirClassifier(n_neurons=20, eta=100.0, random_state=0).fit(X, y)
+    assert fitted.score(X_test, y_test) > 0.8
