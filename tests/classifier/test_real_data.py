@@ -65,8 +65,8 @@ def test_optimal_projection_pays_under_readout_noise(data_dir):
         ("CBF", 0.85),
         ("ECGFiveDays", 0.85),
         ("ItalyPowerDemand", 0.93),
-        ("Plane", 0.95),
-        ("SyntheticControl", 0.88),
+        pytest.param("Plane", 0.95, marks=pytest.mark.slow),
+        pytest.param("SyntheticControl", 0.88, marks=pytest.mark.slow),
         ("BasicMotions", 0.85),  # six channels
         pytest.param("JapaneseVowels", 0.85, marks=pytest.mark.slow),
     ],
