@@ -55,6 +55,18 @@ def zeros(shape: tuple[int, ...], reference: Any) -> Any:
     return xp.zeros(shape, dtype=reference.dtype, device=compat.device(reference))
 
 
+def multiply_into(target: Any, one: Any, other: Any) -> None:
+    """Write a product into a view, without an array in between where the library can."""
+    if isinstance(target, np.ndarray):
+        np.multiply(one, other, out=target)
+    elif compat.is_torch_array(target):
+        import torch
+
+        torch.mul(one, other, out=target)
+    else:
+        target[...] = one * other
+
+
 def check_device_name(device: str) -> str:
     """Refuse what is no name of a device."""
     if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):

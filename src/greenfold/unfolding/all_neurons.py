@@ -18,9 +18,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import device, is_torch_array
+from array_api_compat import device
 
-from .._arrays import batches, like, namespace, on_gpu, to_host, working_bytes, zeros
+from .._arrays import (
+    batches,
+    like,
+    multiply_into,
+    namespace,
+    on_gpu,
+    to_host,
+    working_bytes,
+    zeros,
+)
 from . import pair_scan
 from . import schedule as sweeps
 from .one_readout import OneReadout, by_step, pull
@@ -202,7 +211,7 @@ def _pair_table(schedule: Schedule, nodes: Any) -> Any:
     for l in range(n):
         here = both[: (n - l) * pairs, :]
         for a in range(p):
-            _multiply_into(
+            multiply_into(
                 xp.reshape(here, (n - l, channels, channels, -1))[..., n_neurons:],
                 by_step[l:, a, :, None, :],
                 by_step[l, a, None, :, :][None, ...],
@@ -213,18 +222,6 @@ def _pair_table(schedule: Schedule, nodes: Any) -> Any:
     # A pair of different steps enters the square of the state twice.
     table[:, 1:, ...] = 2.0 * table[:, 1:, ...]
     return table
-
-
-def _multiply_into(target: Any, one: Any, other: Any) -> None:
-    """Write a product into a view."""
-    if isinstance(target, np.ndarray):
-        np.multiply(one, other, out=target)
-    elif is_torch_array(target):
-        import torch
-
-        torch.mul(one, other, out=target)
-    else:
-        target[...] = one * other
 
 
 def features(X: Any, out: Any = None) -> Any:
@@ -252,7 +249,7 @@ def features(X: Any, out: Any = None) -> Any:
     for m in range(n_steps):
         first = m * (m + 1) // 2
         earlier = backward[:, n_steps - 1 - m :, :, None]
-        _multiply_into(out[:, first : first + m + 1, ...], earlier, X[:, None, None, :, m])
+        multiply_into(out[:, first : first + m + 1, ...], earlier, X[:, None, None, :, m])
     return out
 
 
