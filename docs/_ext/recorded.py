@@ -14,10 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sphinx.util import logging
-
-logger = logging.getLogger(__name__)
-
 #: What a reader may take along, where it is there.
 _DOWNLOADS = {
     "svg": "figure (SVG)",
