@@ -32,6 +32,7 @@ extensions = [
     "docstrings",
     "recorded",
     "explorer",
+    "links",
     "gallery",
 ]
 exclude_patterns = [
