@@ -171,7 +171,7 @@ def measured(value: float, unit: str) -> str:
     if unit == "× faster" and 0 < value < 1:
         value, unit = 1 / value, "× slower"
     if unit == "κ":
-        return f"κ = {value:.3f}"
+        return f"κ = {value:.3f}".replace("-", "−")
     return f"{_amount(value)} {unit}".strip()
 
 
