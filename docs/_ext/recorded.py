@@ -23,6 +23,27 @@ _DOWNLOADS = {
 }
 #: The order of the paper; other files follow by name.
 _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+#: Files of benchmarks as the table on their page has them; others follow by name.
+_BENCHMARKS = (
+    "peers",
+    "nonlinear",
+    "alternating",
+    "echo-state",
+    "echo-state-saturating",
+    "dynamics",
+    "dynamics-cuda",
+    "saturation",
+    "masks",
+    "shared-input",
+    "regression",
+    "nest-recording",
+    "pooled",
+    "pooled_study",
+    "pooled-cuda",
+    "reservoirs",
+    "data",
+    "large-cuda",
+)
 #: Classifiers whose published accuracies a row may bring.
 _PUBLISHED = ("LDA", "RidgeCV", "TWIESN", "ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 _PICTURES = {
@@ -159,8 +180,26 @@ def _origin(record: dict[str, Any]) -> Iterator[str]:
 
 
 def _amount(value: float) -> str:
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    """Three digits; whole numbers as they are, powers of ten as a person writes them."""
+    if value == int(value) or abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    else:
+        text, _, power = f"{value:#.3g}".partition("e")
+        text = text.rstrip(".")
+        if power:
+            text += f" · 10{str(int(power)).translate(_RAISED)}"
     return text.replace("-", "−")
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_POWER = re.compile(r"10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)$")
+
+
+def _power_of(unit: str) -> int:
+    """Of a unit such as 10⁻⁸ its exponent, and 0 of any other."""
+    lowered = {raised: chr(plain) for plain, raised in _RAISED.items()}
+    found = _POWER.match(unit)
+    return int("".join(lowered[ord(one)] for one in found[1])) if found else 0
 
 
 def measured(value: float, unit: str) -> str:
@@ -168,6 +207,8 @@ def measured(value: float, unit: str) -> str:
     scaled = re.match(r"× 1e-(\d+) ?(.*)", unit)
     if scaled:
         value, unit = value / 10 ** int(scaled[1]), scaled[2]
+    if power := _power_of(unit):
+        return _amount(value * 10.0**power)
     if unit == "× faster" and 0 < value < 1:
         value, unit = 1 / value, "× slower"
     if unit == "κ":
@@ -177,10 +218,32 @@ def measured(value: float, unit: str) -> str:
 
 def _beside(detail: dict[str, Any]) -> str:
     """What a row is to be held against: published accuracies, or each network's figure."""
-    published = [f"{name} {detail[name]}" for name in _PUBLISHED if name in detail]
+    published = [
+        f"{name} {float(str(detail[name]).strip('%')):.1f}"
+        for name in _PUBLISHED
+        if name in detail
+    ]
     if "ratios" in detail:
-        published.append(f"each network: {', '.join(detail['ratios'].split())}")
+        # A ratio to a margin that is not positive is none.
+        each = (
+            "(other below 0)" if one == "inf" else one for one in detail["ratios"].split()
+        )
+        published.append(f"each network: {', '.join(each)}")
     return ", ".join(published)
+
+
+def _named(row: dict[str, Any]) -> str:
+    """The name of a row without the published values that stand beside it."""
+    name = row["name"].strip().replace("optimised", "solved")
+    if any(peer in (row.get("detail") or {}) for peer in _PUBLISHED):
+        peers = "|".join(map(re.escape, _PUBLISHED))
+        name = re.sub(rf"(?:, | \()(?:(?:{peers}) [\d.]+%?(?:, )?)+\)?$", "", name)
+    return name
+
+
+def _target(row: dict[str, Any]) -> str:
+    target = row["target"].removeprefix("target").lstrip(": ")
+    return f"{target} · {row['unit']}" if target and _power_of(row["unit"]) else target
 
 
 def _notes(notes: Sequence[str], rows: Sequence[dict[str, Any]]) -> tuple[list, list]:
@@ -201,8 +264,10 @@ def _notes(notes: Sequence[str], rows: Sequence[dict[str, Any]]) -> tuple[list, 
 
 
 def benchmarks(folder: Path) -> Iterator[str]:
-    """One section per recorded benchmark."""
-    for path in sorted(folder.glob("*.json")):
+    """One section per recorded benchmark, in the order of the page's table."""
+    places = {name: place for place, name in enumerate(_BENCHMARKS)}
+    paths = folder.glob("*.json")
+    for path in sorted(paths, key=lambda p: (places.get(p.stem, len(places)), p.stem)):
         record = json.loads(path.read_text(encoding="utf-8"))
         reports = record["benchmarks"]
         told: list[str] = []
@@ -219,10 +284,10 @@ def benchmarks(folder: Path) -> Iterator[str]:
                 yield ""
             rows = [
                 {
-                    "what": row["name"].strip().replace("optimised", "solved"),
+                    "what": _named(row),
                     "measured": measured(row["value"], row["unit"]),
                     "beside": _beside(row.get("detail") or {}),
-                    "target": row["target"].removeprefix("target").lstrip(": "),
+                    "target": _target(row),
                     "met": row["met"],
                 }
                 for row in report["rows"]
