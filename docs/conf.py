@@ -122,6 +122,9 @@ html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["greenfold.css"]
 html_show_sourcelink = False
+html_context = {
+    "default_mode": "auto"
+}  # as the system; the switch remembers another choice
 html_theme_options = {
     "logo": {
         "text": "greenfold",
