@@ -13,13 +13,24 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 
+#: Bars of a norm, as they are made and as they are meant: beside what they enclose, and no
+#: taller. Without that the first one stretches and the second sinks.
+_BARS = {
+    f"<mo{made}>‖</mo>": f'<mo form="{form}" stretchy="false" lspace="0" rspace="0">‖</mo>'
+    for made, form in ((' class="mathopen"', "prefix"), ("", "postfix"))
+}
+
+
 def _render(node: nodes.Element, *, block: bool) -> str:
     source = node.astext()
     try:
-        return tex2mathml(source, as_block=block)
+        made = tex2mathml(source, as_block=block)
     except MathError as error:
         logger.warning("formula %r: %s", source, error, location=node)
         return f"<code>{escape(source)}</code>"
+    for plain, meant in _BARS.items():
+        made = made.replace(plain, meant)
+    return made
 
 
 def _inline(writer: Any, node: nodes.Element) -> None:
