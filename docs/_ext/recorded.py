@@ -283,6 +283,7 @@ def sweep(folder: Path) -> Iterator[str]:
     record = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
     # Long names break between their words.
     names = [re.sub(r"(?<=[a-z])(?=[A-Z])", "\u200b", n) for n in record["estimators"]]
+    names = [name.replace(" (published)", "\u00a0†") for name in names]
     yield f"Accuracy, {record['basis']}, greenfold {record['greenfold']}."
     yield ""
     yield "![critical differences](../_sweep/critical_difference.svg)"
@@ -297,7 +298,7 @@ def sweep(folder: Path) -> Iterator[str]:
     ]
     ranks = {n: f"{v:.2f}" for n, v in zip(names, record["mean_rank"], strict=True)}
     yield from table([{"data set": "**mean rank**", **ranks}, *rows])
-    yield from (f"{note}  " for note in record["notes"])
+    yield from (f"{note}  " for note in ("† published", *record["notes"]))
     yield ""
 
 

@@ -37,5 +37,5 @@ for name, mark, colour in (
     )
 axes.set(xlabel=f"ROCKET, published, {rocket.mean():.3f}", ylabel="greenfold")
 axes.set(xlim=(0.79, 1.01), ylim=(0.45, 1.02), title="accuracy on 14 sets")
-axes.legend(loc="lower right")
+axes.legend(loc="lower left")
 plt.show()
