@@ -70,6 +70,7 @@ html_math_renderer = "mathml"
 # A name in single backticks in a docstring is a link where it is one of ours.
 default_role = "autolink"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # the class is in the title
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
