@@ -159,7 +159,7 @@ def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
         differs = np.abs(found[kind] - found["ours"]).max() / np.abs(found["ours"]).max()
         rows.append(
             Row(
-                f"torchdiffeq, {kind}, over ours",
+                f"ours, beside torchdiffeq, {kind}",
                 median(ratios),
                 "× faster",
                 "target ≥ 3×",
@@ -212,7 +212,7 @@ def fit_row() -> Row:
             seconds[name] = time.process_time() - before
     ratio = seconds["order_1"] / seconds["dynamics"]
     return Row(
-        f"fit of {FIT_CASES} series × {FIT_STEPS}, order 1 over Dynamics",
+        f"fit of {FIT_CASES} series × {FIT_STEPS}: Dynamics beside order 1",
         ratio,
         "× faster",
         "",

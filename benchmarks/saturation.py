@@ -196,7 +196,7 @@ def judged(problems: list[dict[str, Any]]) -> Report:
         "networks of the paper's kind (N = 100, τ = 0.25, g = 0.9), 10 steps of Δ = 1, "
         "η = 10; fitted on 10,000 draws a class, judged on 10,000 others a class that are "
         "integrated to 1e-4 and checked against `simulate` on 50",
-        "κ ± its standard error / accuracy, one entry a network",
+        "detail: κ ± its standard error / accuracy, one entry a network",
     ]
     return Report("saturation", notes, rows)
 

@@ -32,6 +32,7 @@ extensions = [
     "docstrings",
     "recorded",
     "explorer",
+    "links",
     "gallery",
 ]
 exclude_patterns = [
@@ -69,6 +70,7 @@ html_math_renderer = "mathml"
 # A name in single backticks in a docstring is a link where it is one of ours.
 default_role = "autolink"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # the class is in the title
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
@@ -121,6 +123,9 @@ html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["greenfold.css"]
 html_show_sourcelink = False
+html_context = {
+    "default_mode": "auto"
+}  # as the system; the switch remembers another choice
 html_theme_options = {
     "logo": {
         "text": "greenfold",

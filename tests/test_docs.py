@@ -247,3 +247,69 @@ def test_what_is_recorded_is_shown(kind, monkeypatch):
     recorded._fill(App, "page", page)
     assert "No recorded results" not in page[0]
     assert len(page[0]) > 500
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import links  # pyright: ignore[reportMissingImports]
+
+    good = """<link rel="canonical" href="https://x.org/a.html"><h1 id="top">
+        <a href="#top"> <a href="sub/b.html#%C3%A9"> <a href="https://x.org/#no"> <img
+        src="data:,">"""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.html").write_text(good, "utf-8")
+    (tmp_path / "sub" / "b.html").write_text("<p id='é'><a href='../a.html'>", "utf-8")
+    assert list(links.broken(tmp_path)) == []
+    bad = ["#no", "c.html", "sub/b.html#no", "sub/../a.html?x=1#no"]
+    text = good + "".join(f'<a href="{one}">' for one in bad)
+    text += '<script src="//x.org/a.js"></script><img alt="" src="http://x.org/b.png">'
+    (tmp_path / "a.html").write_text(text, "utf-8")
+    said = list(links.broken(tmp_path))
+    assert len(said) == len(bad) + 2
+    assert all(any(one in sentence for sentence in said) for one in bad)
+
+
+def test_source_pages_link_back_to_the_documented_name(monkeypatch):
+    """One file whose objects are exported by two modules."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import links  # pyright: ignore[reportMissingImports]
+
+    def entry(docname: str, node_id: str):
+        return types.SimpleNamespace(docname=docname, node_id=node_id, aliased=False)
+
+    objects = {"p.A": entry("api/p.A", "p.A"), "p.q.B.c": entry("api/p.q.B", "p.q.B.c")}
+    domain = types.SimpleNamespace(objects=objects)
+    app = types.SimpleNamespace(env=types.SimpleNamespace(get_domain=lambda _: domain))
+    block = (
+        '<div class="viewcode-block" id="{}">\n'
+        '<a class="viewcode-back" href="../../api/{}">[docs]</a>'
+    )
+    context = {
+        "body": block.format("A", "p.A.html#p.A") + block.format("B.c", "p.q.B.html#p.B.c")
+    }
+    links.link_back(app, "_modules/p/q", "page.html", context, None)
+    assert re.findall(r'href="([^"]+)"', context["body"]) == [
+        "../../api/p.A.html#p.A",
+        "../../api/p.q.B.html#p.q.B.c",
+    ]
+
+
+def test_stars_in_docstrings(monkeypatch):
+    """Emphasis stays emphasis; the star of a name is no beginning of one."""
+    pytest.importorskip("docutils")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    import docstrings  # pyright: ignore[reportMissingImports]
+
+    lines = [
+        "Accept a *linear* network, and *any of them*.",
+        "* an entry of a list",
+        "At rest y* = φ(y*), with ‖X‖_* ≤ 1 and ``work(*entries, *shared)``.",
+        "a * b, |x| and x_ are plain; so is *shared",
+    ]
+    docstrings.escape_prose(None, "function", "f", None, None, lines)
+    assert lines == [
+        "Accept a *linear* network, and *any of them*.",
+        "* an entry of a list",
+        r"At rest y\* = φ(y\*), with ‖X‖\_\* ≤ 1 and ``work(*entries, *shared)``.",
+        r"a \* b, \|x\| and x\_ are plain; so is \*shared",
+    ]

@@ -16,17 +16,25 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 #: What people look for; the glossary makes the search find it.
 WORDS = [
+    "binary mask",
     "channel equalisation",
     "connectome",
+    "Dale's law",
+    "delay embedding",
     "echo state network",
+    "extreme learning machine",
     "forecasting",
+    "FPGA",
     "input mask",
     "liquid state machine",
     "memory capacity",
+    "NARMA",
+    "photonic reservoir",
     "physical reservoir",
     "reservoir computing",
     "ridge regression",
     "ROCKET",
+    "saturation",
     "spectral radius",
 ]
 

@@ -7,8 +7,13 @@ from typing import Any
 
 from docutils import nodes
 
-#: Roles, inline code, names in backticks and strong text stay as they are.
-_KEPT = re.compile(r"(:[a-z:]+:`[^`]+`|``.+?``|`[^`]+`|\*\*[^*]+\*\*)")
+#: Roles, inline code, names in backticks, strong and emphasised text and the sign of an
+#: entry in a list stay as they are. A star behind a letter is none of these but part of a
+#: name, as in y* = φ(y*).
+_KEPT = re.compile(
+    r"(:[a-z:]+:`[^`]+`|``.+?``|`[^`]+`|\*\*[^*]+\*\*"
+    r"|(?<![\w*])\*(?![\s*])[^*]*(?<!\s)\*(?![\w*])|^\s*\*(?= ))"
+)
 _SPECIAL = re.compile(r"\||\*|(?<=\w)_(?!\w)|(?<=\W)_(?=\W)")
 
 
@@ -22,7 +27,8 @@ def escape_prose(app, what, name, obj, options, lines) -> None:
     """Escape what reStructuredText would take for markup.
 
     There |x| is a substitution, x_ a link and a lone * the beginning of emphasis; the
-    docstrings mean none of these. Code and the names of parameters are left alone.
+    docstrings mean none of these. Code and the names of parameters are left alone, and so
+    is a *word* between two stars.
     """
     literal: int | None = None
     example = False

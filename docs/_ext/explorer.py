@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 
 #: Where `explorer.md` looks for it, relative to the root of the built pages.
 PAGE = "_static/explorer.html"
+#: What the pages around it need to tell it their light or dark, in `_static`.
+SCRIPT = "explorer.js"
 
 
 def make(path: Path) -> None:
@@ -37,7 +39,13 @@ def _finish(app: Any, exception: Exception | None) -> None:
         make(Path(app.outdir) / PAGE)
 
 
+def _introduce(app: Any, pagename: str, template: str, context: dict, tree: Any) -> None:
+    if '<iframe class="explorer"' in context.get("body", ""):
+        app.add_js_file(SCRIPT)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx."""
+    app.connect("html-page-context", _introduce)
     app.connect("build-finished", _finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,13 +13,32 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 
+def _bar(sign: str, form: str) -> str:
+    return f'<mo form="{form}" stretchy="false" lspace="0" rspace="0">{sign}</mo>'
+
+
+#: Bars of a norm, as they are made and as they are meant: beside what they enclose, and no
+#: taller. Without that the first one stretches and the second sinks.
+_BARS = {
+    '<mo class="mathopen">‖</mo>': _bar("‖", "prefix"),
+    "<mo>‖</mo>": _bar("‖", "postfix"),
+}
+
+
 def _render(node: nodes.Element, *, block: bool) -> str:
     source = node.astext()
     try:
-        return tex2mathml(source, as_block=block)
+        made = tex2mathml(source, as_block=block)
     except MathError as error:
         logger.warning("formula %r: %s", source, error, location=node)
         return f"<code>{escape(source)}</code>"
+    for plain, meant in _BARS.items():
+        made = made.replace(plain, meant)
+    # Bars of a size come in pairs.
+    first, *rest = made.split('<mo stretchy="false">|</mo>')
+    for number, part in enumerate(rest):
+        first += _bar("|", "postfix" if number % 2 else "prefix") + part
+    return first
 
 
 def _inline(writer: Any, node: nodes.Element) -> None:

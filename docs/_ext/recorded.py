@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sphinx.util import logging
-
-logger = logging.getLogger(__name__)
+from numerals import measured, power_of, typeset
 
 #: What a reader may take along, where it is there.
 _DOWNLOADS = {
@@ -27,6 +25,27 @@ _DOWNLOADS = {
 }
 #: The order of the paper; other files follow by name.
 _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+#: Files of benchmarks as the table on their page has them; others follow by name.
+_BENCHMARKS = (
+    "peers",
+    "nonlinear",
+    "alternating",
+    "echo-state",
+    "echo-state-saturating",
+    "dynamics",
+    "dynamics-cuda",
+    "saturation",
+    "masks",
+    "shared-input",
+    "regression",
+    "nest-recording",
+    "pooled",
+    "pooled_study",
+    "pooled-cuda",
+    "reservoirs",
+    "data",
+    "large-cuda",
+)
 #: Classifiers whose published accuracies a row may bring.
 _PUBLISHED = ("LDA", "RidgeCV", "TWIESN", "ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 _PICTURES = {
@@ -104,7 +123,7 @@ def _findings(summary: Sequence[str], *, is_table: bool) -> Iterator[str]:
         summary = summary[last + 1 :]
     for line in summary:
         # Lines that a summary indents belong to the line before.
-        yield f"{'  - ' if line.startswith(' ') else '- '}{line.strip()}"
+        yield f"{'  - ' if line.startswith(' ') else '- '}{typeset(line.strip())}"
     yield ""
 
 
@@ -162,29 +181,35 @@ def _origin(record: dict[str, Any]) -> Iterator[str]:
         yield ""
 
 
-def _amount(value: float) -> str:
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return text.replace("-", "−")
-
-
-def measured(value: float, unit: str) -> str:
-    """A measured value as a person writes it; records scale what is small."""
-    scaled = re.match(r"× 1e-(\d+) ?(.*)", unit)
-    if scaled:
-        value, unit = value / 10 ** int(scaled[1]), scaled[2]
-    if unit == "× faster" and 0 < value < 1:
-        value, unit = 1 / value, "× slower"
-    if unit == "κ":
-        return f"κ = {value:.3f}"
-    return f"{_amount(value)} {unit}".strip()
-
-
 def _beside(detail: dict[str, Any]) -> str:
     """What a row is to be held against: published accuracies, or each network's figure."""
-    published = [f"{name} {detail[name]}" for name in _PUBLISHED if name in detail]
+    published = [
+        f"{name} {float(str(detail[name]).strip('%')):.1f}"
+        for name in _PUBLISHED
+        if name in detail
+    ]
     if "ratios" in detail:
-        published.append(f"each network: {', '.join(detail['ratios'].split())}")
+        # A ratio to a margin that is not positive is none.
+        each = (
+            "(other below 0)" if one == "inf" else one for one in detail["ratios"].split()
+        )
+        published.append(f"each network: {', '.join(each)}")
     return ", ".join(published)
+
+
+def _named(row: dict[str, Any]) -> str:
+    """The name of a row without the published values that stand beside it."""
+    name = row["name"].strip().replace("optimised", "solved")
+    if any(peer in (row.get("detail") or {}) for peer in _PUBLISHED):
+        peers = "|".join(map(re.escape, _PUBLISHED))
+        name = re.sub(rf"(?:, | \()(?:(?:{peers}) [\d.]+%?(?:, )?)+\)?$", "", name)
+    return name
+
+
+def _target(row: dict[str, Any]) -> str:
+    target = row["target"].removeprefix("target").lstrip(": ")
+    scaled = target not in ("", "0") and power_of(row["unit"])
+    return f"{target} · {row['unit']}" if scaled else target
 
 
 def _notes(notes: Sequence[str], rows: Sequence[dict[str, Any]]) -> tuple[list, list]:
@@ -205,8 +230,10 @@ def _notes(notes: Sequence[str], rows: Sequence[dict[str, Any]]) -> tuple[list, 
 
 
 def benchmarks(folder: Path) -> Iterator[str]:
-    """One section per recorded benchmark."""
-    for path in sorted(folder.glob("*.json")):
+    """One section per recorded benchmark, in the order of the page's table."""
+    places = {name: place for place, name in enumerate(_BENCHMARKS)}
+    paths = folder.glob("*.json")
+    for path in sorted(paths, key=lambda p: (places.get(p.stem, len(places)), p.stem)):
         record = json.loads(path.read_text(encoding="utf-8"))
         reports = record["benchmarks"]
         told: list[str] = []
@@ -223,10 +250,10 @@ def benchmarks(folder: Path) -> Iterator[str]:
                 yield ""
             rows = [
                 {
-                    "what": row["name"].strip().replace("optimised", "solved"),
+                    "what": _named(row),
                     "measured": measured(row["value"], row["unit"]),
                     "beside": _beside(row.get("detail") or {}),
-                    "target": row["target"].removeprefix("target").lstrip(": "),
+                    "target": _target(row),
                     "met": row["met"],
                 }
                 for row in report["rows"]
@@ -254,7 +281,9 @@ def benchmarks(folder: Path) -> Iterator[str]:
 def sweep(folder: Path) -> Iterator[str]:
     """Diagram and table of a recorded sweep; the page lies one folder down."""
     record = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    names = record["estimators"]
+    # Long names break between their words.
+    names = [re.sub(r"(?<=[a-z])(?=[A-Z])", "\u200b", n) for n in record["estimators"]]
+    names = [name.replace(" (published)", "\u00a0†") for name in names]
     yield f"Accuracy, {record['basis']}, greenfold {record['greenfold']}."
     yield ""
     yield "![critical differences](../_sweep/critical_difference.svg)"
@@ -264,16 +293,13 @@ def sweep(folder: Path) -> Iterator[str]:
         *zip(record["datasets"], record["accuracy"], strict=True),
     ]
     rows = [
-        {"data set": name, **{n: f"{v:.4f}" for n, v in zip(names, line, strict=True)}}
+        {"data set": name, **{n: f"{v:.3f}" for n, v in zip(names, line, strict=True)}}
         for name, line in lines
     ]
     ranks = {n: f"{v:.2f}" for n, v in zip(names, record["mean_rank"], strict=True)}
     yield from table([{"data set": "**mean rank**", **ranks}, *rows])
-    yield from (f"{note}  " for note in record["notes"])
+    yield from (f"{note}  " for note in ("† published", *record["notes"]))
     yield ""
-    for path in sorted(folder.glob("scatter_*.svg")):
-        yield f"![{path.stem}](../_sweep/{path.name})"
-        yield ""
 
 
 def study(folder: Path) -> Iterator[str]:
@@ -287,25 +313,36 @@ def study(folder: Path) -> Iterator[str]:
     at = [row for row in rows if row["memory"]]
     same = ("neurons", "g", "tau", "order", "gain")
     chosen = [r for r in rows if all(r[k] == at[0][k] for k in same)]
-    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    groups: dict[str, dict[str, list[dict[str, str]]]] = {}
     for row in chosen:
-        groups.setdefault((row["architecture"], row["inside"]), []).append(row)
+        groups.setdefault(row["inside"], {}).setdefault(row["architecture"], []).append(row)
 
-    def mean(own: list[dict[str, str]], key: str) -> float | None:
-        values = [float(row[key]) for row in own if row[key]]
-        return sum(values) / len(values) if values else None
+    def mean(own: list[dict[str, str]], key: str) -> float:
+        return sum(float(row[key]) for row in own) / len(own)
 
-    lines = []
-    for (name, inside), own in groups.items():
-        solved, drawn = mean(own, "kappa"), mean(own, "kappa_random")
-        line = {"architecture": name.replace("_", " "), "noise inside": float(inside)}
-        line |= {"networks": len(own), "κ*": solved, "bound": mean(own, "bound")}
-        line |= {"κ random": drawn, "accuracy, noise 0.1": mean(own, "accuracy_0.1")}
-        line["the same, random"] = mean(own, "accuracy_random_0.1")
-        line |= {"memory": mean(own, "memory"), "memory random": mean(own, "memory_random")}
-        lines.append(line)
-    lines.sort(key=lambda line: (line["noise inside"], -line["κ*"]))
-    yield from table(lines)
+    for inside, kinds in sorted(groups.items(), key=lambda one: float(one[0])):
+        lines = []
+        for name, own in sorted(kinds.items(), key=lambda one: -mean(one[1], "kappa")):
+            line = {"architecture": name.replace("_", " "), "networks": str(len(own))}
+            for head, key in {
+                "κ*": "kappa",
+                "bound": "bound",
+                "κ, random u": "kappa_random",
+            }.items():
+                line[head] = f"{mean(own, key):.3f}"
+            for head, key in {
+                "": "accuracy_0.1",
+                ", random u": "accuracy_random_0.1",
+            }.items():
+                line[f"accuracy{head}"] = f"{100 * mean(own, key):.1f}\u00a0%"
+            for head, key in {"": "memory", ", random u": "memory_random"}.items():
+                if own[0][key]:
+                    line[f"memory{head}"] = f"{mean(own, key):.1f}"
+            lines.append(line)
+        noise = f"White noise of √Q = {inside}" if float(inside) else "No noise"
+        yield f"{noise} inside; accuracy with readout noise 0.1:"
+        yield ""
+        yield from table(lines)
     first = {**rows[0], **{k: f"{float(rows[0][k]):g}" for k in ("eta", "duration")}}
     yield (
         "*{n_train} training and {n_test} test series of {n_steps} steps, η = {eta}, "

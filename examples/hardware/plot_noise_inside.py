@@ -57,8 +57,15 @@ for place, found in enumerate((blind, solved)):
     right.bar(
         place, 1 - share, color="C0", width=0.6, label=None if place else "quiet nodes"
     )
-    right.bar(place, share, bottom=1 - share, color="C0", alpha=0.35, width=0.6,
-              label=None if place else "noisy nodes")  # fmt: skip
+    right.bar(
+        place,
+        share,
+        bottom=1 - share,
+        color="C0",
+        alpha=0.35,
+        width=0.6,
+        label=None if place else "noisy nodes",
+    )
 right.set_xticks([0, 1], ["blind", "noise in view"])
 right.set(ylabel="share of v²", ylim=(0, 1.25), yticks=[0, 0.5, 1])
 right.grid(visible=False, axis="x")

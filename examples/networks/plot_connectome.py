@@ -44,9 +44,16 @@ for i, j in zip(*coupling.nonzero(), strict=True):
     left.plot(*place[[i, j]].T, color="black", lw=0.3, alpha=0.25, zorder=1)
 most = np.abs(everywhere.u).max()
 drive = left.scatter(
-    *place.T, 130 * np.abs(everywhere.u) / most + 4, everywhere.u, cmap="RdBu", ec="black",
-    lw=0.4, zorder=2, vmin=-most, vmax=most,
-)  # fmt: skip
+    *place.T,
+    130 * np.abs(everywhere.u) / most + 4,
+    everywhere.u,
+    cmap="RdBu_r",
+    ec="black",
+    lw=0.4,
+    zorder=2,
+    vmin=-most,
+    vmax=most,
+)
 figure.colorbar(drive, ax=left, label="solved u", shrink=0.8)
 left.axvline(0.3, color="C5", ls="--", lw=1)
 left.set(xticks=[], yticks=[], title="how to drive it", aspect="equal")
@@ -59,8 +66,14 @@ bars = {
 for name, (value, colour) in bars.items():
     right.bar(name, value, color=colour, width=0.6)
 right.axhline(everywhere.upper_bound, color="C5", ls="--", lw=1.2)
-right.annotate("proven bound", (0.4, everywhere.upper_bound), (0, 4), ha="center",
-               textcoords="offset points", size=8)  # fmt: skip
+right.annotate(
+    "proven bound",
+    (0.4, everywhere.upper_bound),
+    (0, 4),
+    ha="center",
+    textcoords="offset points",
+    size=8,
+)
 right.set(ylabel="soft margin κ", ylim=(0, 1.12 * everywhere.upper_bound))
 right.grid(visible=False, axis="x")
 plt.show()

@@ -14,9 +14,15 @@ import numpy as np
 from greenfold import Gain, Reservoir, simulate, unfold
 
 circuit = Reservoir.excitatory_inhibitory(
-    50, g=3.0, tau=(0.02, 0.01), gain=Gain.sigmoid(), bias=(-0.5, -1.0), inhibition=1.2,
-    connectivity=0.3, rng=1,
-)  # fmt: skip
+    50,
+    g=3.0,
+    tau=(0.02, 0.01),
+    gain=Gain.sigmoid(),
+    bias=(-0.5, -1.0),
+    inhibition=1.2,
+    connectivity=0.3,
+    rng=1,
+)
 print(circuit)
 
 # %%

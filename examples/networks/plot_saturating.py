@@ -19,7 +19,7 @@ dynamics = Dynamics(network, n_steps=4, dt=0.5, tol=1e-3)
 
 # %%
 # Every u with the readout that is best for it on the true network:
-drawn = optimize(dynamics, stimuli, method="random", n_starts=5, rng=0)
+drawn = optimize(dynamics, stimuli, method="random", n_starts=5, rng=2)
 linear = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
 exact = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
 

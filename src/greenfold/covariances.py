@@ -30,7 +30,7 @@ class Factored:
     Parameters
     ----------
     factor : ndarray (size, rank)
-        S.
+        The matrix S.
     """
 
     #: NumPy leaves operators between its arrays and this class to this class.

@@ -37,7 +37,7 @@ class EchoStateNetwork(Shown):
     gain : Gain, optional
         φ; tanh by default.
     bias : float or array_like (n_neurons,), optional
-        b.
+        The bias b; zero by default.
     allow_unstable : bool
         Accept a *linear* network whose modes grow.
 

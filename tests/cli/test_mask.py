@@ -264,6 +264,16 @@ def test_memory_is_that_of_the_library():
     assert told["random"]["best"] < told["solved"]["total"] <= told["bound"] * (1 + 1e-9)
 
 
+def test_memory_draws_projections_that_know_nothing_of_the_network():
+    """From the seed of the network itself the first u would be a row of its weights."""
+    told = json.loads(invoke("memory", *SMALL, "--draws", "1", "--json").stdout)
+    network = Reservoir.random(12, tau=2.0, rng=0)
+    system = unfold(network, n_steps=20, dt=0.5)
+    for row in network.weights:
+        known = memory_capacity(system, row, delays=range(1, 5))
+        assert abs(told["random"]["best"] - known.total) > 1e-9
+
+
 def test_memory_prints_a_table(tmp_path):
     told = invoke("memory", *SMALL, "--ridge", "0.04").stdout
     for part in ("noise 0.2", "random", "solved", "no u above"):

@@ -354,6 +354,46 @@ def test_the_view_is_in_the_address(browser, page):
         _quiet(browser)
 
 
+def test_inside_another_page_it_follows_its_switch(browser, page, tmp_path):
+    """As in the documentation, and from a folder, where no page may look into another."""
+    script = Path(__file__).parents[2] / "docs" / "_static" / "explorer.js"
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        f'<html data-theme="dark"><script>{script.read_text("utf-8")}</script>'
+        f'<iframe class="explorer" src="{page.as_uri()}" style="height: 9px"></iframe>'
+    )
+    browser.visit(outer.as_uri(), 1400, "light")
+    contexts = [
+        one["params"]["context"]
+        for one in browser.events
+        if one["method"] == "Runtime.executionContextCreated"
+    ]
+    inner = contexts[-1]["id"]
+    assert len(contexts) == 2
+
+    def background() -> str:
+        found = browser.call(
+            "Runtime.evaluate",
+            expression="getComputedStyle(document.body).backgroundColor",
+            contextId=inner,
+            returnByValue=True,
+        )
+        return found["result"]["value"]
+
+    frame = "document.querySelector('iframe')"
+    assert browser.ask(f"{frame}.contentDocument") is None
+    browser.wait(f"{frame}.clientHeight > 500")
+    assert _luminance(background()) < 0.1
+    for theme in ("light", "dark"):
+        browser.ask(f"document.documentElement.dataset.theme = '{theme}'")
+        end = time.monotonic() + 5
+        while (_luminance(background()) > 0.5) != (theme == "light"):
+            assert time.monotonic() < end, theme
+    # Nothing else that a page says has an effect.
+    browser.ask(f"{frame}.contentWindow.postMessage('theme', '*')")
+    _quiet(browser)
+
+
 def test_names_are_text(browser, page):
     browser.visit(page.as_uri(), 1400, "light")
     assert browser.ask("document.querySelectorAll('b b, option b, .legend b').length") == 0

@@ -25,12 +25,21 @@ def test_random_projections_stay_below_the_bound(sets):
 
 def test_random_margins_are_those_of_optimize(unfolding, sets):
     material, (solved,) = sets[1]
-    drawn = np.random.default_rng(0).standard_normal((N_RANDOM, N_NEURONS, 2))
+    drawn = np.random.default_rng([0, 1]).standard_normal((N_RANDOM, N_NEURONS, 2))
     for i, j in ((0, 1), (2, 0)):
         system = unfolding.with_readout(solved.grid.steps[j] * unfolding.dt)
         stimuli = material.stimuli(solved.pair)
         found = optimize(system, stimuli, solved.grid.etas[i], u=drawn[7])
         assert solved.random[i, j, 7] == pytest.approx(found.soft_margin, rel=1e-9)
+
+
+def test_random_projections_know_nothing_of_the_network(unfolding, sets):
+    """From the seed of the network itself they would be rows of its weights."""
+    material, (solved,) = sets[0]
+    system = unfolding.with_readout(solved.grid.steps[0] * unfolding.dt)
+    for row in unfolding.reservoir.weights[:2]:
+        found = optimize(system, material.stimuli(solved.pair), solved.grid.etas[0], u=row)
+        assert abs(solved.random[0, 0] - found.soft_margin).min() > 1e-9
 
 
 def test_accuracies_are_those_of_the_decision(sets, beats):

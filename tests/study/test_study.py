@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from greenfold import Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Reservoir, SampleStimuli, memory_capacity, optimize, unfold
 from greenfold.cli.app import run as command
 from greenfold.datasets import load_dataset
 from greenfold.jobs import SEAL
@@ -85,6 +85,11 @@ def test_a_row_is_what_the_library_finds(archive):
         assert abs(right - row["accuracy_0.1"]) < 4 * 0.5 / np.sqrt(4000 * len(z))
     assert rows[0.0]["memory"] <= rows[0.0]["memory_bound"] * (1 + 1e-9)
     assert rows[0.0]["memory_random"] < rows[0.0]["memory"]
+    # The stream of the network itself would give rows of its weights for u.
+    system = unfold(network, n_steps=40, dt=10 / 40)
+    same = memory_capacity(system, "random", n_draws=3, rng=0).drawn
+    assert same is not None
+    assert abs(rows[0.0]["memory_random"] - same.mean()) > 1e-9
 
 
 @pytest.mark.parametrize("order", [1, pytest.param("exact", marks=pytest.mark.slow)])

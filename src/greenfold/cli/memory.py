@@ -104,19 +104,21 @@ def memory(
             f"too few; give at least {wanted.max() + 1}"
         )
     own = network.parameters(ctx, weights)
+    # One stream for both: from the same seed the first u would be the first row of W.
+    rng = np.random.default_rng(seed)
     with options.progress(2.0) as bar:
         bar.step("drawing random projections")
         reservoir = (
             Reservoir(own["reservoir"], tau=tau)
             if own
-            else Reservoir.random(neurons, g=g, tau=tau, rng=seed)
+            else Reservoir.random(neurons, g=g, tau=tau, rng=rng)
         )
         system = unfold(reservoir, n_steps=n_steps, dt=dt)
         drawn = memory_capacity(
-            system, "random", delays=wanted, noise=noise, n_draws=draws, rng=seed
+            system, "random", delays=wanted, noise=noise, n_draws=draws, rng=rng
         )
         bar.step("solving for the projection")
-        solved = memory_capacity(system, delays=wanted, noise=noise, rng=seed)
+        solved = memory_capacity(system, delays=wanted, noise=noise, rng=rng)
     if json:
         options.print_json(_record(reservoir, drawn, solved, noise, n_steps, dt))
         return

@@ -75,6 +75,8 @@ def memory_capacity(
     n_draws : int
         Draws of a random u.
     rng : numpy Generator, int or None
+        Of a random u. Not the integer that the network was drawn from: the first u would
+        be a row of its weights.
 
     Returns
     -------
@@ -86,7 +88,7 @@ def memory_capacity(
     >>> from greenfold.diagnosis import memory_capacity
     >>> network = unfold(Reservoir.random(12, tau=2.0, rng=0), n_steps=20, dt=0.5)
     >>> solved = memory_capacity(network, delays=range(1, 5))
-    >>> drawn = memory_capacity(network, "random", delays=range(1, 5), rng=0)
+    >>> drawn = memory_capacity(network, "random", delays=range(1, 5), rng=1)
     >>> bool(solved.total > drawn.drawn.max())
     True
     """

@@ -124,7 +124,7 @@ def leaky_step(
     function, derivative : callable
         φ and φ'.
     bias : ndarray (N,), optional
-        b.
+        The bias b.
     rest : ndarray (N,), optional
         y*, see `rest.rest_of_map`; zero by default, which needs φ(b) = 0.
     joint : callable, optional

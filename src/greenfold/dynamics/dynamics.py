@@ -29,7 +29,7 @@ from .prepared import Prepared
 
 
 class Dynamics:
-    """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) of a reservoir (`eom_network`).
+    """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     An echo state network is run as it is, step by step and without an error. States are
     deviations from the rest state of the network.

@@ -17,6 +17,7 @@ MODULES = (
     "reference",
     "own_file",
     "address",
+    "embed",
     "draw",
     "ring",
     "gauge",

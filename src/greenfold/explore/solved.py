@@ -109,7 +109,8 @@ def solve_grid(
     grid = grid or Grid.of(unfolding.n_steps)
     stimuli = material.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
-    rng = np.random.default_rng(seed)
+    # A network of that seed has the plain stream: u would be rows of its weights.
+    rng = np.random.default_rng([seed, 1])
     drawn = rng.standard_normal((N_RANDOM, neurons, channels))
     drawn /= np.linalg.norm(drawn, axis=(1, 2), keepdims=True)
     shape = len(grid.etas), len(grid.steps)

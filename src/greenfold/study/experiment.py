@@ -167,7 +167,8 @@ def _memory(network: Any, setting: Mapping[str, Any]) -> dict[str, float]:
         "random",
         noise=_MEMORY_NOISE,
         n_draws=setting["draws"],
-        rng=setting["seed"],
+        # Not the stream of the network, of whose weights the first u would be a row.
+        rng=np.random.default_rng([setting["seed"], 2]),
     )
     assert drawn.drawn is not None
     bound = np.nan if solved.upper_bound is None else solved.upper_bound

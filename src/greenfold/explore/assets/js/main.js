@@ -4,6 +4,7 @@ import { decode, dot, randomUnit, unit } from "./numbers.js";
 import { climb } from "./climb.js";
 import { setFromText } from "./own_file.js";
 import { addressOf, readAddress, uFromAddress } from "./address.js";
+import { fitIn } from "./embed.js";
 import { shown } from "./draw.js";
 import {
   comparison,
@@ -357,29 +358,8 @@ function restore() {
   state.readout = given.readout ?? "solved";
 }
 
-/** Inside another page of the same site: its light or dark, and all of the height. */
-function fitIn() {
-  let outer;
-  try {
-    outer = window.frameElement?.ownerDocument.documentElement;
-  } catch {
-    return; // of another site
-  }
-  if (!outer) return;
-  document.documentElement.classList.add("embedded");
-  const follow = () => {
-    const { theme } = outer.dataset;
-    if (theme) document.documentElement.dataset.theme = theme;
-  };
-  follow();
-  new MutationObserver(follow).observe(outer, { attributeFilter: ["data-theme"] });
-  new ResizeObserver(() => {
-    window.frameElement.style.height = `${byId("page").offsetHeight + 8}px`;
-  }).observe(byId("page"));
-}
-
 sets.forEach((set, k) => option(byId("set"), k, set.name));
-fitIn();
+fitIn(window.parent, byId("page"));
 ring.onChange = dragged;
 listen();
 restore();

@@ -1,0 +1,200 @@
+"""Numbers in the README and in the text of the pages, beside the records they come from.
+
+Each claim is written here as the sentence that today's record makes of it, and must stand
+in the text. Where a record is made anew and a number moves, the text has to follow.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def plain(path: str) -> str:
+    """Text of a page, with lines joined."""
+    return " ".join((ROOT / path).read_text("utf-8").split())
+
+
+def record(name: str) -> dict[str, Any]:
+    return json.loads((DOCS / name).read_text("utf-8"))
+
+
+def row(name: str, start: str) -> dict[str, Any]:
+    """The one row of a recorded benchmark that begins so."""
+    rows = [
+        r for one in record(f"_benchmarks/{name}.json")["benchmarks"] for r in one["rows"]
+    ]
+    (found,) = (r for r in rows if r["name"].startswith(start))
+    return found
+
+
+def value(name: str, start: str) -> float:
+    return row(name, start)["value"]
+
+
+def per_network(name: str, start: str, key: str = "ratios") -> np.ndarray:
+    """One figure for each network, as a row lists them."""
+    return np.array([float(x.strip("%")) for x in row(name, start)["detail"][key].split()])
+
+
+def reproduced() -> list[str]:
+    cells = record("_reproduction/table1.json")["numbers"]["cells"]
+    kappa = [cells[f"{kind}, linear"]["kappa"] for kind in ("random", "optimised")]
+    beyond = record("_reproduction/beyond.json")
+    noises = beyond["parameters"]["noises"]
+    runs = [r for r in beyond["numbers"]["noise"] if r["n_neurons"] == 100]
+    drawn = np.mean([r["random"] for r in runs], axis=(0, 1))
+    solved = np.mean([r["optimised"] for r in runs], axis=0)
+    gaps = {
+        strength: np.array([r["gap"] for r in beyond["numbers"]["certificates"]
+                            if r["strength"] == strength])
+        for strength in (0.0, 0.19, 1.0)
+    }  # fmt: skip
+    assert gaps[0.0].max() < 1e-6
+    shares = sorted(100 * np.mean(gaps[s] <= 1e-3) for s in (0.19, 1.0))
+    largest = 100 * max(gap.max() for gap in gaps.values())
+    at = noises.index(0.1)
+    n = len(gaps[0.0])
+    return [
+        f"| κ, {n} networks (paper {kappa[0]['paper']}, {kappa[1]['paper']}) "
+        f"| {kappa[0]['mean']:.3f} | **{kappa[1]['mean']:.3f}** |",
+        f"| accuracy, readout noise 0.1 | {drawn[at]:.1f} % | **{solved[at]:.1f} %** |",
+        f"| accuracy without noise | {drawn[0]:.1f} % | {solved[0]:.1f} % |",
+        f"below 1e-6 in all of {n} networks; with artificial stimuli it is below 0.1 % in "
+        f"{shares[0]:.0f} to {shares[1]:.0f} % of them and at most {largest:.1f} %",
+    ]
+
+
+def measured() -> list[str]:
+    masks = [value("masks", start) for start in ("random ±1", "two levels")]
+    echo = row("echo-state", "N = 100: what noise costs")["detail"]
+    pooled = row("pooled", "mean of the 14")
+    peers = {k: float(v) / 100 for k, v in pooled["detail"].items() if isinstance(v, str)}
+    rocket = [value("pooled", f"{s}, against ROCKET") for s in (ECG, LONG)]
+    mini = [value("pooled", f"{s}, against MiniROCKET") for s in (ECG, LONG)]
+    true = per_network("saturation", "biased tanh, ‖μ‖ = 0.19: κ of")
+    gains = per_network("nonlinear", "‖μ‖ = 0.19: non-linear")
+    ascent = row("alternating", "ascent")
+    margin = row("peers", "mean of the 14")
+    states = [value("peers", f"order-{order} final") for order in (0, 1)]
+    fits = [value("peers", f"fit + predict, against {peer}") for peer in PEERS]
+    theirs = {k: float(v) / 100 for k, v in margin["detail"].items() if isinstance(v, str)}
+    errors = per_network("nonlinear", "‖μ‖ = 0.19: states of order 1", "errors")
+    return [
+        f"| masks of ±1, share of the bound | {masks[0]:.1f} % | **{masks[1]:.1f} %** |",
+        f"| points lost to noise, reservoirpy | {echo['random_loses_points']:.1f} | "
+        f"**{echo['solved_loses_points']:.1f}** |",
+        f"The certified solve is {value('peers', 'certified, beside'):.1f} times faster",
+        f"mean accuracy of {pooled['value'] / 100:.3f} on 14 UCR sets, defaults, five "
+        "seeds (published: "
+        + ", ".join(
+            f"{k} {peers[k]:.3f}" for k in ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
+        ),
+        f"ROCKET takes {rocket[0]:.0f} and {rocket[1]:.0f} times as long, MiniROCKET "
+        f"{mini[0]:.1f} and {mini[1]:.1f} times",
+        f"κ of the true network is {true.min():.1f} to {true.max():.1f} times",
+        f"Order 1 reaches {gains.min():.1f} to {gains.max():.1f} times the κ",
+        f"on {ascent['detail']['higher_or_equal']} of {ascent['detail']['of']} problems, "
+        f"{ascent['value']:.0f} times faster in the median",
+        f"reservoirpy takes {round(states[0], -1):.0f} times (order 0) and {states[1]:.0f} "
+        "times (order 1) as long",
+        f"it takes {fits[0]:.0f} and reservoir-computing {fits[1]:.1f} times as long",
+        f"on the 14 UCR sets is {margin['value'] / 100:.3f} (published: RidgeCV "
+        f"{theirs['RidgeCV']:.3f}, TWIESN {theirs['TWIESN']:.3f}, ROCKET "
+        f"{theirs['ROCKET']:.3f};",
+        f"{errors.min():.1f} to {errors.max():.0f} % off at order 1",
+    ]
+
+
+PEERS = ("reservoirpy", "reservoir-computing")
+ECG, LONG = "ECG5000, 500/4500 × 140", "1000/1000 × 1000"
+
+
+@pytest.mark.parametrize("claim", [*reproduced(), *measured()])
+def test_the_readme_says_what_was_recorded(claim):
+    assert claim in plain("README.md")
+
+
+def test_the_readme_says_what_its_quick_commands_print():
+    """Those two that take seconds and have no record."""
+    from greenfold import Reservoir, memory_capacity, unfold
+    from greenfold.demo import order_errors, order_slopes
+
+    text = plain("README.md")
+    rng = np.random.default_rng(0)
+    network = unfold(Reservoir.random(50, tau=2.0, rng=rng), n_steps=60, dt=0.5)
+    drawn = memory_capacity(network, "random", delays=range(1, 11), rng=rng).drawn
+    solved = memory_capacity(network, delays=range(1, 11), rng=rng).total
+    assert drawn is not None
+    assert f"noise 0.1 | {drawn.mean():.2f} | **{solved:.2f}** | `greenfold memory`" in text
+    found = re.search(r"to the power ([\d., ]+) for k = 0 … 3", text)
+    assert found
+    claimed = [float(one) for one in found[1].split(",")]
+    # Two digits are printed; the solver's tolerance is far below them.
+    assert claimed == pytest.approx(list(order_slopes(order_errors())), abs=0.0051)
+
+
+def test_the_page_on_gains_quotes_both_lists():
+    gains = per_network("nonlinear", "‖μ‖ = 0.19: non-linear")
+    summary = " ".join(record("_reproduction/fig3.json")["summary"])
+    found = re.search(r"‖μ‖ = 0.19: .*?\(([\d.]+)–([\d.]+) times", summary)
+    assert found
+    low, high = map(float, found.groups())
+    assert (
+        f"the non-linear optimum is {gains.min():.1f} to {gains.max():.1f} times the "
+        f"linear one below, and {low:.1f} to {high:.1f} times in Fig. 3b"
+    ) in plain("docs/benchmarks.md")
+
+
+def test_the_page_on_networks_says_what_the_study_found():
+    """Ratios and losses in words, each with the numbers that the words stand for."""
+    with open(DOCS / "_study" / "study.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+
+    def mean(architecture: str, inside: str, column: str) -> float:
+        own = [
+            float(r[column])
+            for r in rows
+            if (r["architecture"], r["inside"], r["neurons"], r["g"], r["tau"])
+            == (architecture, inside, "50", "0.9", "0.25")
+        ]
+        return float(np.mean(own))
+
+    kinds = sorted({r["architecture"] for r in rows})
+    kappa = {k: mean(k, "0.0", "kappa") for k in kinds}
+    gain = [kappa[k] / mean(k, "0.0", "kappa_random") for k in kinds]
+    assert max(kappa.values()) / min(kappa.values()) == pytest.approx(2.5, abs=0.05)
+    assert [min(gain), max(gain)] == pytest.approx([1.5, 2.5], abs=0.05)
+    order = sorted(kappa, key=lambda k: -kappa[k])
+    assert (order[0], order[1], order[-1]) == ("legendre", "dale", "oscillators")
+    lost = {k: 1 - mean(k, "0.03", "kappa") / kappa[k] for k in kinds}
+    assert all(0.28 < lost[k] < 0.38 for k in ("legendre", "dale"))
+    assert all(0.11 < lost[k] < 0.17 for k in kinds if k not in ("legendre", "dale"))
+    assert mean("legendre", "0.03", "kappa_random") < 0.5 * mean(
+        "legendre", "0.0", "kappa_random"
+    )
+    gaps = [1 - float(r["kappa"]) / float(r["bound"]) for r in rows if r["inside"] == "0.0"]
+    assert sum(gap > 1e-3 for gap in gaps) == 1
+    assert max(gaps) < 2e-3
+    text = plain("docs/howto/which-network.md")
+    assert f"all but one of {len(gaps)} networks" in text
+    fast = [
+        float(r["kappa"])
+        for r in rows
+        if (r["architecture"], r["inside"], r["neurons"], r["g"], r["tau"])
+        == ("random", "0.0", "50", "0.97", "0.125")
+    ]
+    assert f"({np.mean(fast):.2f} beside {kappa['legendre']:.2f})" in text
+    few = [row("reservoirs", f"few series: {start}")["detail"] for start in ("κ*", "κ of")]
+    (start, end), (held, lost_there) = ([d["before"], d["after"]] for d in few)
+    assert f"rises from {start:.2f} to {end:.2f} while" in text
+    assert f"falls from {held:.2f} to −{-lost_there:.2f}." in text
