@@ -6,6 +6,7 @@ to give instead.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -127,9 +128,15 @@ def finite_result(z: Any, xp: Any) -> Any:
     return z
 
 
-def generator(rng: Any, name: str = "rng") -> np.random.Generator:
-    """A NumPy Generator from a seed, a Generator or None."""
+def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random.Generator:
+    """A NumPy Generator from a seed, a Generator or None.
+
+    A random u that is drawn beside a network must not come from the same numbers as its
+    weights, of which it would be a row; with ``beside`` an integer gives another stream.
+    """
     try:
+        if beside and isinstance(rng, Integral):
+            return np.random.default_rng([rng, 1])
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise type(error)(

@@ -17,11 +17,12 @@ from .nonlinear_cases import ETA, judged, kappa_of, setting
 @pytest.mark.parametrize(("strength", "least"), [(0.1, 1.0), (1.0, 0.99)])
 def test_above_the_linear_optimum_and_above_random(strength, least, seed):
     """Weakly separable classes gain. For others it is no law: order 1 also adds variance,
-    of order α², here less than 1 %.
+    of order α², here less than 1 %. From the linear optimum and its negative alone an
+    ascent may end below the best of fifty random u, as for the first of these problems.
     """
     unfolding, stimuli = setting(strength=strength, seed=seed)
     linear = optimize(unfolding.linear, stimuli, ETA)
-    found = optimize(unfolding, stimuli, ETA, n_starts=2)
+    found = optimize(unfolding, stimuli, ETA, rng=0)
     drawn = optimize(unfolding, stimuli, ETA, "random", n_starts=50, rng=1)
     assert found.soft_margin >= least * linear.soft_margin
     assert found.soft_margin > drawn.starts.max()

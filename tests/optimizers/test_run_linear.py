@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from greenfold import GaussianStimuli, SampleStimuli, optimize
+from greenfold import GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.margins import gaussian_soft_margin
 from greenfold.optimizers import run
 from greenfold.optimizers.linear import LinearProblem
@@ -109,7 +109,8 @@ def test_same_seed_same_result(method):
     if method == "random":
         third = optimize(unfolding, stimuli, ETA, method, n_starts=2, rng=4)
         assert not np.array_equal(one.starts, third.starts)
-        generator = np.random.default_rng(3)
+        # Beside a network of the same seed an integer gives another stream.
+        generator = np.random.default_rng([3, 1])
         assert np.array_equal(
             optimize(unfolding, stimuli, ETA, method, n_starts=2, rng=generator).u, one.u
         )
@@ -255,3 +256,15 @@ def test_bad_seed_is_named(seed, error):
     unfolding, stimuli = setting()
     with pytest.raises(error, match="`rng` must be a numpy Generator"):
         optimize(unfolding, stimuli, method="random", rng=seed)
+
+
+def test_a_random_u_of_the_networks_own_seed_is_no_row_of_its_weights():
+    reservoir = Reservoir.random(20, rng=3)
+    system = unfold(reservoir, n_steps=10, dt=0.2)
+    stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
+    rows = reservoir.weights / np.linalg.norm(reservoir.weights, axis=1, keepdims=True)
+    for n_starts in (1, 3):
+        drawn = optimize(system, stimuli, method="random", n_starts=n_starts, rng=3)
+        assert np.abs(rows @ drawn.u).max() < 0.99
+        again = optimize(system, stimuli, method="random", n_starts=n_starts, rng=3)
+        assert np.array_equal(drawn.u, again.u)

@@ -75,8 +75,7 @@ def memory_capacity(
     n_draws : int
         Draws of a random u.
     rng : numpy Generator, int or None
-        Of a random u. Not the integer that the network was drawn from: the first u would
-        be a row of its weights.
+        Of a random u.
 
     Returns
     -------
@@ -103,7 +102,7 @@ def memory_capacity(
     ridge = check.positive(noise, "noise") ** 2
     task = RegressionTask.memory(steps, system.n_steps, ridge=ridge)
     if isinstance(u, str) and u == "random":
-        generator = check.generator(rng)
+        generator = check.generator(rng, beside=True)
         found = [
             optimize(system, task, u=generator.standard_normal(system.n_inputs))
             for _ in range(check.count(n_draws, "n_draws"))

@@ -200,7 +200,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         n_starts,
         max_iter,
         tol,
-        check.generator(rng),
+        check.generator(rng, beside=method == "random"),
         wanted,
         bits,
         noise,
