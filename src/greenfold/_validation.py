@@ -136,7 +136,7 @@ def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random
     """
     try:
         if beside and isinstance(rng, Integral):
-            return np.random.default_rng([rng, 1])
+            return np.random.default_rng([int(rng), 1])
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise type(error)(
