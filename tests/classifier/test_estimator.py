@@ -25,7 +25,7 @@ import warnings
 warnings.simplefilter("error")
 from sklearn.utils.estimator_checks import check_estimator
 from greenfold.classifier import ReservoirClassifier
-results = check_estimator(ReservoirClassifier(), on_skip=None, on_fail=None)
+results = check_estimator(ReservoirClassifier({}), on_skip=None, on_fail=None)
 bad = [(r["check_name"], r["status"], r["exception"]) for r in results
        if r["status"] != "passed"]
 assert not bad, bad
@@ -33,11 +33,19 @@ assert len(results) > 50
 """
 
 
-def test_passes_every_check_of_scikit_learn_without_a_skip():
+@pytest.mark.parametrize(
+    "parameters",
+    ["n_neurons=20, eta=10.0", pytest.param("", marks=pytest.mark.slow)],
+    ids=["small", "default"],
+)
+def test_passes_every_check_of_scikit_learn_without_a_skip(parameters):
     # In a process of its own: one check is skipped unless SciPy was imported with this.
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", CHECKS], env=environment, capture_output=True, text=True
+        [sys.executable, "-c", CHECKS.replace("{}", parameters)],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
 

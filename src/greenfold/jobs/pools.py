@@ -130,6 +130,10 @@ def _belong_to_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+#: Who tells of a lost connection in tracebacks.
+_LOUD = ("distributed.client", "tornado.application")
+
+
 class Cluster:
     """On the workers of a dask cluster.
 
@@ -148,9 +152,10 @@ class Cluster:
                 "A sweep on a cluster needs dask: pip install 'greenfold[dask]'."
             ) from None
         # What it says about lost connections, with tracebacks, is said here in a sentence.
-        self._log = logging.getLogger("distributed.client")
-        self._level = self._log.level
-        self._log.setLevel(logging.CRITICAL)
+        logs = [logging.getLogger(name) for name in _LOUD]
+        self._levels = [(log, log.level) for log in logs]
+        for log in logs:
+            log.setLevel(logging.CRITICAL)
         self.died: Any = (KilledWorker,)
         self._address = address
         is_file = os.path.isfile(address)
@@ -215,7 +220,8 @@ class Cluster:
             if not at_once:
                 raise
         finally:
-            self._log.setLevel(self._level)
+            for log, level in self._levels:
+                log.setLevel(level)
 
 
 def _short(error: BaseException) -> str:
