@@ -69,7 +69,7 @@ def multiply_into(target: Any, one: Any, other: Any) -> None:
 
 def check_device_name(device: str) -> str:
     """Refuse what is no name of a device."""
-    if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):
+    if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", str(device)):
         raise ValueError(
             f"`device` must be 'cpu', 'cuda' or 'cuda:1', 'cuda:2', …; got {device!r}."
         )

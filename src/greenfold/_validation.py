@@ -121,6 +121,16 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
     return array
 
 
+def present(X: Any) -> Any:
+    """Refuse a dask array where the work is done in place, chunk for chunk of nothing."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            "`X` is a dask array, which is computed by nobody here: pass X.compute(), or "
+            "its chunks one by one, as in X.map_blocks."
+        )
+    return X
+
+
 def finite_result(z: Any, xp: Any) -> Any:
     """Readout values as they are, or an OverflowError."""
     if not bool(xp.all(xp.isfinite(z))):

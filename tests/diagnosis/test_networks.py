@@ -269,7 +269,7 @@ def test_series_that_cannot_be_split():
     with pytest.raises(ValueError, match="at least two series of either class"):
         optimize_reservoir(small(), given, 0.1)
     stream = SampleStimuli.from_batches([(X, y)])
-    with pytest.raises(ValueError, match="accumulated from batches"):
+    with pytest.raises(ValueError, match="needs the series in memory"):
         optimize_reservoir(small(), stream, 0.1)
     found = optimize_reservoir(small(), stream, 0.1, held_out=None, max_evaluations=1)
     assert len(found.soft_margin) == 1

@@ -12,7 +12,14 @@ pytest.importorskip("dask")
 
 import dask.array as da
 
-from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
+from greenfold import (
+    Dynamics,
+    Gain,
+    SampleStimuli,
+    optimize,
+    optimize_reservoir,
+    unfold,
+)
 from greenfold.pieces import sliced
 from greenfold.stimuli.design import Design
 from greenfold.stimuli.scattered import ScatteredMoments
@@ -320,3 +327,23 @@ def test_a_device_that_is_not_there_is_named(beats):
         optimize(systems()["kernels"], found, eta=5.0, n_starts=1, rng=0)
     with pytest.raises(ValueError, match="`device` must be 'cpu', 'cuda'"):
         SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="gpu")
+
+
+def test_states_of_a_lazy_array_are_refused(beats):
+    """Work in place would be lost on it."""
+    X = from_array(beats[0], chunks=(20, 8))
+    for system in systems().values():
+        with pytest.raises(TypeError, match="`X` is a dask array"):
+            system.states(X, np.ones(6))
+
+
+def test_what_is_no_client_is_named(beats):
+    X, y = beats
+    with pytest.raises(TypeError, match=r"`client` must be a distributed.Client; got str"):
+        SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, client="tcp://a:1")
+
+
+def test_halves_of_series_elsewhere_are_refused(pair):
+    _, found = pair
+    with pytest.raises(ValueError, match="`held_out` = a share needs the series in memory"):
+        optimize_reservoir(small(Gain.linear(), n=6), found, 0.2)

@@ -186,6 +186,9 @@ def test_two_classes_of_three(archive):
     _, y = load_dataset("Three", "train", data_dir=archive)
     (row,) = read_study("out")
     assert row["n_train"] == (np.asarray(y).astype(str) != "3").sum()
+    # Another pair is another task, and never averaged with this one.
+    study(["Three:1,3"], Grid(SMALL), "out", data_dir=archive, n_jobs=1)
+    assert {row["dataset"] for row in read_study("out")} == {"Three:1,2", "Three:1,3"}
 
 
 def test_a_network_that_fails_is_recorded_and_the_rest_goes_on(archive):

@@ -50,10 +50,10 @@ def split_stimuli(
         raise ValueError(f"`held_out` is a share below 1; got {share:g}.")
     if not isinstance(stimuli, SampleStimuli):
         return stimuli, None
-    if stimuli.signs is None:
+    if stimuli.signs is None or stimuli._raw is None:
         raise ValueError(
-            "`held_out` = a share needs the series, and these stimuli were accumulated "
-            "from batches; give other stimuli to report on, or None."
+            "`held_out` = a share needs the series in memory, and those of these stimuli "
+            "are elsewhere or gone; give other stimuli to report on, or None."
         )
     sides: list[list[np.ndarray]] = [[], []]
     for sign in (-1, 1):

@@ -223,7 +223,7 @@ class Dynamics:
         return self._courses[n_sub]
 
     def _stimuli(self, X: Any) -> Any:
-        X = check.stimuli(X, self.n_steps)
+        X = check.stimuli(check.present(X), self.n_steps)
         xp = namespace(X)
         floating = xp.isdtype(X.dtype, "real floating")
         return X if floating else xp.astype(X, xp.float64)

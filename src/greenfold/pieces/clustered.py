@@ -46,6 +46,11 @@ class DaskPieces:
         self.series: list[Any] = [part for _, part in known]
 
     def _check_client(self) -> None:
+        if self._client is not None and not hasattr(self._client, "persist"):
+            raise TypeError(
+                "`client` must be a distributed.Client; got "
+                f"{type(self._client).__name__}, use distributed.Client(address)."
+            )
         status = getattr(self._client, "status", "running")
         if status != "running":
             raise ConnectionError(

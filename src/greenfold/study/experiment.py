@@ -53,7 +53,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     task = _task(data["name"], context["folder"], data["digest"], tuple(data["classes"]))
     found = judge(setting, *task)
     asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
-    record = {"seal": SEAL, "dataset": data["name"], **asked, **found}
+    record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
     # The seal stands in the first line, and the rest can be read by people.
     return json.dumps(plain(record), indent=1).replace("\n", "", 1) + "\n"
 

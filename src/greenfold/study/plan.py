@@ -185,15 +185,15 @@ def plan(
     if not named:
         raise ValueError("`datasets` must name at least one data set.")
     jobs: dict[str, Job] = {}
-    for source, classes in named:
+    for source, classes, label in named:
         for one in networks.values():
-            job = _job(source, classes, one)
+            job = _job(source, classes, label, one)
             jobs[job.path] = job
     return list(jobs.values())
 
 
-def _named(item: Any, data_dir: Any, download: bool) -> tuple[Source, tuple[str, str]]:
-    """A data set, and the two of its classes that are told apart."""
+def _named(item: Any, data_dir: Any, download: bool) -> tuple[Source, tuple[str, str], str]:
+    """A data set, the two of its classes that are told apart, and what both are called."""
     name, colon, chosen = str(item).partition(":")
     found = find_sources([name], data_dir, download)
     if len(found) > 1:
@@ -215,10 +215,13 @@ def _named(item: Any, data_dir: Any, download: bool) -> tuple[Source, tuple[str,
             f"`datasets`: {source.name} has the classes {', '.join(classes[:8])}; name two "
             f"of them, as in {source.name}:{classes[0]},{classes[-1]}."
         )
-    return source, (wanted[0], wanted[1])
+    label = f"{source.name}:{','.join(wanted)}" if colon else source.name
+    return source, (wanted[0], wanted[1]), label
 
 
-def _job(source: Source, classes: tuple[str, str], setting: dict[str, Any]) -> Job:
+def _job(
+    source: Source, classes: tuple[str, str], label: str, setting: dict[str, Any]
+) -> Job:
     # The name says what is computed, not by what code: a stale result is replaced.
     shown = json.dumps([setting, classes], sort_keys=True)
     stem = hashlib.sha256(shown.encode()).hexdigest()[:16]
@@ -232,13 +235,14 @@ def _job(source: Source, classes: tuple[str, str], setting: dict[str, Any]) -> J
             "setting": setting,
             "data": {
                 "name": source.name,
+                "label": label,
                 "classes": list(classes),
                 "digest": source.digest,
             },
         },
         context={"folder": source.folder},
         weight=float(n) ** 2 * (1 if setting["order"] == 0 else 20),
-        title=f"{source.name} {kind} {n}",
+        title=f"{label} {kind} {n}",
     )
 
 

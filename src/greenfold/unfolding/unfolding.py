@@ -150,7 +150,7 @@ class Unfolding(Unfolded):
         return made.with_readout(self.readout)
 
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
-        X = check.stimuli(X, self.n_steps)
+        X = check.stimuli(check.present(X), self.n_steps)
         return X, check.input_projection(u, self.n_neurons, X.shape[1])
 
     @property
