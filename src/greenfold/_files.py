@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+#: Dots an inch of figures that are made of dots.
+_DPI = 160
 
 
 @contextmanager
@@ -146,6 +150,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for.")
+
+
+def write_figure(path: Path, figure: Any, **options: Any) -> Path:
+    """Write a matplotlib figure in the format of its suffix, complete or not at all."""
+    kind = path.suffix[1:]
+    # Without a date, the same numbers give the same file.
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    made = io.BytesIO()
+    figure.savefig(made, format=kind, dpi=_DPI, metadata=undated, **options)
+    with replacing(path) as stream:
+        stream.write(made.getvalue())
+    return path
 
 
 def write_json(path: Path, value: Any) -> None:

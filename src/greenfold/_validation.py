@@ -122,7 +122,7 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
 
 
 def present(X: Any) -> Any:
-    """Refuse a dask array where the work is done in place, chunk for chunk of nothing."""
+    """Refuse a dask array: what is written into a part of it is lost."""
     if hasattr(X, "__dask_graph__"):
         raise TypeError(
             "`X` is a dask array, which is computed by nobody here: pass X.compute(), or "

@@ -23,6 +23,8 @@ from .._progress import Bar, display
 _OUTPUT = "Output"
 _NETWORK = "Network"
 _DATA = "Data"
+#: The panel of options that say on which machine.
+WHERE = "Where it runs"
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -66,6 +68,16 @@ Seed = Annotated[
         rich_help_panel=_NETWORK,
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.",
+        rich_help_panel=WHERE,
+    ),
+]
+Redo = Annotated[bool, typer.Option("--redo", help="Redo finished results too.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(

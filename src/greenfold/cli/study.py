@@ -15,7 +15,6 @@ from .sweep import tell
 
 _NETWORKS = "Networks"
 _JUDGED = "How they are judged"
-_WHERE = "Where it runs"
 _OUTPUT = "Output"
 
 
@@ -172,21 +171,11 @@ def study(
             "-j",
             min=1,
             help="Processes; all cores by default.",
-            rich_help_panel=_WHERE,
+            rich_help_panel=options.WHERE,
         ),
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Of a dask scheduler, in place of this machine.",
-            rich_help_panel=_WHERE,
-        ),
-    ] = None,
-    redo: Annotated[
-        bool, typer.Option("--redo", help="Redo finished results too.")
-    ] = False,
+    dask: options.Dask = None,
+    redo: options.Redo = False,
     data_dir: DataDir = None,
     json: Json = False,
     debug: Debug = False,

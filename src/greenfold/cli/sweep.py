@@ -13,7 +13,6 @@ from . import options
 from .options import DataDir, Debug, Json, complete_dataset
 
 _COMPARE = "Comparison"
-_WHERE = "Where it runs"
 
 
 def sweep(
@@ -92,31 +91,20 @@ def sweep(
             "-j",
             min=1,
             help="Processes; all cores by default, one with a GPU.",
-            rich_help_panel=_WHERE,
+            rich_help_panel=options.WHERE,
         ),
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this "
-            "machine.",
-            rich_help_panel=_WHERE,
-        ),
-    ] = None,
+    dask: options.Dask = None,
     device: Annotated[
         str,
         typer.Option(
             "--device",
             metavar="DEVICE",
             help="Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch).",
-            rich_help_panel=_WHERE,
+            rich_help_panel=options.WHERE,
         ),
     ] = "cpu",
-    redo: Annotated[
-        bool, typer.Option("--redo", help="Redo finished results too.")
-    ] = False,
+    redo: options.Redo = False,
     seed: Annotated[
         int | None,
         typer.Option(

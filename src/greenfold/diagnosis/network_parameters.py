@@ -146,13 +146,38 @@ def _slope_change(gain: Any, at: np.ndarray) -> np.ndarray:
     return 2 * found[2]
 
 
-class _Scaled:
+class _Logarithms:
+    """Parameters as logarithms of their ratio to those of the given network."""
+
+    bounds: Bounds
+    start: np.ndarray
+
+    def _measure(
+        self,
+        names: tuple[str, ...],
+        limits: Mapping[str, tuple[float, float]],
+        unit: Mapping[str, float],
+    ) -> None:
+        self._names, self._unit = names, unit
+        self.bounds = [
+            (np.log(limits[k][0] / unit[k]), np.log(limits[k][1] / unit[k])) for k in names
+        ]
+        self.start = np.zeros(len(names))
+
+    def values(self, x: np.ndarray) -> dict[str, Any]:
+        return {
+            k: float(self._unit[k] * np.exp(one))
+            for k, one in zip(self._names, x, strict=True)
+        }
+
+
+class _Scaled(_Logarithms):
     """τ, or the mean of unequal ones, and the scale g of the weights."""
 
     def __init__(
         self, network: Reservoir, names: tuple[str, ...], given: Any, duration: float
     ) -> None:
-        self._given, self._names = network, names
+        self._given = network
         limits = {}
         if "tau" in names:
             wide = (_FASTEST * duration, _SLOWEST * duration)
@@ -162,18 +187,7 @@ class _Scaled:
             unequal = isinstance(network.tau, np.ndarray)
             growth = 0.0 if unequal else network.spectral_abscissa
             limits["g"] = _interval(given, "g", _WEAKEST, _strongest(growth), 1.0)
-        self._unit = {"tau": network.mean_tau, "g": 1.0}
-        self.bounds: Bounds = [
-            (np.log(low / self._unit[k]), np.log(high / self._unit[k]))
-            for k, (low, high) in ((k, limits[k]) for k in names)
-        ]
-        self.start = np.zeros(len(names))
-
-    def values(self, x: np.ndarray) -> dict[str, Any]:
-        return {
-            k: float(self._unit[k] * np.exp(one))
-            for k, one in zip(self._names, x, strict=True)
-        }
+        self._measure(names, limits, {"tau": network.mean_tau, "g": 1.0})
 
     def network(self, x: np.ndarray) -> Reservoir:
         values, given = self.values(x), self._given
@@ -210,13 +224,13 @@ def _strongest(growth: float) -> float:
     return min(_STRONGEST, _STABLE / growth) if growth > 0 else _STRONGEST
 
 
-class _Leaky:
+class _Leaky(_Logarithms):
     """The leak and the scale g of the weights of an echo state network."""
 
     def __init__(
         self, network: EchoStateNetwork, names: tuple[str, ...], given: Any
     ) -> None:
-        self._given, self._names = network, names
+        self._given = network
         most = float(np.max(network.leak))
         radius = float(np.abs(np.linalg.eigvals(_sloped(network))).max())
         limits = {}
@@ -230,18 +244,7 @@ class _Leaky:
         if "g" in names:
             highest = _strongest(radius) if contracts else 1.0
             limits["g"] = _interval(given, "g", _WEAKEST, highest, 1.0)
-        self._unit = {"leak": most, "g": 1.0}
-        self.bounds: Bounds = [
-            (np.log(low / self._unit[k]), np.log(high / self._unit[k]))
-            for k, (low, high) in ((k, limits[k]) for k in names)
-        ]
-        self.start = np.zeros(len(names))
-
-    def values(self, x: np.ndarray) -> dict[str, Any]:
-        return {
-            k: float(self._unit[k] * np.exp(one))
-            for k, one in zip(self._names, x, strict=True)
-        }
+        self._measure(names, limits, {"leak": most, "g": 1.0})
 
     def network(self, x: np.ndarray) -> EchoStateNetwork:
         values, given = self.values(x), self._given

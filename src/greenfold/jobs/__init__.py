@@ -2,7 +2,7 @@
 
 from greenfold.jobs.engine import Summary, run_jobs
 from greenfold.jobs.job import SEAL, Job
-from greenfold.jobs.pools import ClusterLostError
+from greenfold.jobs.pools import ClusterLostError, default_jobs
 from greenfold.jobs.store import Failure, State, Store
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "State",
     "Store",
     "Summary",
+    "default_jobs",
     "run_jobs",
 ]

@@ -7,9 +7,7 @@ that a run that was interrupted goes on where it stopped, with the very same num
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import os
 import platform
 import re
 import shutil
@@ -26,15 +24,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
-from .._files import plain, replacing, write_json
+from .._files import plain, write_json
 from .._interrupts import noticing_interrupts
 from .._progress import Display
 from ..datasets import BinarySplit
 
 #: Formats that every figure is written in.
 FORMATS = ("svg", "pdf", "png")
-#: Dots per inch of the PNG.
-_DPI = 160
 _CHECKPOINTS = ".checkpoints"
 
 
@@ -121,24 +117,6 @@ class Run:
             shutil.rmtree(folder, ignore_errors=True)
         if top.is_dir() and not any(top.iterdir()):
             top.rmdir()
-
-
-def default_jobs() -> int:
-    """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def write_figure(path: Path, figure: Any) -> None:
-    """Write a matplotlib figure in the format of its suffix, complete or not at all."""
-    kind = path.suffix[1:]
-    # Without a date, the same numbers give the same file.
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    made = io.BytesIO()
-    figure.savefig(made, format=kind, dpi=_DPI, metadata=undated)
-    with replacing(path) as stream:
-        stream.write(made.getvalue())
 
 
 def versions() -> dict[str, str]:

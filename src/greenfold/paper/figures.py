@@ -102,7 +102,8 @@ def reproduce(
             "the figures need matplotlib; install it with `pip install greenfold[report]`."
         ) from None
     from .._progress import display
-    from ._run import Run, default_jobs
+    from ..jobs import default_jobs
+    from ._run import Run
 
     chosen = _chosen(names)
     if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
@@ -187,8 +188,8 @@ def _redraw(module: Any, name: str, folder: Path) -> Outcome:
 
 def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
     """The files of one figure; what is said about the numbers is always today's."""
-    from .._files import write_json
-    from ._run import FORMATS, write_figure
+    from .._files import write_figure, write_json
+    from ._run import FORMATS
 
     numbers = record["numbers"]
     summary = module.summary(numbers, parameters)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._files import replacing
+from .._files import write_figure
 from .._style import BASE, BOUND, RANDOM, SOLVED
 from .networks import ARCHITECTURES
 
 Row = dict[str, Any]
-_DPI = 160
 #: What a network is beside its architecture and seed; networks are compared where these
 #: are equal.
 _SAME = ("neurons", "g", "tau", "order", "gain")
@@ -56,7 +54,11 @@ def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Pat
                 figure = make(name, own)
                 if figure is not None:
                     place.mkdir(parents=True, exist_ok=True)
-                    written.append(_save(figure, place / f"{name}_{what}.{kind}"))
+                    written.append(
+                        write_figure(
+                            place / f"{name}_{what}.{kind}", figure, bbox_inches="tight"
+                        )
+                    )
     return written
 
 
@@ -224,14 +226,3 @@ def _most_compared(rows: Sequence[Row]) -> Row:
         found.setdefault(tuple(row[k] for k in _SAME), set()).add(row["architecture"])
     best = max(found, key=lambda one: len(found[one]))
     return dict(zip(_SAME, best, strict=True))
-
-
-def _save(figure: Any, path: Path) -> Path:
-    # Without a date, the same numbers give the same file.
-    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-    made = io.BytesIO()
-    options = {"format": path.suffix[1:], "dpi": _DPI, "bbox_inches": "tight"}
-    figure.savefig(made, metadata=undated, **options)
-    with replacing(path) as stream:
-        stream.write(made.getvalue())
-    return path

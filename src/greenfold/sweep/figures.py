@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
 from collections.abc import Iterator
@@ -10,12 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._files import replacing
+from .._files import write_figure
 from .comparison import PUBLISHED, Comparison
 
 #: Fewer estimators have no ranking to test, and fewer sets no test of it.
 _MIN_ESTIMATORS, _MIN_SETS = 3, 3
-_DPI = 160
 
 
 def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
@@ -46,7 +44,11 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
             figure, _ = difference(comparison.accuracy, comparison.estimators)
             # Above the diagram: its own axes fill the figure.
             figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
-            written.append(_save(figure, folder / f"critical_difference.{kind}"))
+            written.append(
+                write_figure(
+                    folder / f"critical_difference.{kind}", figure, bbox_inches="tight"
+                )
+            )
         names = comparison.estimators
         for i, j in _pairs(names):
             figure, axes = scatter(
@@ -60,7 +62,9 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
             for axis in (axes.xaxis, axes.yaxis):
                 axis.label.set_size("medium")  # a long name would run into the legend
             stem = f"scatter_{_file(names[i])}_{_file(names[j])}"
-            written.append(_save(figure, folder / f"{stem}.{kind}"))
+            written.append(
+                write_figure(folder / f"{stem}.{kind}", figure, bbox_inches="tight")
+            )
     return written
 
 
@@ -96,14 +100,3 @@ def _drawing() -> Iterator[tuple[Any, Any]]:
     finally:
         for number in set(pyplot.get_fignums()) - before:
             pyplot.close(number)
-
-
-def _save(figure: Any, path: Path) -> Path:
-    # Without a date, the same numbers give the same file.
-    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-    made = io.BytesIO()
-    options = {"format": path.suffix[1:], "dpi": _DPI, "bbox_inches": "tight"}
-    figure.savefig(made, metadata=undated, **options)
-    with replacing(path) as stream:
-        stream.write(made.getvalue())
-    return path
