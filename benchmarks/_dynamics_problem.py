@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from greenfold._arrays import namespace
+from greenfold._base.arrays import namespace
 from greenfold.dynamics import (
     Course,
     Excess,

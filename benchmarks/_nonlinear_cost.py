@@ -130,7 +130,7 @@ def plot(found: list[dict[str, float]], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from greenfold._style import BASE, SOLVED
+    from greenfold.apps.style import BASE, SOLVED
 
     mpl.rcParams.update(BASE)
     names = {"n_neurons": "neurons N", "n_steps": "steps K", "n_series": "series"}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from greenfold import Reservoir, simulate, unfold
-from greenfold.margins import gaussian_soft_margin, state_moments
-from greenfold.sphere import maximize_on_sphere
+from greenfold.math.margins import gaussian_soft_margin, state_moments
+from greenfold.math.sphere import maximize_on_sphere
 
 from ._measure import Row
 from ._nonlinear_problems import ETA, SEEDS, STRENGTHS, artificial, listed, solved

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from greenfold.classifier import ReservoirClassifier
-from greenfold.classifier.noise import noisy_accuracy
 from greenfold.datasets import ecg5000_paper, load_dataset, synthetic_heartbeats
+from greenfold.estimators.margin import ReservoirClassifier
+from greenfold.estimators.margin.noise import noisy_accuracy
 
 from ._measure import Report, Row, alternating_seconds, median_seconds
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.stimuli.scattered import ScatteredMoments
+from greenfold.stimuli.chunked import ScatteredMoments
 
 from ._measure import MIB, Report, Row
 

@@ -48,7 +48,7 @@ CUDA_JSON = Path(__file__).parents[1] / "docs" / "_benchmarks" / "dynamics-cuda.
 
 def _bare_products(problem: Setting, X: Any, cotangent: Any) -> tuple[Callable, float]:
     """The products of one gradient and nothing else, on the matrices it uses."""
-    from greenfold._arrays import namespace
+    from greenfold._base.arrays import namespace
 
     products, rows = problem.products(X, cotangent)
     xp = namespace(X)

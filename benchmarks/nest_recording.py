@@ -21,8 +21,8 @@ from greenfold import (
     optimize,
     simulate,
 )
+from greenfold.analysis import margin_interval
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.diagnosis import margin_interval
 
 from ._measure import Report, Row
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from greenfold.calibration import expected_calibration_error
 from greenfold.datasets import load_dataset, synthetic_heartbeats
-from greenfold.pooled import PooledReservoirClassifier, ReservoirFeatures
+from greenfold.estimators.pooled import PooledReservoirClassifier, ReservoirFeatures
+from greenfold.math.calibration import expected_calibration_error
 
 from ._measure import MIB, Report, Row, alternating_seconds, in_fresh_process
 from .classification import UCR, UEA

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from greenfold.pooled import ReservoirFeatures
-from greenfold.pooled.collection import Collection
+from greenfold.estimators.pooled import ReservoirFeatures
+from greenfold.estimators.pooled.collection import Collection
 
 from ._measure import Report, Row, write_json
 

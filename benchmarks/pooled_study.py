@@ -21,10 +21,11 @@ from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
 from greenfold import PooledReservoirClassifier, ReservoirClassifier
-from greenfold.calibration import expected_calibration_error
 from greenfold.datasets import load_dataset
-from greenfold.pooled import FilterBank, _plain
-from greenfold.pooled.feature_map import FeatureMap, fit_map
+from greenfold.estimators.pooled import FilterBank
+from greenfold.estimators.pooled import pooling as _plain
+from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
+from greenfold.math.calibration import expected_calibration_error
 
 from ._measure import Report, Row
 from .classification import UCR

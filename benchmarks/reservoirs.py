@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from greenfold import Reservoir, SampleStimuli, optimize_reservoir
+from greenfold.analysis.networks import Task, split_stimuli
 from greenfold.datasets import ecg5000_paper, load_dataset
-from greenfold.diagnosis.network_task import Task, split_stimuli
 
 from ._measure import Report, Row
 

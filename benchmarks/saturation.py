@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from greenfold import Dynamics
-from greenfold._arrays import to_host
+from greenfold._base.arrays import to_host
+from greenfold.apps.paper.true_network import GAINS, ROWS, compared
 from greenfold.dynamics.batch import Linearization
-from greenfold.dynamics.prepared import Prepared
-from greenfold.paper._true_network import GAINS, ROWS, compared
+from greenfold.dynamics.dynamics import Prepared
 
 from ._measure import Report, Row, write_json
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from greenfold.classifier import ReservoirClassifier, noisy_accuracy
 from greenfold.datasets import load_dataset
+from greenfold.estimators.margin import ReservoirClassifier, noisy_accuracy
 
 from ._measure import Report, Row
 

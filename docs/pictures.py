@@ -16,8 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from greenfold import Projections, Reservoir, SampleStimuli, Unfolding, optimize, unfold
-from greenfold._files import write_json
-from greenfold._style import BASE, CLASS_A, CLASS_B, RANDOM, SOLVED
+from greenfold._base.files import write_json
+from greenfold.apps.style import BASE, CLASS_A, CLASS_B, RANDOM, SOLVED
 from greenfold.datasets import BinarySplit, ecg5000_paper
 
 HERE = Path(__file__).parent

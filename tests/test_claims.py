@@ -127,7 +127,7 @@ def test_the_readme_says_what_was_recorded(claim):
 def test_the_readme_says_what_its_quick_commands_print():
     """Those two that take seconds and have no record."""
     from greenfold import Reservoir, memory_capacity, unfold
-    from greenfold.demo import order_errors, order_slopes
+    from greenfold.apps.demo import order_errors, order_slopes
 
     text = plain("README.md")
     rng = np.random.default_rng(0)

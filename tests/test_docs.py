@@ -53,7 +53,7 @@ NUMBERS = {label: number for number, label in enumerate(EQUATIONS, 1)}
 
 #: What an optional module needs; its examples are skipped where that is missing.
 OPTIONAL = {
-    "greenfold.classifier.aeon": "aeon",
+    "greenfold.estimators.margin.aeon": "aeon",
     "greenfold.cli": "typer",
     "greenfold.reservoirpy": "reservoirpy",
 }
@@ -97,7 +97,7 @@ def test_public_names_are_in_the_reference(package):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_name_shadows_a_module(package):
-    """`import greenfold.margins as m` must yield the module, not a function."""
+    """`import greenfold.math.margins as m` must yield the module, not a function."""
     public = importlib.import_module(package)
     for entry in Path(public.__path__[0]).iterdir():
         if entry.stem.startswith("__"):

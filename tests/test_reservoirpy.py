@@ -7,8 +7,8 @@ import pytest
 
 from greenfold import Dynamics, EchoStateNetwork, Gain, SampleStimuli, optimize, unfold
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.margins import state_moments
-from greenfold.sphere import maximize_on_sphere
+from greenfold.math.margins import state_moments
+from greenfold.math.sphere import maximize_on_sphere
 
 nodes = pytest.importorskip("reservoirpy.nodes")
 

@@ -18,7 +18,7 @@ from greenfold import (
     simulate,
     unfold,
 )
-from greenfold.diagnosis import choose_eta, margin_over_angle
+from greenfold.analysis import choose_eta, margin_over_angle
 from greenfold.systems import Expansion, LinearSystem, MatrixSum, System
 
 from .conftest import slope, small, unit

@@ -15,7 +15,7 @@ from greenfold import (
     simulate,
     unfold,
 )
-from greenfold.margins import gaussian_soft_margin, state_moments
+from greenfold.math.margins import gaussian_soft_margin, state_moments
 from greenfold.validity import assess, check_by_simulation
 
 from .conftest import slope, small, unit

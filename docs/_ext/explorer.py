@@ -22,9 +22,9 @@ SCRIPT = "explorer.js"
 def make(path: Path) -> None:
     """Write the page of the built-in series."""
     from greenfold import Reservoir
-    from greenfold.demo import demo_task
-    from greenfold.explore import Source, make_explorer
-    from greenfold.explore.built_in import built_in_source
+    from greenfold.apps.demo import demo_task
+    from greenfold.apps.explorer import Source, make_explorer
+    from greenfold.apps.explorer.make import built_in_source
 
     task = demo_task(0)
     beats = Source(task.name, task.X, task.y, task.X_test, task.y_test, task.note)

@@ -14,7 +14,7 @@ import numpy as np
 
 from greenfold import Reservoir, SampleStimuli, optimize, unfold
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.noise import state_covariance
+from greenfold.devices.noise import state_covariance
 
 X, y = synthetic_heartbeats(300, n_steps=20, rng=0)
 stimuli = SampleStimuli(X, y)

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from greenfold import ReservoirClassifier
-from greenfold.classifier import to_numpy
 from greenfold.datasets import synthetic_heartbeats
+from greenfold.estimators.margin import to_numpy
 
 X, y = synthetic_heartbeats(600, rng=0)
 classifier = ReservoirClassifier(random_state=0).fit(X[:300], y[:300])

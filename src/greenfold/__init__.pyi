@@ -1,47 +1,44 @@
 from . import (
-    calibration,
-    choosing,
-    classifier,
+    analysis,
     datasets,
-    diagnosis,
+    devices,
     dynamics,
-    echo_state,
-    gains,
-    margins,
-    measured,
+    estimators,
+    math,
+    networks,
     optimizers,
-    paper,
-    pooled,
-    regression,
-    report,
-    reservoir,
     saving,
     simulation,
-    sphere,
     stimuli,
     systems,
     unfolding,
     validity,
 )
-from .choosing import choose_classifier
-from .classifier import ReservoirClassifier, noisy_accuracy
-from .diagnosis import choose_eta, choose_tau, memory_capacity, optimize_reservoir
-from .dynamics import Dynamics
-from .echo_state import EchoStateNetwork
-from .gains import Gain
-from .measured import MeasuredResponse
-from .optimizers import Projections, optimize
-from .pooled import (
-    PooledReservoirClassifier,
-    PooledReservoirRegressor,
-    ReservoirFeatures,
-)
-from .regression import ReservoirRegressor
-from .reservoir import Reservoir
+from .analysis.eta import choose_eta
+from .analysis.memory import memory_capacity
+from .analysis.networks import optimize_reservoir
+from .analysis.tau import choose_tau
+from .devices.response import MeasuredResponse
+from .dynamics.dynamics import Dynamics
+from .estimators.choosing import choose_classifier
+from .estimators.margin.classifier import ReservoirClassifier
+from .estimators.margin.noise import noisy_accuracy
+from .estimators.pooled.classifier import PooledReservoirClassifier
+from .estimators.pooled.features import ReservoirFeatures
+from .estimators.pooled.regressor import PooledReservoirRegressor
+from .estimators.regressor import ReservoirRegressor
+from .networks.echo_state import EchoStateNetwork
+from .networks.gains import Gain
+from .networks.reservoir import Reservoir
+from .optimizers.result import Projections
+from .optimizers.run import optimize
 from .saving import load, save
 from .simulation import simulate
-from .stimuli import GaussianStimuli, RegressionTask, SampleStimuli
-from .unfolding import Kernel, Unfolding, unfold
+from .stimuli.gaussian import GaussianStimuli
+from .stimuli.regression import RegressionTask
+from .stimuli.samples import SampleStimuli
+from .unfolding.kernel import Kernel
+from .unfolding.unfolding import Unfolding, unfold
 from .validity import ExpansionWarning
 
 __version__: str
@@ -65,35 +62,26 @@ __all__ = [
     "SampleStimuli",
     "Unfolding",
     "__version__",
-    "calibration",
+    "analysis",
     "choose_classifier",
     "choose_eta",
     "choose_tau",
-    "choosing",
-    "classifier",
     "datasets",
-    "diagnosis",
+    "devices",
     "dynamics",
-    "echo_state",
-    "gains",
+    "estimators",
     "load",
-    "margins",
-    "measured",
+    "math",
     "memory_capacity",
+    "networks",
     "noisy_accuracy",
     "optimize",
     "optimize_reservoir",
     "optimizers",
-    "paper",
-    "pooled",
-    "regression",
-    "report",
-    "reservoir",
     "save",
     "saving",
     "simulate",
     "simulation",
-    "sphere",
     "stimuli",
     "systems",
     "unfold",

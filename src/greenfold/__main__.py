@@ -1,6 +1,6 @@
 """`python -m greenfold` is the command line."""
 
-from .cli import main
+from .cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -16,14 +16,15 @@ from reservoirpy import activationsfunc as activations
 from reservoirpy.nodes import Reservoir as Node
 from scipy import sparse
 
-from . import _validation as check
-from ._repr import Shown
-from .dynamics import Dynamics
-from .echo_state import EchoStateNetwork
-from .gains import Gain
-from .optimizers import Projections, optimize
-from .stimuli import SampleStimuli
-from .unfolding import unfold
+from ._base import checks as check
+from ._base.printing import Shown
+from .dynamics.dynamics import Dynamics
+from .networks.echo_state import EchoStateNetwork
+from .networks.gains import Gain
+from .optimizers.result import Projections
+from .optimizers.run import optimize
+from .stimuli.samples import SampleStimuli
+from .unfolding.unfolding import unfold
 
 __all__ = ["SolvedInput", "network_of", "solve_input"]
 

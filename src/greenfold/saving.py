@@ -2,7 +2,7 @@
 
 A file is one kind of object: a fitted estimator, a network, a measured response, a kernel,
 or the result of an optimisation. How the file is made, and what is checked when it is read,
-is said in ``greenfold._archive``; what each object is made of, beside that object.
+is said in ``greenfold._base.archive``; what each object is made of, beside that object.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._archive import Content, ModelFileError, reading, refuse
-from .classifier.estimator import ReservoirClassifier
-from .classifier.model_file import unpack_classifier
-from .echo_state import EchoStateNetwork, unpack_echo_state_network
-from .measured.response import MeasuredResponse, unpack_response
-from .optimizers.regression_result import RegressionProjections, unpack_regression
+from ._base.archive import Content, ModelFileError, reading, refuse
+from .devices.response import MeasuredResponse, unpack_response
+from .estimators.margin.classifier import ReservoirClassifier
+from .estimators.margin.model_file import unpack_classifier
+from .estimators.pooled.features import PooledBase
+from .estimators.pooled.model_file import unpack_pooled
+from .estimators.regressor import ReservoirRegressor
+from .estimators.regressor_file import unpack_regressor
+from .networks.echo_state import EchoStateNetwork, unpack_echo_state_network
+from .networks.reservoir import Reservoir, unpack_reservoir
+from .optimizers.regression import RegressionProjections, unpack_regression
 from .optimizers.result import Projections, unpack_projections
-from .pooled._base import PooledBase
-from .pooled.model_file import unpack_pooled
-from .regression.estimator import ReservoirRegressor
-from .regression.model_file import unpack_regressor
-from .reservoir import Reservoir, unpack_reservoir
 from .unfolding.kernel import Kernel, unpack_kernel
 
 __all__ = ["ModelFileError", "load", "save"]

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from . import _validation as check
-from ._arrays import to_host
-from .margins import gaussian_soft_margin, state_moments
-from .modes import abscissa
-from .reservoir import Reservoir
+from ._base import checks as check
+from ._base.arrays import to_host
+from .math.margins import gaussian_soft_margin, state_moments
+from .math.sphere import maximize_on_sphere
+from .networks.modes import abscissa
+from .networks.reservoir import Reservoir
 from .simulation import simulate
-from .sphere import maximize_on_sphere
-from .stimuli import Stimuli
+from .stimuli.base import Stimuli, signs_of
 from .stimuli.design import Design
-from .stimuli.labels import signs_of
 from .systems import Expansion
-from .unfolding import Unfolding
+from .unfolding.unfolding import Unfolding
 
 #: An expansion is trusted while its next order is below this share of the last one, …
 _SMALL = 0.5

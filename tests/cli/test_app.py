@@ -120,7 +120,7 @@ def test_a_traceback_only_with_debug():
 
 
 def test_an_unexpected_error_is_still_one_sentence(monkeypatch, beats):
-    import greenfold.report.comparison as comparison
+    import greenfold.apps.report.comparison as comparison
 
     monkeypatch.setattr(comparison, "compare", lambda *a, **k: {}["nothing"])
     result = invoke("fit", beats, code=1)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("typer")
 pytest.importorskip("jinja2")
 
-from greenfold import demo
+from greenfold.apps import demo
 
 from .conftest import invoke
 
@@ -22,7 +22,7 @@ def test_demo_writes_its_page_and_prefers_solved_projections(monkeypatch):
     monkeypatch.setitem(demo.PARAMETERS, "n_neurons", 12)
     monkeypatch.setitem(demo.PARAMETERS, "alpha", 0.02)
     # Its figures are drawn in the tests of the page.
-    monkeypatch.setattr("greenfold.report.page.render", lambda *_, **__: "the page")
+    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "the page")
     made = json.loads(invoke("demo", "--report", "page.html", "--json").stdout)
     assert [(row["projection"], row["order"]) for row in made["rows"]] == [
         ("random", 0),

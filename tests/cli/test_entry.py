@@ -10,7 +10,7 @@ from .conftest import one_sentence
 
 def test_the_library_does_not_need_the_extras():
     code = (
-        "import sys, greenfold, greenfold.report\n"
+        "import sys, greenfold, greenfold.apps.report\n"
         "extras = {'typer', 'rich', 'matplotlib', 'jinja2'} & set(sys.modules)\n"
         "assert not extras, extras\n"
         "sys.modules['typer'] = None\n"

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("typer")
 
 from greenfold import Reservoir, ReservoirClassifier, save
+from greenfold.apps.explorer import solved
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.echo_state import EchoStateNetwork
-from greenfold.explore import solved
+from greenfold.networks.echo_state import EchoStateNetwork
 
 from .conftest import SMALL, invoke, one_sentence
 

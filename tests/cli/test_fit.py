@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from greenfold.classifier.model_file import load
+from greenfold.estimators.margin.model_file import load
 
 from .conftest import ENVIRONMENT, SMALL, invoke
 
@@ -47,7 +47,7 @@ def test_fit_with_one_input_for_all_classes(tmp_path, monkeypatch):
 #: Runs the command line with one function replaced; the new one tells when it is called.
 WATCHED = """
 import sys, time
-import greenfold._files as files
+import greenfold._base.files as files
 from greenfold.optimizers import convex, methods
 from greenfold.cli import main
 

@@ -16,7 +16,7 @@ pytest.importorskip("typer")
 
 from greenfold import MeasuredResponse, Reservoir, SampleStimuli, memory_capacity, unfold
 from greenfold.datasets import synthetic_heartbeats, write_npz
-from greenfold.margins import state_moments
+from greenfold.math.margins import state_moments
 
 from .conftest import invoke, one_sentence
 
@@ -312,7 +312,7 @@ def test_ctrl_c_leaves_no_mask(tmp_path, loop, short_beats):
 #: The signal comes from inside, where the third replicate is solved.
 STOPPED = """
 import os, signal, sys
-from greenfold.diagnosis import interval
+from greenfold.analysis import interval
 from greenfold.cli import main
 
 solved, count = interval._solved_again, []

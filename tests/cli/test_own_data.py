@@ -23,9 +23,9 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from greenfold import ReservoirClassifier
-from greenfold.classifier.model_file import load, save
+from greenfold.apps.demo import demo_task
 from greenfold.cli.app import app
-from greenfold.demo import demo_task
+from greenfold.estimators.margin.model_file import load, save
 
 N_CASES, N_STEPS = 12, 24
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

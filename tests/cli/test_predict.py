@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("typer")
 
-from greenfold.classifier.model_file import load
 from greenfold.datasets import synthetic_heartbeats, write_npz
+from greenfold.estimators.margin.model_file import load
 
 from .conftest import SMALL, invoke, one_sentence, spawn
 

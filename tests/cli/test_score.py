@@ -12,8 +12,8 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix, precision
 pytest.importorskip("typer")
 
 from greenfold import load
-from greenfold.classifier import noisy_accuracy
 from greenfold.datasets import synthetic_heartbeats, write_npz
+from greenfold.estimators.margin import noisy_accuracy
 
 from .conftest import SMALL, invoke, one_sentence
 

@@ -12,7 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from greenfold.datasets import DataError, download, download_dataset, load_dataset
+from greenfold.datasets import (
+    DataError,
+    download_dataset,
+    load_dataset,
+)
+from greenfold.datasets import (
+    archive as download,
+)
 
 TRAIN = "@classLabel true 1 2\n@data\n1.0,2.0:1\n3.0,4.0:2\n"
 TEST = "@classLabel true 1 2\n@data\n5.0,6.0:2\n"

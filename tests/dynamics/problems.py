@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from greenfold._arrays import namespace
+from greenfold._base.arrays import namespace
 from greenfold.dynamics import Excess, exponential_step, make_course, rest_of_rates
 
 B = 0.5  # bias of the biased tanh

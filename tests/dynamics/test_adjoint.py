@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from greenfold._arrays import namespace, to_host
+from greenfold._base.arrays import namespace, to_host
 from greenfold.dynamics import Linearization, pullback, states
 
 from ..conftest import slope, unit
@@ -148,8 +148,8 @@ def test_segments_give_the_same_gradient(readout, length, rng):
 @pytest.mark.parametrize("budget", [1, 1e4, 1e6])
 @pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
 def test_any_memory_gives_the_same_answers(budget, library, rng, monkeypatch):
-    from greenfold import _arrays
-    from greenfold.dynamics import _memory
+    from greenfold._base import arrays as _arrays
+    from greenfold.dynamics import walk as _memory
 
     case = problem(n_cases=9, n_channels=2)
     course = case.make(2, time=0.55)

@@ -13,7 +13,7 @@ from greenfold.dynamics import (
     trajectories,
 )
 from greenfold.dynamics import plan_substeps as plan
-from greenfold.dynamics.control import probe_series
+from greenfold.dynamics.step_control import probe_series
 
 from .problems import problem, relative_error
 
@@ -61,7 +61,7 @@ def test_the_largest_series_are_looked_at(library, rng):
 
 
 def test_too_many_sub_steps_are_refused_in_one_sentence(monkeypatch):
-    from greenfold.dynamics import control
+    from greenfold.dynamics import step_control as control
 
     monkeypatch.setattr(control, "_MAX_SUBSTEPS", 4)
     case = problem("biased tanh", dt_over_tau=4.0, n_steps=3).scaled(2.0)
@@ -96,7 +96,7 @@ def blow_up(case, series):
 
 
 def test_divergence_names_the_series_and_the_step(monkeypatch):
-    from greenfold import _arrays
+    from greenfold._base import arrays as _arrays
 
     monkeypatch.setattr(_arrays, "BATCH_BYTES", 5000)  # several batches
     case = problem("quadratic", n_cases=20, n_steps=6, dt_over_tau=1.0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from greenfold._arrays import to_host
+from greenfold._base.arrays import to_host
 from greenfold.dynamics import leaky_step, make_course, pullback, rest_of_map, states
 from greenfold.dynamics import trajectories as paths
 

@@ -12,10 +12,10 @@ from greenfold import (
     optimize,
     simulate,
 )
-from greenfold._arrays import namespace, to_host
-from greenfold.margins import SoftMargin, gaussian_soft_margin, state_moments
+from greenfold._base.arrays import namespace, to_host
+from greenfold.math.margins import SoftMargin, gaussian_soft_margin, state_moments
+from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers.ascent import ascend
-from greenfold.sphere import maximize_on_sphere
 
 from ..conftest import slope, small, unit
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenfold import _arrays
+from greenfold._base import arrays as _arrays
 from greenfold.dynamics import Linearization, pullback, states, trajectories
-from greenfold.dynamics._memory import WORKING, Room, even_batches
+from greenfold.dynamics.walk import WORKING, Room, even_batches
 
 from .problems import problem
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from greenfold.dynamics.phi import phi_functions
+from greenfold.dynamics.steppers import phi_functions
 
 
 def augmented(Z, upto):

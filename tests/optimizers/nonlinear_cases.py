@@ -1,7 +1,7 @@
 """Small problems of weakly non-linear networks."""
 
 from greenfold import Gain, GaussianStimuli, unfold
-from greenfold.margins import gaussian_soft_margin
+from greenfold.math.margins import gaussian_soft_margin
 
 from ..conftest import small
 

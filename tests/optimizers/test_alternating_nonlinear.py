@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli, optimize
-from greenfold.margins import gaussian_soft_margin
-from greenfold.optimizers.alternating_nonlinear import QuadraticInput, solve_lagrange
+from greenfold.math.margins import gaussian_soft_margin
+from greenfold.optimizers.alternating import QuadraticInput, solve_lagrange
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import unit

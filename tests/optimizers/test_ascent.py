@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.optimizers import convex
+from greenfold.optimizers import certified as convex
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
 from greenfold.validity import check_by_simulation

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from greenfold import GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.optimizers import convex
+from greenfold.optimizers import certified as convex
 from greenfold.optimizers.linear import LinearProblem
 
 from ..conftest import interrupt, small, unit

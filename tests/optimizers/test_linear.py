@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from greenfold import optimize
+from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import linear as _linear
-from greenfold.optimizers.linear import LinearProblem, leading_triplet
-from greenfold.optimizers.quadratic import KernelQuadratic
-from greenfold.sphere import maximize_on_sphere
+from greenfold.optimizers.linear import KernelQuadratic, LinearProblem, leading_triplet
 from greenfold.unfolding import greens_sum
 
 from ..conftest import slope, unit

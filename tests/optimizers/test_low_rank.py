@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from greenfold.optimizers.certified import improve
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.low_rank import improve
 
 from .linear_cases import ETA, relaxed_optimum, setting
 

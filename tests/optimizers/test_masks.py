@@ -17,12 +17,12 @@ from greenfold import (
     optimize,
     unfold,
 )
+from greenfold.analysis import mask_bound
 from greenfold.datasets import ecg5000_paper, synthetic_heartbeats
-from greenfold.diagnosis import mask_bound
+from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import masks
-from greenfold.optimizers.bounded import into_box
-from greenfold.optimizers.exchange import UnitQuadratic, climb, symmetric_levels
-from greenfold.sphere import maximize_on_sphere
+from greenfold.optimizers.ascent import into_box
+from greenfold.optimizers.masks import UnitQuadratic, climb, symmetric_levels
 
 from ..conftest import small
 

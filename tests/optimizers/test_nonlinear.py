@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli, optimize
-from greenfold.margins import gaussian_soft_margin
+from greenfold.math.margins import gaussian_soft_margin
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import slope, unit

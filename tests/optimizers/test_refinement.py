@@ -5,16 +5,9 @@ import io
 import numpy as np
 import pytest
 
-from greenfold import (
-    Dynamics,
-    Gain,
-    GaussianStimuli,
-    SampleStimuli,
-    _progress,
-    load,
-    optimize,
-)
-from greenfold.optimizers import refinement
+from greenfold import Dynamics, Gain, GaussianStimuli, SampleStimuli, load, optimize
+from greenfold._base import progress as _progress
+from greenfold.optimizers import nonlinear as refinement
 from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.nonlinear import NonlinearProblem
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.margins import gaussian_soft_margin
+from greenfold.math.margins import gaussian_soft_margin
 from greenfold.optimizers import run
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.result import MESSAGES

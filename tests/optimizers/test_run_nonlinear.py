@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import ExpansionWarning, Gain, GaussianStimuli, SampleStimuli, optimize
-from greenfold.optimizers.alternating_nonlinear import FixedReadout
+from greenfold.optimizers.alternating import FixedReadout
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
 

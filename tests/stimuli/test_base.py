@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import GaussianStimuli, Reservoir, SampleStimuli, unfold
-from greenfold.margins import state_moments
+from greenfold.math.margins import state_moments
 
 from ..conftest import small, unit
 

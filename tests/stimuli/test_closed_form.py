@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, GaussianStimuli, Reservoir, SampleStimuli, unfold
-from greenfold.margins import state_moments
-from greenfold.stimuli.closed_form import GaussianMoments, gaussian_design
+from greenfold.math.margins import state_moments
+from greenfold.stimuli.gaussian import GaussianMoments, gaussian_design
 
 from ..conftest import slope, small, unit
 from .nonlinear_cases import CHANNELS, EVERY_READOUT, READOUTS, setting, square

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
-from greenfold.margins import state_moments
+from greenfold.math.margins import state_moments
 
 from ..conftest import unit
 from .nonlinear_cases import CHANNELS, setting

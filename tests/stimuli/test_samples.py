@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, unfold
-from greenfold._arrays import to_host
+from greenfold._base.arrays import to_host
 from greenfold.stimuli import samples
 
 from ..conftest import LIBRARIES, small, unit

@@ -12,17 +12,10 @@ pytest.importorskip("dask")
 
 import dask.array as da
 
-from greenfold import (
-    Dynamics,
-    Gain,
-    SampleStimuli,
-    optimize,
-    optimize_reservoir,
-    unfold,
-)
-from greenfold.pieces import sliced
+from greenfold import Dynamics, Gain, SampleStimuli, optimize, optimize_reservoir, unfold
+from greenfold.stimuli import chunks as sliced
+from greenfold.stimuli.chunked import ScatteredMoments
 from greenfold.stimuli.design import Design
-from greenfold.stimuli.scattered import ScatteredMoments
 
 from ..conftest import small, unit
 
@@ -307,8 +300,8 @@ def test_a_chunk_on_a_device_travels_through_the_host(beats, monkeypatch):
         arrived.append(device)
         return torch.asarray(host)
 
-    monkeypatch.setattr("greenfold._arrays.on_gpu", lambda X: True)
-    monkeypatch.setattr("greenfold._arrays.on_device", on_device)
+    monkeypatch.setattr("greenfold._base.arrays.on_gpu", lambda X: True)
+    monkeypatch.setattr("greenfold._base.arrays.on_device", on_device)
     design = Design(torch.asarray(X[:, None]), np.ones(60), np.ones(60))
     found = pickle.loads(pickle.dumps(design))
     assert arrived == ["cuda"]

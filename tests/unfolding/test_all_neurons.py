@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from greenfold import Gain, Reservoir, unfold
-from greenfold.unfolding import all_neurons, pair_scan
+from greenfold.unfolding import state_kernels as all_neurons
+from greenfold.unfolding import state_kernels as pair_scan
 
 from ..conftest import unit
 from ..stimuli.nonlinear_cases import CHANNELS, EVERY_READOUT, setting, square

@@ -3,7 +3,7 @@
 import pytest
 
 from greenfold import Gain, unfold
-from greenfold.unfolding import routes
+from greenfold.unfolding import batches as routes
 
 from ..conftest import small, unit
 
@@ -28,7 +28,7 @@ def test_kernels_of_all_neurons_equal_stepping(n_channels, readout, rng):
 
 
 def test_batches_do_not_change_the_result(rng, monkeypatch):
-    from greenfold._arrays import batches
+    from greenfold._base.arrays import batches
 
     unfolding = unfold(small(Gain.quadratic(0.2)), n_steps=5, dt=0.4, order=1)
     X, u = rng.standard_normal((50, 5)), unit(rng, 12)

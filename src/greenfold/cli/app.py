@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .._interrupts import noticing_interrupts, was_interrupted
+from .._base.progress import noticing_interrupts, was_interrupted
 from .options import remember
 
 #: Variables by which users set the number of BLAS threads.

@@ -34,7 +34,7 @@ def list_(
 ) -> None:
     """List the data sets on this machine."""
     del debug, seed
-    from ..datasets import list_datasets
+    from ..datasets.archive import list_datasets
     from .inputs import SYNTHETIC
 
     found = list_datasets(data_dir)
@@ -63,7 +63,7 @@ def path(
 ) -> None:
     """Print the folder of a data set on this machine."""
     del debug, seed
-    from ..datasets import dataset_path
+    from ..datasets.archive import dataset_path
 
     found = dataset_path(name, data_dir)
     if json:
@@ -82,7 +82,7 @@ def fetch(
 ) -> None:
     """Download a data set from the public archive into the cache."""
     del debug, seed
-    from ..datasets import download_dataset
+    from ..datasets.archive import download_dataset
 
     found = download_dataset(name, data_dir=data_dir)
     if json:

@@ -32,7 +32,7 @@ def demo(
     Takes half a minute, needs no data, and writes a report page.
     """
     del debug
-    from .. import demo as built_in
+    from ..apps import demo as built_in
 
     if orders:
         _show_orders(json)
@@ -52,7 +52,7 @@ def demo(
 
 
 def _show_orders(json: bool) -> None:
-    from .. import demo as built_in
+    from ..apps import demo as built_in
     from . import show
 
     with options.progress(1) as bar:

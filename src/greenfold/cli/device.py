@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import typer
 
-from .._files import replacing
-from ..datasets import DataError, read_recording
+from .._base.files import replacing
+from ..datasets.errors import DataError
+from ..datasets.recordings import read_recording
 from .inputs import load_task
 
 

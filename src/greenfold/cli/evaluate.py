@@ -170,7 +170,7 @@ def compare_and_show(
     pooled: bool = False,
 ) -> None:
     """Fit the four variants, print the table, write the page."""
-    from ..report import comparison
+    from ..apps.report import comparison
     from . import show
     from .pooled import judge
 

@@ -94,7 +94,7 @@ def explore(
     before. Opened in the browser, or written with --out.
     """
     del debug
-    from ..explore import make_explorer
+    from ..apps.explorer.make import make_explorer
 
     options.check_target(out, "--out")
     with options.progress(2.1) as bar:
@@ -144,7 +144,7 @@ def explore(
 
 def _model(source: str, form: str | None) -> Any:
     """The object in a file that is no table of series, else None."""
-    from ..datasets.readers import FORMATS, suffix_of
+    from ..datasets.files import FORMATS, suffix_of
 
     path = Path(source)
     known = suffix_of(path)[1:] in FORMATS
@@ -159,9 +159,9 @@ def _of_model(
     model: Any, name: str, data: str | None, reading: dict[str, Any], duration: float
 ) -> tuple[list[Any], Any, dict[str, Any]]:
     """Data sets, network and other arguments of the page of a saved object."""
-    from ..classifier.estimator import ReservoirClassifier
-    from ..echo_state import EchoStateNetwork
-    from ..reservoir import Reservoir
+    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..networks.echo_state import EchoStateNetwork
+    from ..networks.reservoir import Reservoir
 
     if isinstance(model, Reservoir | EchoStateNetwork):
         return _of_data(data, reading), model, {"duration": duration}
@@ -170,7 +170,7 @@ def _of_model(
             f"{name!r} holds a {type(model).__name__}; explore needs a "
             "ReservoirClassifier, a network or series"
         )
-    from ..explore.model import kept_series, remarks, start_of, with_model
+    from ..apps.explorer.model import kept_series, remarks, start_of, with_model
 
     if data is None:
         chosen = kept_series(model, Path(name).name)
@@ -187,14 +187,14 @@ def _of_model(
 
 def _of_data(data: str | None, reading: dict[str, Any]) -> list[Any]:
     """Data sets of the page: the one that is named, or the built-in ones."""
-    from ..explore import Source
+    from ..apps.explorer.make import Source
     from .inputs import SYNTHETIC, load_task
 
     task = load_task(data or SYNTHETIC, **reading)
     named = Source(task.name, task.X, task.y, task.X_test, task.y_test, task.note)
     if data not in (None, SYNTHETIC):
         return [named]
-    from ..explore.built_in import built_in_source
+    from ..apps.explorer.make import built_in_source
 
     return [named, built_in_source(reading["seed"])]
 
@@ -207,7 +207,7 @@ def _network(
     tau: float,
     seed: int,
 ) -> Any:
-    from ..reservoir import Reservoir
+    from ..networks.reservoir import Reservoir
     from . import network
 
     own = network.parameters(ctx, weights)

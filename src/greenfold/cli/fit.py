@@ -128,7 +128,7 @@ def fit(
     unless --test or --holdout says otherwise.
     """
     del debug
-    from ..report import comparison
+    from ..apps.report import comparison
     from . import network, pooled
     from .inputs import load_task, refuse_opened
 

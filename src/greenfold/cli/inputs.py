@@ -10,18 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
-from ..datasets import DataError, OpenedSeries, load_dataset, open_series, read_series
-from ..datasets.readers import (
-    FORMATS,
-    OPENED,
-    TABLES,
-    Labels,
-    read_bytes,
-    read_lines,
-    suffix_of,
-)
-from ..datasets.readers.labels import canonical_labels
-from ..report.comparison import Split
+from ..apps.report.comparison import Split
+from ..datasets.archive import load_dataset
+from ..datasets.errors import DataError
+from ..datasets.files import FORMATS, TABLES, read_series, suffix_of
+from ..datasets.opened import OPENED, OpenedSeries, open_series
+from ..datasets.parsing import Labels, canonical_labels, read_bytes, read_lines
 
 #: Built in, no files needed; clearly synthetic.
 SYNTHETIC = "synthetic-heartbeats"
@@ -199,7 +193,7 @@ def load_task(
         raise typer.BadParameter("--y goes with a file; a data set brings its own labels")
     missing = _missing(trim, keep)
     if data == SYNTHETIC:
-        from ..demo import demo_task
+        from ..apps.demo import demo_task
 
         return demo_task(seed)
     if not is_file(data, form):
@@ -279,7 +273,7 @@ def load_series(
         How a file is read, see `read_file`.
     """
     if data == SYNTHETIC:
-        from ..demo import demo_task
+        from ..apps.demo import demo_task
 
         drawn = demo_task(seed)
         parts = {"train": (drawn.X, drawn.y), "test": (drawn.X_test, drawn.y_test)}

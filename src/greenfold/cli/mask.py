@@ -8,17 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from . import options
-from .options import (
-    Data,
-    DataDir,
-    Debug,
-    Format,
-    Json,
-    LabelFile,
-    Report,
-    Seed,
-    Trim,
-)
+from .options import Data, DataDir, Debug, Format, Json, LabelFile, Report, Seed, Trim
 
 _DEVICE = "Device"
 _MASK = "Mask"
@@ -184,9 +174,10 @@ def mask(
     can exceed. The training series of a data set are used.
     """
     del debug
-    from ..diagnosis import choose_eta, study_mask
-    from ..measured import MeasuredResponse
-    from ..stimuli import SampleStimuli
+    from ..analysis.eta import choose_eta
+    from ..analysis.masks import study_mask
+    from ..devices.response import MeasuredResponse
+    from ..stimuli.samples import SampleStimuli
     from . import device as reading
 
     for path, option in ((out, "--out"), (readout, "--readout"), (report, "--report")):
@@ -233,7 +224,7 @@ def mask(
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
             bar.step("writing the page")
-            from ..report.mask_page import write_mask_page
+            from ..apps.report.mask_page import write_mask_page
 
             write_mask_page(
                 report,

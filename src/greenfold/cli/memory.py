@@ -79,9 +79,9 @@ def memory(
     ago that the readout recovers under noise. The bound is proven: no u exceeds it.
     """
     del debug
-    from ..diagnosis import memory_capacity
-    from ..reservoir import Reservoir
-    from ..unfolding import unfold
+    from ..analysis.memory import memory_capacity
+    from ..networks.reservoir import Reservoir
+    from ..unfolding.unfolding import unfold
     from . import network
 
     wanted = _delays(delays)

@@ -10,9 +10,10 @@ import numpy as np
 import typer
 from scipy import sparse
 
-from ..datasets import DataError
-from ..datasets.readers import read_bytes, read_lines, suffix_of
-from ..reservoir import Reservoir
+from ..datasets.errors import DataError
+from ..datasets.files import suffix_of
+from ..datasets.parsing import read_bytes, read_lines
+from ..networks.reservoir import Reservoir
 
 #: Names under which an .npz file with several arrays may hold the weights.
 _NAMES = ("weights", "W", "w")

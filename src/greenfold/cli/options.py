@@ -16,9 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .._files import is_standard_output, plain
-from .._interrupts import raise_if_interrupted
-from .._progress import Bar, display
+from .._base.files import is_standard_output, plain
+from .._base.progress import Bar, display, raise_if_interrupted
 
 _OUTPUT = "Output"
 _NETWORK = "Network"
@@ -29,7 +28,7 @@ WHERE = "Where it runs"
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Names of data sets on this machine; nothing where they cannot be listed."""
-    from ..datasets import list_datasets
+    from ..datasets.archive import list_datasets
 
     try:
         return [name for name in list_datasets() if name.startswith(incomplete)]
@@ -198,7 +197,7 @@ def on_device(task: Any, device: str) -> Any:
     """The series of a `Split` on a device."""
     if device == "cpu":
         return task
-    from .. import _arrays
+    from .._base import arrays as _arrays
 
     if isinstance(task.X, list) or isinstance(task.X_test, list):
         raise typer.BadParameter(
@@ -323,7 +322,7 @@ def weight_of(order: int | str) -> float:
 
 def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
     """Write the report, and end here if Ctrl-C was pressed meanwhile."""
-    from ..report.page import write_report
+    from ..apps.report.page import write_report
 
     made = write_report(
         path,

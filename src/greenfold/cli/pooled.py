@@ -53,7 +53,7 @@ def refuse_options_of_margin(ctx: typer.Context, kind: Kind) -> None:
 
 def choose(task: Any, margin: dict[str, Any], *, seed: int, jobs: int | None) -> Any:
     """A quick cross-validated look at both classifiers."""
-    from ..choosing import N_FOLDS, choose_classifier
+    from ..estimators.choosing import N_FOLDS, choose_classifier
 
     with progress(2 * N_FOLDS) as bar:
         return choose_classifier(
@@ -98,7 +98,7 @@ def choice_facts(choice: Any) -> list[tuple[str, str]]:
 
 def judge(task: Any, *, seed: int, jobs: int | None) -> tuple[Any, float, float]:
     """Fit the pooled classifier; its accuracy where the task is judged, and its time."""
-    from ..pooled import PooledReservoirClassifier
+    from ..estimators.pooled.classifier import PooledReservoirClassifier
 
     begun = time.perf_counter()
     fitted = PooledReservoirClassifier(random_state=seed, n_jobs=jobs).fit(task.X, task.y)
@@ -117,7 +117,7 @@ def fit_and_show(
     json: bool,
 ) -> None:
     """Fit the pooled classifier, write it, say how good it is."""
-    from ..calibration import expected_calibration_error
+    from ..math.calibration import expected_calibration_error
     from . import show
 
     with progress(2.2) as bar:

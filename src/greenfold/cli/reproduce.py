@@ -46,7 +46,7 @@ def reproduce(
     Their seeds and parameters are fixed, at the top of the files in greenfold/paper.
     """
     del debug
-    from .. import paper
+    from ..apps import paper
 
     records, skipped = [], False
     for name in names or paper.FIGURES:

@@ -81,7 +81,7 @@ def score_and_show(
     **where: Any,
 ) -> None:
     """Judge the model and print what was found; ``where`` says how DATA is read."""
-    from ..classifier import ReservoirClassifier
+    from ..estimators.margin.classifier import ReservoirClassifier
 
     classifier = load_classifier(model)
     if noise and not isinstance(classifier, ReservoirClassifier):
@@ -89,7 +89,7 @@ def score_and_show(
     X, y = _labelled(classifier, data, labels, seed=seed, **where)
     record = judge(classifier, X, y)
     if noise:
-        from ..classifier import noisy_accuracy
+        from ..estimators.margin.noise import noisy_accuracy
 
         record["readout_noise"] = noise
         record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
@@ -103,8 +103,8 @@ def _labelled(
     classifier: Any, data: str, labels: Path | None, **where: Any
 ) -> tuple[Any, np.ndarray]:
     """Series with their labels; those without one are left out, which is said."""
-    from ..datasets import DataError
-    from ..pooled import PooledReservoirClassifier
+    from ..datasets.errors import DataError
+    from ..estimators.pooled.classifier import PooledReservoirClassifier
     from .inputs import is_file, load_series, read_labels
 
     if labels is not None and not is_file(data, where.get("form")):

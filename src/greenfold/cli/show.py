@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report.comparison import Row
+from ..apps.report.comparison import Row
 from .options import console
 
 
@@ -106,7 +106,7 @@ def orders(errors: np.ndarray, slopes: np.ndarray) -> None:
     """Print the error of every order of the unfolding."""
     from rich.table import Table
 
-    from ..demo import ALPHAS, ORDERS
+    from ..apps.demo import ALPHAS, ORDERS
 
     table = Table(
         title="Unfolded states against an ODE solver, relative error", title_justify="left"

@@ -233,9 +233,8 @@ def _plan(
     preset: str | None,
     config: Path | None,
 ) -> Any:
-    from ..study.config import PRESETS, Plan, read_config
-    from ..study.networks import ARCHITECTURES
-    from ..study.plan import Grid
+    from ..apps.study.experiment import ARCHITECTURES
+    from ..apps.study.plan import PRESETS, Grid, Plan, read_config
 
     given = {k: v for k, v in axes.items() if v is not None}
     judged = {k: v for k, v in settings.items() if v is not None}
@@ -258,8 +257,8 @@ def _plan(
 
 
 def _run(data: list[str], grids: Any, out: Path, where: dict[str, Any]) -> Any:
-    from ..jobs import Summary, run_jobs
-    from ..study.plan import plan
+    from ..apps.runner.engine import Summary, run_jobs
+    from ..apps.study.plan import plan
 
     jobs = plan(data, grids, data_dir=where.pop("data_dir"))
     summary = Summary()
@@ -280,7 +279,7 @@ def _show(
     out: Path, paths: set[str], table: str, figures: str, quiet: bool
 ) -> dict[str, Any]:
     """Write the table and the figures of this study, and print its best networks."""
-    from ..study.table import read_study, write_table
+    from ..apps.study.table import read_study, write_table
 
     try:
         rows = read_study(out, paths)
@@ -288,7 +287,7 @@ def _show(
         return {"files": []}
     files = [write_table(rows, out / f"study.{table}")]
     if figures != "none":
-        from ..study.figures import draw
+        from ..apps.study.figures import draw
 
         files += draw(rows, out, figures)
     if not quiet:

@@ -124,7 +124,7 @@ def sweep(
     the same command is given again. Exit code 1 if a job failed; the rest is done.
     """
     del debug
-    from ..sweep.plan import parse_resamples
+    from ..apps.sweep.plan import parse_resamples
 
     if figures not in ("svg", "png", "pdf", "none"):
         raise typer.BadParameter(
@@ -170,8 +170,8 @@ def _sweep(
     seed: Any,
     where: Any,
 ) -> Any:
-    from ..jobs import Summary
-    from ..sweep.plan import sweep as run
+    from ..apps.runner.engine import Summary
+    from ..apps.sweep.plan import sweep as run
 
     summary = Summary()
     try:
@@ -220,13 +220,12 @@ def _compare(
     data_dir: Path | None,
     quiet: bool,
 ) -> dict[str, Any]:
-    from ..sweep import compare
-    from ..sweep.comparison import write_tables
+    from ..apps.sweep.comparison import compare, write_tables
 
     made = compare(out, published=published, data_dir=data_dir)
     written = write_tables(made, folder, out)
     if figures != "none":
-        from ..sweep.figures import draw
+        from ..apps.sweep.figures import draw
 
         written += draw(made, folder, figures)
     if not quiet:

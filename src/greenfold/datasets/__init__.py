@@ -1,36 +1,44 @@
 """Data sets: readers of the common formats, the public archives, synthetic series."""
 
-from greenfold.datasets.archive import load_dataset
-from greenfold.datasets.download import download_dataset
-from greenfold.datasets.ecg5000 import BinarySplit, ecg5000_paper
-from greenfold.datasets.errors import DataError, MissingValueError
-from greenfold.datasets.locate import dataset_path, list_datasets
-from greenfold.datasets.readers import (
-    OpenedSeries,
-    open_series,
-    read_arff,
-    read_npy,
-    read_npz,
-    read_series,
-    read_table,
-    read_ts,
-    write_npz,
+from .archive import (
+    BinarySplit,
+    dataset_path,
+    download_dataset,
+    ecg5000_paper,
+    list_datasets,
+    load_dataset,
 )
-from greenfold.datasets.recordings import Recording, read_recording
-from greenfold.datasets.synthetic import synthetic_heartbeats
-from greenfold.datasets.tasks import (
+from .arff import read_arff
+from .errors import DataError, MissingValueError
+from .files import FORMATS, SUFFIXES, TABLES, read_series, suffix_of
+from .npz import read_npy, read_npz, write_npz
+from .opened import OPENED, OpenedSeries, open_series
+from .parsing import Collection, Labels, Missing, Source, read_bytes, read_lines
+from .recordings import Recording, read_recording
+from .synthetic import (
     channel_equalisation,
     mackey_glass,
     memory_task,
     narma,
+    synthetic_heartbeats,
 )
+from .tables import read_table
+from .ts import read_ts
 
 __all__ = [
+    "FORMATS",
+    "OPENED",
+    "SUFFIXES",
+    "TABLES",
     "BinarySplit",
+    "Collection",
     "DataError",
+    "Labels",
+    "Missing",
     "MissingValueError",
     "OpenedSeries",
     "Recording",
+    "Source",
     "channel_equalisation",
     "dataset_path",
     "download_dataset",
@@ -42,12 +50,15 @@ __all__ = [
     "narma",
     "open_series",
     "read_arff",
+    "read_bytes",
+    "read_lines",
     "read_npy",
     "read_npz",
     "read_recording",
     "read_series",
     "read_table",
     "read_ts",
+    "suffix_of",
     "synthetic_heartbeats",
     "write_npz",
 ]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from greenfold.datasets.errors import DataError
-from greenfold.datasets.readers.content import Source, read_bytes, read_lines
-from greenfold.datasets.readers.files import suffix_of
-from greenfold.datasets.readers.npz import load_arrays
+from .errors import DataError
+from .files import suffix_of
+from .npz import load_arrays
+from .parsing import Source, read_bytes, read_lines
 
 __all__ = ["Recording", "read_recording"]
 

@@ -10,13 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validation as check
-from .._arrays import namespace, to_host
+from .._base import checks as check
+from .._base.arrays import namespace, to_host
 from ..systems import Divergence
-from ._memory import WORKING, Room, even_batches
-from ._products import place, quietly, wide, working_dtype
-from .course import Course
-from .marching import March, Recording
+from .walk import (
+    WORKING,
+    Course,
+    March,
+    Recording,
+    Room,
+    even_batches,
+    place,
+    quietly,
+    wide,
+    working_dtype,
+)
 
 #: A state this many times the largest input of its series to a neuron is taken to diverge.
 #: The slowest mode of a stable network would have to last a million time constants.

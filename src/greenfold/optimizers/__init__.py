@@ -1,6 +1,6 @@
 """Optimal projections: one method a file, one entry point, `optimize`."""
 
-from .regression_result import RegressionProjections
+from .regression import RegressionProjections
 from .result import Projections
 from .run import optimize
 

@@ -1,11 +1,203 @@
-"""The paper's algorithm for a linear reservoir: optimise u and v in turn."""
+"""The paper's algorithm for a linear reservoir: optimise u and v in turn.
+
+The paper's Algorithm 1 for a non-linear reservoir at O(α).
+
+For a fixed readout the soft margin is a polynomial of degree four in u,
+
+    κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u].
+
+The first rounds leave out σ₁ and σ₂ and solve the quadratic problem that remains (cases A
+and B); when they saturate, a root finder solves the Lagrange conditions of the whole
+polynomial (case C). The tensors σ₁ and σ₂ of the paper, N³ and N⁴ numbers, are never
+formed: their contractions with u come from the adjoint of the unfolding.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
+from scipy.optimize import root
+
+from ..math.margins import SoftMargin
+from ..math.sphere import maximize_on_sphere
+from ..stimuli.base import Stimuli
+from ..systems import QuadraticSystem
 from .linear import LinearProblem
+from .nonlinear import NonlinearProblem
 from .result import Candidate
+
+#: A round of the quadratic problem that gains less than this, relative to κ, saturates it.
+_NEARLY_SATURATED = 1e-2
+#: The alternation ends after this many rounds of case C without a new best. The soft
+#: margin of the paper's algorithm rests on plateaus and falls on restarts; one round says
+#: nothing.
+_PATIENCE = 3
+#: Evaluations of the root finder for each unknown. Where it needs more than a few
+#: Jacobians, of one evaluation for each unknown, it has stalled.
+_EVALUATIONS = 20
+
+
+@runtime_checkable
+class PaperSystem(QuadraticSystem, Protocol):
+    """What the algorithm asks of a system beyond its kernels."""
+
+    def one_readout(self, v: Any) -> Any:
+        """The kernels of one readout as a function of u."""
+        ...
+
+    def square_of_input(self) -> Any:
+        """Contractions m₁ of the quadratic response with a readout."""
+        ...
+
+
+class FixedReadout:
+    """κ(u) at one readout, and its gradient.
+
+    Of the network only the kernels of this readout are needed, several times cheaper than
+    the states of all neurons.
+
+    Parameters
+    ----------
+    system : PaperSystem
+    stimuli : Stimuli
+    eta : float
+    v : ndarray (n_outputs,)
+    """
+
+    def __init__(
+        self, system: PaperSystem, stimuli: Stimuli, eta: float, v: np.ndarray
+    ) -> None:
+        self._stimuli, self._eta = stimuli, eta
+        self._readout = system.one_readout(v)
+
+    def __call__(self, u: np.ndarray) -> tuple[SoftMargin, np.ndarray]:
+        """κ and ∂κ/∂u, the latter (n_inputs, n_channels)."""
+        kernels = self._readout.at(u)
+        a, C = kernels.a, kernels.C
+        margin, a_bar, C_bar = self._stimuli.kernel_margin(
+            a.ravel(), C.reshape(a.size, a.size), self._eta
+        )
+        return margin, kernels.pullback(a_bar.reshape(a.shape), C_bar.reshape(C.shape))
+
+
+class QuadraticInput:
+    """Cases A and B: the best u for a fixed v without the O(α) terms of Σ.
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+        Of a system of order 1 with a quadratic gain, read at the end of a step.
+    """
+
+    def __init__(self, problem: NonlinearProblem) -> None:
+        self.problem = problem
+        self.system = cast("PaperSystem", problem.system)
+        self.m1 = self.system.square_of_input()
+
+    def __call__(self, v: np.ndarray) -> np.ndarray:
+        """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u (`bisection-problem-lambda-u`)."""
+        problem, stimuli = self.problem, self.problem.stimuli
+        n, n_channels = len(v), stimuli.n_channels
+        rows = self.system.maps.readout_response(v)  # (K, N)
+        mu = stimuli.mu.reshape(n_channels, -1)
+        shape = (n_channels, stimuli.n_steps)
+        psi = np.asarray(stimuli.psi).reshape(*shape, *shape)
+        m0 = (mu @ rows).ravel()
+        half = np.einsum("cndm,np->cpdm", psi, rows)
+        sigma0 = 0.5 * problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)
+        m1 = self.m1(v, stimuli.labelled_second_moment)
+        Q = 2 * (sigma0 - m1).reshape(n * n_channels, -1)
+        u = maximize_on_sphere(m0, (Q + Q.T) / 2).v
+        return u.reshape(n_channels, n).T
+
+    def at_fixed_readout(self, v: np.ndarray) -> FixedReadout:
+        """κ and ∂κ/∂u for a readout that is kept, as a function of u."""
+        return FixedReadout(self.system, self.problem.stimuli, self.problem.eta, v)
+
+
+def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess.
+
+    Returns
+    -------
+    u : ndarray (n_neurons, n_channels)
+        Of unit norm.
+    solved : bool
+        Whether the root finder says that it is a root.
+    """
+    shape = u.shape
+
+    def conditions(flat: np.ndarray) -> np.ndarray:
+        point = flat[:-1].reshape(shape)
+        _, gradient = objective(point)
+        return np.append(
+            (gradient + 2 * flat[-1] * point).ravel(), flat[:-1] @ flat[:-1] - 1
+        )
+
+    _, gradient = objective(u)
+    start = np.append(u.ravel(), -0.5 * float((gradient * u).sum()))
+    limit = {"maxfev": _EVALUATIONS * start.size}
+    result = root(conditions, start, method="hybr", options=limit)
+    found = result.x[:-1].reshape(shape)
+    # The returned length deviates slightly from one.
+    return found / np.linalg.norm(found), bool(result.success)
+
+
+def alternate_nonlinear(
+    problem: NonlinearProblem,
+    quadratic: QuadraticInput,
+    u: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+) -> Candidate:
+    """Alternate between readout and input projection from one start.
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+    quadratic : QuadraticInput
+        Shared between starts.
+    u : ndarray (n_neurons, n_channels)
+    max_iter : int
+        Rounds.
+    tol : float
+        Three rounds of case C that gain less than this, relative to κ, end the
+        alternation.
+    """
+    v, margin = problem.best_readout(u)
+    best = (u, v, margin)
+    history = [(margin.separation, margin.variance)]
+    status, full, idle = "max_iterations", False, 0
+    try:
+        for _ in range(max_iter):
+            u = _case_c(quadratic, u, v) if full else quadratic(v)
+            v, new = problem.best_readout(u)
+            gain, margin = new.value - margin.value, new
+            if full:
+                gained = new.value - best[2].value > tol * abs(best[2].value)
+                idle = 0 if gained else idle + 1
+            best = (u, v, new) if new.value > best[2].value else best
+            history.append((best[2].separation, best[2].variance))
+            if idle == _PATIENCE:
+                status = "converged"
+                break
+            full = full or gain <= _NEARLY_SATURATED * abs(margin.value)
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return Candidate(*best, history, status)
+
+
+def _case_c(quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Case C with the paper's restart rule."""
+    objective = quadratic.at_fixed_readout(v)
+    found, solved = solve_lagrange(objective, u)
+    if solved and objective(found)[0].value >= objective(u)[0].value:
+        return found
+    # The soft margin fell, or there is no root near u: guess anew without σ₁ and σ₂, and
+    # go on from there whatever it gives; the readout makes up for it.
+    return solve_lagrange(objective, quadratic(v))[0]
 
 
 def alternate(

@@ -12,20 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validation as check
-from ..stimuli import Stimuli
+from .._base import checks as check
+from ..stimuli.base import Stimuli
 from ..systems import Expansion, IntegratedSystem, System
 from ..validity import ExpansionWarning, assess
-from . import convex
-from .alternating import alternate
-from .alternating_nonlinear import PaperSystem, QuadraticInput, alternate_nonlinear
+from . import certified as convex
+from .alternating import PaperSystem, QuadraticInput, alternate, alternate_nonlinear
 from .ascent import ascend
-from .device_noise import DeviceNoise
+from .device import DeviceNoise
 from .linear import LinearProblem
-from .masks import Mask, solve_mask
-from .nonlinear import NonlinearProblem
-from .quantised import quantise_readout
-from .refinement import Refinement
+from .masks import Mask, quantise_readout, solve_mask
+from .nonlinear import NonlinearProblem, Refinement
 from .result import Candidate, Projections
 
 #: Below this separability the linear optimum is a poor start for the non-linear problem,

@@ -14,10 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ..margins import SoftMargin
+from ..math.margins import SoftMargin
 from ..systems import ResponseSum
-from .linear import FactorPullback, LinearProblem
-from .quadratic import KernelQuadratic
+from .linear import FactorPullback, KernelQuadratic, LinearProblem
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,29 @@
-"""The non-linear problem: κ(u, v) through the moments of a system's states."""
+"""The non-linear problem: κ(u, v) through the moments of a system's states.
+
+Ascent through an integrated network: roughly from every start, to the end from the best.
+
+Most of the way to an optimum needs neither all series nor short sub-steps. So every start
+is followed in a rough problem (some series, long sub-steps, single precision), what it ends
+with is judged on all series, and the best go on there. An error ε of the states moves the
+optimum by about ε and costs about ε² of κ, so that the last ascent may be integrated less
+accurately than its result: that is solved for once more at the tolerance asked for.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ..margins import SoftMargin, gaussian_soft_margin
-from ..sphere import maximize_on_sphere
-from ..stimuli import Stimuli
-from ..systems import System
+from .._base.progress import Bar, display
+from ..math.margins import SoftMargin, gaussian_soft_margin
+from ..math.sphere import maximize_on_sphere
+from ..stimuli.base import Stimuli
+from ..systems import IntegratedSystem, System
+from .ascent import ascend
+from .result import Candidate
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,3 +70,189 @@ class NonlinearProblem:
             )
         v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
+
+
+#: The rough problem: series, error of a state, gain of κ per step that ends an ascent,
+#: and length of the first step.
+_ROUGH_SERIES, _ROUGH_ERROR, _ROUGH_TOL, _ROUGH_REACH = 2000, 3e-2, 1e-3, 0.3
+#: The same in the ascent on all series, first in single precision, which is not used for
+#: smaller gains than these, then in double.
+_ERROR, _SINGLE_TOL, _REACH = 1e-3, 1e-6, 0.03
+#: With fewer series it is not used at all: there is little to win, and rounding would make
+#: equal problems, as one of a series twice and one of weight two, end apart.
+_SINGLE_FROM = 150
+#: Gain that ends the last ascent, by default; with more than `_ROUGH_SERIES` series κ
+#: itself is known to a per cent only, and the smallest gains are not worth their time.
+_TOL, _TOL_OF_MANY = 1e-7, 1e-5
+_ALL = 2**62
+#: Starts that go on, and the share of the best κ below which they do not.
+_N_BEST, _WORTH = 2, 0.95
+#: Two ends are taken for one where κ differs by less than this share: the rough ascents
+#: end before that, and there is nothing more to win from the other.
+_SAME = 5e-3
+#: Rounds of ascent and shorter sub-steps, after which the ascent ends as it is.
+_MAX_ROUNDS = 5
+
+
+class Refinement:
+    """An ascent from several starts, with what it counts.
+
+    Parameters
+    ----------
+    problem : NonlinearProblem
+        Of that system, at its own tolerance.
+    system : IntegratedSystem
+    max_iter : int
+        Evaluations of one ascent.
+    tol : float, optional
+        Relative gain of κ per step that ends the last one; 1e-7 by default, 1e-5 with
+        more than 2000 series.
+
+    Attributes
+    ----------
+    n_evaluations : int
+        Of the start that won, in all stages.
+    """
+
+    def __init__(
+        self,
+        problem: NonlinearProblem,
+        system: IntegratedSystem,
+        *,
+        max_iter: int,
+        tol: float | None = None,
+    ) -> None:
+        self._problem = problem
+
+        def rough(n_series: int | None, error: float) -> NonlinearProblem:
+            coarse = system.with_tol(max(system.tol, error))
+            single = n_series is not None and problem.stimuli.n_series > _SINGLE_FROM
+            return replace(problem, system=coarse, rough=n_series, single=single)
+
+        self._rough = rough(_ROUGH_SERIES, _ROUGH_ERROR)
+        self._single, self._double = rough(_ALL, _ERROR), rough(None, _ERROR)
+        many = problem.stimuli.n_series > _ROUGH_SERIES
+        self._max_iter, self._tol = max_iter, tol or (_TOL_OF_MANY if many else _TOL)
+        self.n_evaluations = 0
+
+    def run(
+        self, starts: Iterator[np.ndarray], n_starts: int
+    ) -> tuple[Candidate, list[float]]:
+        """The best candidate, and κ on all series that each start ended with.
+
+        Ctrl-C ends it with what is known then; before anything is, it goes on as
+        KeyboardInterrupt. Starts at which the network diverges are left out, unless it
+        does so at all of them.
+        """
+        with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
+            ends: list[tuple[Candidate, int]] = []
+            refused = stopped = None
+            try:
+                for index, u in enumerate(starts):
+                    bar.advance(0, f"start {index + 1} of {n_starts}")
+                    try:
+                        end = self._follow(u)
+                    except FloatingPointError as error:
+                        refused = error
+                        continue
+                    if end[0].status == "interrupted":
+                        stopped = end
+                        break
+                    ends.append(end)
+                    bar.advance()
+            except KeyboardInterrupt:
+                if not ends:
+                    raise
+                stopped = ends[-1]
+            if stopped is not None:
+                # κ of the one that was stopped is that of some series only.
+                best, self.n_evaluations = max(
+                    ends or [stopped], key=lambda end: end[0].margin.value
+                )
+                found = self._settled(best, "interrupted")
+                return found, [found.margin.value]
+            if not ends:
+                assert refused is not None
+                raise refused
+            return self._finish(ends, bar)
+
+    def _follow(self, u: np.ndarray) -> tuple[Candidate, int]:
+        """Where one start leads in the rough problem, with κ on all series."""
+        found = ascend(
+            self._rough, u, max_iter=self._max_iter, tol=_ROUGH_TOL, reach=_ROUGH_REACH
+        )
+        if found.status == "interrupted":
+            return found, len(found.history)
+        v, margin = self._single.best_readout(found.u)
+        return replace(found, v=v, margin=margin), len(found.history)
+
+    def _finish(
+        self, ends: list[tuple[Candidate, int]], bar: Bar
+    ) -> tuple[Candidate, list[float]]:
+        """Bring the best ends to convergence, and let others share what they reached."""
+        candidates = [end for end, _ in ends]
+        order = sorted(range(len(ends)), key=lambda i: -candidates[i].margin.value)
+        chosen: list[int] = []
+        top = candidates[order[0]].margin.value
+        for i in order:
+            known = any(_same(candidates[i], candidates[j]) for j in chosen)
+            worth = candidates[i].margin.value >= top - (1 - _WORTH) * abs(top)
+            if not known and worth and len(chosen) < _N_BEST:
+                chosen.append(i)
+        twins = {
+            i: next((j for j in chosen if _same(candidates[i], candidates[j])), i)
+            for i in range(len(ends))
+        }
+        finished: dict[int, tuple[Candidate, int]] = dict(enumerate(ends))
+        interrupted = False
+        for number, i in enumerate(chosen):
+            bar.advance(0, f"best start {number + 1} of {len(chosen)}, {top:.5g} so far")
+            try:
+                finished[i] = self._ascend(candidates[i], ends[i][1])
+                interrupted = finished[i][0].status == "interrupted"
+            except KeyboardInterrupt:
+                interrupted = True
+            bar.advance(2)
+            if interrupted:
+                break
+        winner = max(chosen, key=lambda i: finished[i][0].margin.value)
+        best, self.n_evaluations = finished[winner]
+        settled = self._settled(best, "interrupted" if interrupted else best.status)
+        finished[winner] = settled, self.n_evaluations
+        return settled, [finished[twins[i]][0].margin.value for i in range(len(ends))]
+
+    def _ascend(self, start: Candidate, count: int) -> tuple[Candidate, int]:
+        """To convergence on all series, first in single precision."""
+        found = start
+        stages = []
+        if self._single.single:
+            stages.append((self._single, max(self._tol, _SINGLE_TOL)))
+        if not self._single.single or self._tol < _SINGLE_TOL:
+            stages.append((self._double, self._tol))
+        for problem, tol in stages:
+            for _ in range(_MAX_ROUNDS):
+                found = ascend(
+                    problem,
+                    found.u,
+                    max_iter=self._max_iter,
+                    tol=tol,
+                    reach=_REACH,
+                )
+                count += len(found.history)
+                if found.status != "converged" or problem.settle(found.u):
+                    break
+            if found.status != "converged":
+                break
+        return found, count
+
+    def _settled(self, found: Candidate, status: str) -> Candidate:
+        """The readout and κ at the tolerance asked for."""
+        self._problem.settle(found.u)
+        v, margin = self._problem.best_readout(found.u)
+        return replace(found, v=v, margin=margin, status=status)
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    """Whether it is enough to follow one of two ends."""
+    apart = abs(one.margin.value - other.margin.value)
+    return apart <= _SAME * abs(other.margin.value)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _archive
-from .._repr import Shown
-from ..margins import SoftMargin
+from .._base import archive as _archive
+from .._base.printing import Shown
+from ..math.margins import SoftMargin
 from ..validity import Validity
 
 #: What each status means, for people.

@@ -8,15 +8,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from .. import _validation as check
-from ..stimuli import RegressionTask, Stimuli
+from .._base import checks as check
+from ..stimuli.base import Stimuli
+from ..stimuli.regression import RegressionTask
 from ..systems import System, lacking
-from .device_noise import read_noise
+from .device import on_subset, read_noise, restrict
 from .masks import read_mask
 from .methods import LINEAR, NONLINEAR, Run
-from .regression import optimize_task
-from .regression_result import RegressionProjections
-from .restricted import on_subset, restrict
+from .regression import RegressionProjections, optimize_task
 from .result import Projections
 
 

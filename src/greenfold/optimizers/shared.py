@@ -27,9 +27,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..margins import SoftMargin
+from ..math.margins import SoftMargin
 from .ascent import ascend
-from .bound import Metric, metric_root
+from .certified import Metric, metric_root
 from .linear import LinearProblem
 from .result import Candidate, relative_gap
 

@@ -6,18 +6,11 @@ linear problem needs nothing else, so its cost does not depend on how many serie
 are.
 """
 
-from .base import Stimuli
-from .frame import (
-    Frame,
-    frame_in_pieces,
-    frame_of_classes,
-    frame_with_series,
-    frames_of,
-)
+from .base import Series, Stimuli
+from .frame import Frame, frame_in_pieces, frame_of_classes, frame_with_series, frames_of
 from .gaussian import GaussianStimuli
 from .regression import RegressionTask
 from .samples import SampleStimuli
-from .series import Series
 
 __all__ = [
     "Frame",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validation as check
-from .._arrays import BATCH_BYTES, batches, like, namespace, to_host
-from ..covariances import DENSE_SIZE, Factored, Symmetric, outer, refuse_if_large
+from .._base import checks as check
+from .._base.arrays import BATCH_BYTES, batches, like, namespace, to_host
+from ..math.covariances import DENSE_SIZE, Factored, Symmetric, outer, refuse_if_large
 
 
 @dataclass(frozen=True)

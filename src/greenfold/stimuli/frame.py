@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .._repr import Shown
-from ..covariances import Factored, outer, trace
-from ..pieces import Pieces
-from .base import Stimuli
+from .._base.printing import Shown
+from ..math.covariances import Factored, outer, trace
+from .base import Series, Stimuli
+from .chunks import Pieces
 from .class_moments import ClassMoments, labelled_moments
 from .samples import SampleStimuli
-from .series import Series
 
 
 @dataclass(frozen=True, eq=False, repr=False)

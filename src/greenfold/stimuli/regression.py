@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validation as check
-from .._repr import Shown
+from .._base import checks as check
+from .._base.printing import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)

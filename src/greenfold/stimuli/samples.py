@@ -9,20 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import _validation as check
-from .._arrays import like, namespace, on_gpu, to_host
-from ..covariances import trace
-from ..margins import SoftMargin
-from ..pieces import Pieces
-from ..pieces.base import take
-from ..pieces.find import is_dask
+from .._base import checks as check
+from .._base.arrays import like, namespace, on_gpu, to_host
+from ..math.covariances import trace
+from ..math.margins import SoftMargin
 from ..systems import System
-from .base import Stimuli
+from .base import Stimuli, class_share
+from .chunked import Gathered, ScatteredDesign, gather, gather_batches, joined
+from .chunks import Pieces, is_dask, take
 from .class_moments import ClassMoments, labelled_moments
 from .design import Design, Moments, WeightedSeries
-from .gathering import Gathered, gather, gather_batches, joined
-from .labels import class_share
-from .scattered import ScatteredDesign
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _archive
-from .. import _validation as check
-from .._arrays import batches, like, namespace, working_bytes
-from .._repr import Shown
+from .._base import archive as _archive
+from .._base import checks as check
+from .._base.arrays import batches, like, namespace, working_bytes
+from .._base.printing import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)

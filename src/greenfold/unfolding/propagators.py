@@ -16,7 +16,7 @@ from math import ceil, lgamma, log
 
 import numpy as np
 
-from ..reservoir import Reservoir
+from ..networks.reservoir import Reservoir
 
 #: Exponent β (see `plan_quadrature`) that one quadrature panel may span. Larger steps
 #: are cut into panels; the cost per unit time is flat around this value.

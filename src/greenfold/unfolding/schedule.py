@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from .. import _validation as check
-from .._arrays import like, namespace
+from .._base import checks as check
+from .._base.arrays import like, namespace
 from .propagators import Propagators
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import comb
 from typing import Any
 
-from .._arrays import namespace
+from .._base.arrays import namespace
 from .propagators import Propagators
 from .schedule import Schedule
 

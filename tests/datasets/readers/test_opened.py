@@ -85,7 +85,7 @@ def test_slices_are_those_of_the_array(written, rng):
 
 
 def test_stimuli_of_a_file_are_those_of_the_array(written, monkeypatch):
-    from greenfold.pieces import sliced
+    from greenfold.stimuli import chunks as sliced
 
     path, X, y, how = written
     monkeypatch.setattr(sliced, "_PIECE_BYTES", 8 * 5 * 9)

@@ -1,0 +1,1 @@
+"""What everything stands on: arrays, checks, files, progress, printing."""

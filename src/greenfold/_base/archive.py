@@ -1,0 +1,280 @@
+"""Numbers and text as one sealed file: arrays, a JSON description, no code.
+
+A file is an uncompressed zip archive of ``metadata.json`` and one ``.npy`` file per array
+(so that ``numpy.load`` opens it too). Its last 64 bytes, the end of the archive's comment,
+are the SHA-256 digest of every byte before them: names, sizes and the structure of the
+archive are covered as the numbers are, and no changed file is read. It is written beside
+its place and moved there at the end, so that a crash leaves the old file or the new one.
+Reading allows no pickles, no compression and no more data than the file is long; whatever
+is wrong with a file, the error is a `ModelFileError` and nothing of it has been executed.
+
+What an object is made of is known beside that object; see `greenfold.saving`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar, cast
+
+import numpy as np
+
+from .files import replacing
+
+_FORMAT = "greenfold-model"
+#: Raised when a reader of the older version would misunderstand the file.
+_VERSION = 2
+_METADATA = "metadata.json"
+_METADATA_BYTES = 2**20
+_HEADER_BYTES = 4096
+#: Real numbers, truth values and text of fixed width; nothing that needs a pickle.
+_DTYPE = re.compile(r"[<>|](?:[fiu][1248]|b1|U[1-9][0-9]{0,5})")
+#: The comment of the archive: this, and the digest.
+_SEAL = b"greenfold sha256 "
+_DIGEST = 64
+_CHUNK = 2**20
+
+Made = TypeVar("Made")
+
+
+class ModelFileError(ValueError):
+    """A file does not hold what this version can read."""
+
+
+def refuse(reason: str) -> NoReturn:
+    """Say what is wrong with a file; `reading` adds its name."""
+    raise ModelFileError(reason)
+
+
+class Content(NamedTuple):
+    """What a file holds.
+
+    Attributes
+    ----------
+    kind : str
+        Of the object: "classifier", "reservoir", ….
+    described : dict
+        Everything but the arrays, as JSON holds it.
+    arrays : dict of ndarray
+    """
+
+    kind: str
+    described: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def numbers(
+        self, name: str, shape: tuple[int | None, ...], *, finite: bool = True
+    ) -> np.ndarray:
+        """A numerical array of the given shape (None: any length), or a refusal."""
+        if name not in self.arrays:
+            refuse(f"its array {name!r} is missing.")
+        array = self.arrays[name]
+        fits = array.ndim == len(shape) and all(
+            wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=True)
+        )
+        if not fits or array.dtype.kind not in "iuf":
+            refuse(f"its array {name!r} has shape {array.shape} instead of {shape}.")
+        if finite and not np.isfinite(array).all():
+            refuse(f"its array {name!r} is not finite.")
+        return array
+
+
+# Writing
+
+
+class _Sealed:
+    """A stream that puts the digest of all it was given in place of the last bytes.
+
+    It can not seek, so that zipfile never changes what has been counted.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._digest = stream, hashlib.sha256()
+        self._held = b""
+
+    def write(self, data: Any) -> int:
+        data = bytes(data)
+        kept = self._held + data
+        ready, self._held = kept[:-_DIGEST], kept[-_DIGEST:]
+        self._digest.update(ready)
+        self._stream.write(ready)
+        return len(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def seal(self) -> None:
+        self._stream.write(self._digest.hexdigest().encode())
+
+
+def write(
+    path: str | Path, kind: str, described: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """Write an object, complete or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        Replaced if it exists, in one step at the end.
+    kind : str
+    described : dict
+        Plain values for JSON.
+    arrays : dict of ndarray
+        Of numbers, truth values or text.
+    """
+    from .. import __version__
+
+    metadata = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "greenfold": __version__,
+        "kind": kind,
+    }
+    metadata |= {name: one for name, one in described.items() if name not in metadata}
+    text = json.dumps(metadata, indent=1).encode()
+    with replacing(Path(path)) as stream:
+        sealed = _Sealed(stream)
+        with zipfile.ZipFile(cast("BinaryIO", sealed), "w") as archive:
+            # ZipInfo has a fixed date: the same object gives the same bytes.
+            archive.writestr(zipfile.ZipInfo(_METADATA), text)
+            for name, array in arrays.items():
+                member = zipfile.ZipInfo(f"{name}.npy")
+                member.file_size = array.nbytes + _HEADER_BYTES  # beyond 2 GiB: zip64
+                with archive.open(member, "w") as part:
+                    plain = np.ascontiguousarray(array)
+                    np.lib.format.write_array(part, plain, (1, 0), allow_pickle=False)
+            archive.comment = _SEAL + bytes(_DIGEST)
+        sealed.seal()
+
+
+# Reading
+
+
+def reading(path: str | Path, make: Callable[[Content], Made]) -> Made:
+    """What ``make`` makes of a file's content; every failure is a `ModelFileError`.
+
+    Parameters
+    ----------
+    path : str or Path
+    make : callable
+        Takes a `Content`.
+    """
+    with open(path, "rb") as stream:
+        try:
+            return make(_read(stream))
+        except ModelFileError as error:
+            raise ModelFileError(f"{path} can not be read: {error}") from None
+        except Exception as error:  # a damaged file fails in more ways than can be listed
+            reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
+            raise ModelFileError(
+                f"{path} can not be read: it is damaged, or no greenfold model ({reason})."
+            ) from None
+
+
+def _read(stream: BinaryIO) -> Content:
+    """Content of a sealed file, with no more memory than the file is long."""
+    length = stream.seek(0, io.SEEK_END)
+    _check_seal(stream, length)
+    stream.seek(0)
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+        if len({member.filename for member in members}) != len(members):
+            refuse("a part of it occurs twice.")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            refuse("it is compressed, which a greenfold model is not.")
+        # Stored parts can not be longer together than the file, unless they overlap.
+        if sum(member.file_size for member in members) > length:
+            refuse("its parts are longer than the file.")
+        metadata = _read_metadata(archive, members)
+        arrays = {}
+        for member in members:
+            name = member.filename
+            if name == _METADATA:
+                continue
+            if not name.endswith(".npy"):
+                refuse(f"it has an unknown part {name!r}.")
+            arrays[name.removesuffix(".npy")] = _read_array(archive, member)
+    return Content(str(metadata["kind"]), metadata, arrays)
+
+
+def _check_seal(stream: BinaryIO, length: int) -> None:
+    """Compare the digest at the end with that of everything before it."""
+    counted = length - _DIGEST
+    stream.seek(max(0, counted - len(_SEAL)))
+    marked, found = stream.read(len(_SEAL)), stream.read(_DIGEST)
+    if marked != _SEAL:
+        refuse(
+            "it is no greenfold model, or one that was cut off or written by an older "
+            "version; save it again."
+        )
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while counted > 0:
+        chunk = stream.read(min(_CHUNK, counted))
+        if not chunk:
+            break
+        digest.update(chunk)
+        counted -= len(chunk)
+    if digest.hexdigest().encode() != found:
+        refuse("it is damaged: its checksum does not fit its content.")
+
+
+def _read_metadata(
+    archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]
+) -> dict[str, Any]:
+    sizes = {member.filename: member.file_size for member in members}
+    if sizes.get(_METADATA, _METADATA_BYTES + 1) > _METADATA_BYTES:
+        refuse("it is not a greenfold model, having no metadata.")
+    metadata = json.loads(archive.read(_METADATA))
+    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
+        refuse("it is not a greenfold model.")
+    version = metadata.get("version")
+    if version != _VERSION:
+        refuse(
+            f"it has the format version {version!r} and this greenfold reads version "
+            f"{_VERSION}; update greenfold, or save the model again."
+        )
+    return metadata
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One .npy file, by its documented layout.
+
+    Not numpy's reader: it allocates what a header asks for before it looks at the data.
+    """
+    name = member.filename
+    data = np.empty(member.file_size, dtype=np.uint8)
+    filled = 0
+    with archive.open(member) as part:
+        while filled < len(data):
+            chunk = part.read(min(_CHUNK, len(data) - filled))
+            if not chunk:
+                refuse(f"its part {name!r} is cut off.")
+            data[filled : filled + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
+            filled += len(chunk)
+        if part.read(1):  # also lets zipfile compare its own sum
+            refuse(f"its part {name!r} is too long.")
+    head = data[:10].tobytes()
+    if head[:6] != b"\x93NUMPY" or head[6:8] != b"\x01\x00":
+        refuse(f"its part {name!r} is not an array.")
+    start = 10 + int.from_bytes(head[8:10], "little")
+    if start > min(_HEADER_BYTES, len(data)):
+        refuse(f"its part {name!r} has a wrong header.")
+    header = ast.literal_eval(data[10:start].tobytes().decode("latin-1").strip())
+    descr, shape = header["descr"], header["shape"]
+    if not isinstance(descr, str) or not _DTYPE.fullmatch(descr):
+        refuse(f"its part {name!r} holds something else than numbers or text.")
+    sizes = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
+    if not sizes or header["fortran_order"] is not False:
+        refuse(f"its part {name!r} has a wrong shape.")
+    dtype = np.dtype(descr)
+    if math.prod(shape) * dtype.itemsize != len(data) - start:
+        refuse(f"its part {name!r} is not as long as it should be.")
+    return np.frombuffer(data, dtype, offset=start).reshape(shape)

@@ -1,0 +1,128 @@
+"""Progress on a terminal, with an estimate of the time left; silent in a pipe.
+
+Ctrl-C that is never lost.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+_state = {"interrupted": False, "depth": 0}
+
+
+@contextmanager
+def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
+    """Remember that Ctrl-C was pressed, beside raising KeyboardInterrupt.
+
+    `greenfold.optimize` answers Ctrl-C with its best result so far, which is right in a
+    notebook; a command must end instead, see `raise_if_interrupted`.
+
+    Parameters
+    ----------
+    insist : bool
+        Raise KeyboardInterrupt at the end even where the body has swallowed it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if not _state["depth"]:
+        _state["interrupted"] = False
+
+    def notice(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        _state["interrupted"] = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, notice)
+    _state["depth"] += 1
+    try:
+        yield
+    finally:
+        _state["depth"] -= 1
+        signal.signal(signal.SIGINT, before)
+    if insist:
+        raise_if_interrupted()
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C was pressed since the outermost notice began."""
+    return bool(_state["interrupted"])
+
+
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed since the outermost notice began."""
+    if was_interrupted():
+        raise KeyboardInterrupt
+
+
+class Bar:
+    """One line of the display; does nothing where there is none."""
+
+    def __init__(self, shown: Any, task: Any) -> None:
+        self._shown, self._task = shown, task
+
+    def advance(self, amount: float = 1.0, text: str | None = None) -> None:
+        """So much more is done; what follows is ``text``."""
+        if self._shown is None:
+            return
+        change = {} if text is None else {"description": text}
+        self._shown.update(self._task, advance=amount, refresh=True, **change)
+
+
+class Display:
+    """Bars below each other, on stderr."""
+
+    def __init__(self, shown: Any = None) -> None:
+        self._shown = shown
+
+    @contextmanager
+    def bar(self, text: str, total: float, done: float = 0) -> Iterator[Bar]:
+        """A bar while the body runs."""
+        if self._shown is None:
+            yield Bar(None, None)
+            return
+        task = self._shown.add_task(text, total=total, completed=done)
+        try:
+            yield Bar(self._shown, task)
+        finally:
+            self._shown.remove_task(task)
+
+
+#: What is shown now; a part of a larger work adds its bars there.
+_open: list[Display] = []
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """Show progress where stderr is a terminal and rich is installed."""
+    if _open:
+        yield _open[-1]
+        return
+    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
+        yield Display()
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        rich.SpinnerColumn(),
+        rich.TextColumn("{task.description}", justify="left"),
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("ETA"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        _open.append(Display(shown))
+        try:
+            yield _open[-1]
+        finally:
+            _open.pop()

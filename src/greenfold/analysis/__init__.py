@@ -1,0 +1,28 @@
+"""Questions around an optimum: over time, over angle, over η, τ and the network."""
+
+from .curves import MarginCurve, margin_over_angle, margin_over_time
+from .eta import EtaChoice, choose_eta
+from .interval import MarginInterval, margin_interval
+from .masks import MaskStudy, mask_bound, study_mask
+from .memory import MemoryCapacity, memory_capacity
+from .networks import ReservoirPath, optimize_reservoir
+from .tau import TauChoice, choose_tau
+
+__all__ = [
+    "EtaChoice",
+    "MarginCurve",
+    "MarginInterval",
+    "MaskStudy",
+    "MemoryCapacity",
+    "ReservoirPath",
+    "TauChoice",
+    "choose_eta",
+    "choose_tau",
+    "margin_interval",
+    "margin_over_angle",
+    "margin_over_time",
+    "mask_bound",
+    "memory_capacity",
+    "optimize_reservoir",
+    "study_mask",
+]

@@ -1,0 +1,432 @@
+"""The choice of η by cross-validation, with the projections solved anew in every fold.
+
+`choose_eta` is for a system and its series; `ReservoirClassifier` chooses with the same
+`cross_validate`, on the same grid.
+
+What the series that a fold holds out say about a classifier of the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._base import checks as check
+from .._base.printing import Shown
+from ..math.calibration import fit_slope, with_heavy_tails
+from ..math.decisions import Clouds, decide, held_out_score
+from ..optimizers.ascent import ascend
+from ..optimizers.linear import LinearProblem
+from ..optimizers.shared import SharedProblem
+from ..stimuli.base import Series, Stimuli
+from ..stimuli.frame import frames_of
+from ..stimuli.samples import SampleStimuli
+from ..systems import LinearSystem, System
+
+#: Accuracy on few series is coarse and leaves many η equal. A small share of the margin
+#: in log-odds, saturating, decides among them.
+_MARGIN_SHARE = 0.1
+_MARGIN_SCALE = 4.0
+#: Evaluations of the ascent of a fold, and the relative change of κ that ends it: the
+#: spread over the folds is far wider.
+_EVALUATIONS = 30
+_TOLERANCE = 1e-3
+
+
+class Fold(NamedTuple):
+    """What one fold says about the series that it held out.
+
+    Attributes
+    ----------
+    accuracy, score : ndarray (n_etas,)
+        Held-out accuracy, and the weighted sum of what is maximised.
+    weight : float
+        The sum of the weights in ``score``.
+    log_odds : ndarray (n_etas, n_held_out, n_classes)
+        Under readout noise, each series several times.
+    codes, weights : ndarray (n_held_out,)
+    seen : ndarray (n_classes,) of bool
+        Classes that the fold knew.
+    """
+
+    accuracy: np.ndarray
+    weight: float
+    score: np.ndarray
+    log_odds: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+    seen: np.ndarray
+
+
+def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which series of a class are copies of each other.
+
+    Returns
+    -------
+    group : ndarray (n_cases,)
+        Number of the distinct series that each one is; sorted by class, then by value.
+    code : ndarray (n_groups,)
+        Class of each.
+    """
+    rows = np.column_stack([codes, series.values.reshape(len(series), -1)])
+    unique, group = np.unique(rows, axis=0, return_inverse=True)
+    return group.ravel(), unique[:, 0].astype(int)
+
+
+def may_hold_out(series: Series, codes: np.ndarray) -> bool:
+    """Whether two classes have series both to learn from and to hold out."""
+    _, code = distinct_series(series, codes)
+    return bool((np.bincount(code) >= 2).sum() >= 2)
+
+
+def folds_of(
+    series: Series, codes: np.ndarray, rng: np.random.Generator, n_folds: int
+) -> np.ndarray:
+    """Fold of each series; classes are dealt out in turn, however small they are.
+
+    Copies of a series stay together, so that none is judged by itself, and the order of
+    the series does not matter: one of weight two counts as two copies do.
+    """
+    group, code = distinct_series(series, codes)
+    order = rng.permutation(len(code))
+    order = order[np.argsort(code[order], kind="stable")]
+    fold = np.empty(len(code), dtype=int)
+    fold[order] = np.arange(len(code)) % min(n_folds, len(code))
+    return fold[group]
+
+
+def one_fold(
+    system: LinearSystem,
+    series: Series,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    class_weights: np.ndarray,
+    held_out: np.ndarray,
+    etas: np.ndarray,
+    *,
+    u: np.ndarray | None,
+    shared: bool,
+    scaling: float | None,
+    noise: float,
+    threshold: str,
+    solved: bool = False,
+) -> Fold | None:
+    """How well the series that one fold holds out are told.
+
+    With ``solved`` u is ascended for the one η in ``etas``, as it is in the end; else it
+    is the leading singular vector, which serves all η.
+    """
+    n_classes = len(class_weights)
+    train = ~held_out
+    seen = np.bincount(codes[train], minlength=n_classes) > 0
+    held_out = held_out & seen[codes]
+    if seen.sum() < 2 or not held_out.any():
+        return None
+    inside, outside = series[train], series[held_out]
+    labels, w = codes[train], weights[train]
+    heads = range(n_classes) if n_classes > 2 else (1,)
+    Z_in = np.zeros((len(etas), len(inside), len(heads)))
+    Z_out = np.zeros((len(etas), len(outside), len(heads)))
+    known = [c for c in heads if seen[c]]
+    frames = frames_of(inside, labels, w, class_weights, known, scaling)
+    if shared and len(frames) > 1:
+        parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
+        u = SharedProblem(tuple(parts)).stacked_atom()
+    for c, frame in zip(known, frames, strict=True):
+        column = c if n_classes > 2 else 0
+        kernels = _kernels(system, frame.stimuli, u, etas, solved)
+        for Z, part in ((Z_in, inside), (Z_out, outside)):
+            moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
+            Z[:, :, column] = (moved @ kernels).T
+    accuracy, score = np.empty(len(etas)), np.empty(len(etas))
+    answers = codes[held_out]
+    w_out = weights[held_out] * class_weights[answers]
+    # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter the
+    # choice in proportion to √n, each by what is known of it; else the two series of a rare
+    # class would choose η by chance.
+    w_score = weights[held_out] * np.sqrt(class_weights[answers])
+    jitter = _noise_points(noise, len(heads))
+    odds = np.empty((len(etas), len(jitter) * len(outside), n_classes))
+    for i in range(len(etas)):
+        clouds = Clouds.of(Z_in[i], labels, w, class_weights)
+        decision = decide(clouds, noise=noise, threshold=threshold)
+        correct, margin = held_out_score(decision, Z_out[i], answers, noise)
+        accuracy[i] = w_out @ correct / w_out.sum()
+        score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
+        # What is read later carries the noise.
+        odds[i] = decision.log_odds(np.concatenate([Z_out[i] + one for one in jitter]))
+    repeated, share = np.tile(answers, len(jitter)), np.tile(w_out, len(jitter))
+    share = share / len(jitter)
+    return Fold(accuracy, float(w_score.sum()), score, odds, repeated, share, seen)
+
+
+def _noise_points(noise: float, n_readouts: int) -> np.ndarray:
+    """Points of equal weight that have mean and covariance of the noise, (n, n_readouts).
+
+    Not draws: a series of weight two is to count as two copies of it.
+    """
+    if noise == 0:
+        return np.zeros((1, n_readouts))
+    corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
+    return np.concatenate([corners, -corners])
+
+
+def _kernels(
+    system: LinearSystem,
+    stimuli: Stimuli,
+    u: np.ndarray | None,
+    etas: np.ndarray,
+    solved: bool,
+) -> np.ndarray:
+    """Kernels of the optimal readouts for every η, (n_channels · n_steps, n_etas)."""
+    problem = LinearProblem(system, stimuli, float(etas[0]) if solved else 1.0)
+    if u is None:
+        _, u, _ = problem.best_atom(stimuli.mu)
+        if solved and stimuli.mu.any():
+            found = ascend(problem, u, max_iter=_EVALUATIONS, tol=_TOLERANCE)
+            if found.status == "interrupted":
+                raise KeyboardInterrupt
+            u = found.u
+    return problem.kernels(u, etas)
+
+
+#: Two values a decade, from where only the distance of the class means counts to where
+#: only their spread does.
+ETAS = np.geomspace(0.1, 1e6, 15)
+N_FOLDS = 5
+#: Series that all folds together may hold where u is solved for in each. A fold of few
+#: series tells little of a fit to all of them, so that few series take many folds.
+_SOLVED = 500
+#: Where no series can be held out.
+FALLBACK = 10.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EtaChoice(Shown):
+    """Outcome of a cross-validation over η.
+
+    Attributes
+    ----------
+    etas : ndarray (n_etas,)
+    accuracy : ndarray (n_etas, n_folds)
+        Held-out accuracy, under readout noise where it was given.
+    score : ndarray (n_etas,)
+        What is maximised: mean accuracy, plus a little for the margin; classes that are
+        weighted up count with the square root of their weight.
+    best : float
+        The η of highest score; among equals, the smallest.
+    overlap : ndarray (n_etas, n_etas) or None
+        Cosine between the readouts of any two η, where one u was given for all folds;
+        near one where η hardly matters.
+    calibration : float
+        Factor by which probabilities of held-out series are right at the best η, on
+        log-odds `with_heavy_tails`.
+    """
+
+    etas: np.ndarray
+    accuracy: np.ndarray
+    score: np.ndarray
+    best: float
+    overlap: np.ndarray | None = None
+    calibration: float = 1.0
+
+    def _facts(self) -> dict[str, Any]:
+        row = self.accuracy[np.argmin(np.abs(np.log(self.etas / self.best)))]
+        facts = {"best": self.best, "accuracy": float(row.mean()), "folds": len(row)}
+        facts["compared"] = (
+            f"{len(self.etas)} values from {self.etas[0]:.4g} to {self.etas[-1]:.4g}"
+        )
+        return {**facts, "note": self.note} if self.note else facts
+
+    @property
+    def note(self) -> str:
+        """What to do where the best η is the last of its grid; empty where it is not."""
+        if len(self.etas) < 2 or not np.isfinite(self.score).all():
+            return ""
+        if self.best == self.etas[-1]:
+            return "the largest η compared: a larger one, or more series, may do better"
+        # Equal scores from the smallest η on say that η does not matter there.
+        if self.best == self.etas[0] and self.score[0] > self.score[1]:
+            return "the smallest η compared: only the distance of the class means counts"
+        return ""
+
+
+def choose_eta(
+    system: System,
+    X: Any,
+    labels: Any,
+    u: Any = None,
+    etas: Any = None,
+    *,
+    n_folds: int = N_FOLDS,
+    threshold: str = "trained",
+    noise: float = 0.0,
+    class_weight: Any = "balanced",
+    rng: np.random.Generator | int | None = None,
+) -> EtaChoice:
+    """Compare η by readout and by cross-validated accuracy (paper, "Prerequisites").
+
+    Parameters
+    ----------
+    system : System
+        Such as an `Unfolding`; its linear order is used.
+    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+    labels : array_like (n_cases,)
+        Two classes.
+    u : array_like (n_inputs,) or (n_inputs, n_channels), optional
+        Input projection to keep; without it, the leading singular vector of G(μ) in each
+        fold, as `ReservoirClassifier` does.
+    etas : array_like, optional
+        Grid; 0.1 to 10⁶ in 15 logarithmic steps by default.
+    n_folds : int
+    threshold : {"trained", "origin"}
+        Where the plane along v lies; "origin" is the paper's.
+    noise : float
+        Standard deviation of readout noise.
+    class_weight : {"balanced", None} or dict
+        As for `SampleStimuli`.
+    rng : numpy Generator, int or None
+        Shuffles the folds.
+
+    Returns
+    -------
+    EtaChoice
+    """
+    grid = ETAS if etas is None else np.sort(check.host_array(etas, "etas", ndim=(1,)))
+    if grid[0] <= 0:
+        raise ValueError(f"`etas` must be positive; got {grid[0]:g}.")
+    if threshold not in ("trained", "origin"):
+        raise ValueError(f"`threshold` must be 'trained' or 'origin'; got {threshold!r}.")
+    stimuli = SampleStimuli(X, labels, class_weight=class_weight)
+    signs = np.asarray(stimuli.signs)
+    smallest = int(min((signs > 0).sum(), (signs < 0).sum()))
+    if smallest < check.count(n_folds, "n_folds", minimum=2):
+        raise ValueError(
+            f"`n_folds` = {n_folds} needs as many series of each class; the smaller class "
+            f"has {smallest}."
+        )
+    stimuli.match(system)
+    if u is not None:
+        u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
+    values = check.host_array(X, "X", ndim=(2, 3)).reshape(
+        len(signs), *stimuli.centre.shape
+    )
+    codes = (signs > 0).astype(int)
+    found = cross_validate(
+        system.maps,
+        Series(values),
+        codes,
+        np.ones(len(codes)),
+        stimuli.class_share * len(codes) / np.bincount(codes),
+        u=u,
+        scaling=1.0,
+        noise=float(check.host_array(noise, "noise", ndim=(0,))),
+        threshold=threshold,
+        seed=check.generator(rng).integers(2**31),
+        etas=grid,
+        n_folds=n_folds,
+    )
+    if u is None:
+        return found
+    readouts = LinearProblem(system.maps, stimuli, 1.0).readouts(u, grid)
+    return replace(found, overlap=readouts @ readouts.T)
+
+
+def cross_validate(
+    system: LinearSystem,
+    series: Series,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    class_weights: np.ndarray,
+    *,
+    u: np.ndarray | None,
+    scaling: float | None,
+    noise: float,
+    threshold: str,
+    seed: Any,
+    shared: bool = False,
+    n_jobs: int | None = None,
+    etas: np.ndarray = ETAS,
+    n_folds: int = N_FOLDS,
+) -> EtaChoice:
+    """Choose η by held-out accuracy, for any number of classes.
+
+    In each fold the input projection is the leading singular vector of G(μ), which is the
+    optimal one for small η and costs one decomposition; one more gives the optimal
+    readouts for the whole grid of η. At the best η it is then solved for in every fold,
+    because probabilities are to be calibrated on what is fitted.
+
+    Parameters
+    ----------
+    system : LinearSystem
+    series : Series
+    codes : ndarray (n_cases,)
+        Classes 0, 1, ….
+    weights : ndarray (n_cases,)
+        Weight of each series, positive.
+    class_weights : ndarray (n_classes,)
+        Factor on the weight of a whole class.
+    u : ndarray (n_inputs, n_channels) or None
+        Input projection to keep.
+    scaling : float or None
+        ‖μ‖ that the series are scaled to; None leaves their unit.
+    noise : float
+        Standard deviation of readout noise.
+    threshold : {"trained", "origin"}
+    seed : int
+        Shuffles the folds; equal seeds make results comparable.
+    shared : bool
+        One input projection for all classes instead of the leading vector of each.
+    n_jobs : int or None
+        Threads over folds.
+    etas : ndarray (n_etas,)
+    n_folds : int
+    """
+    from joblib import Parallel, delayed
+
+    def run(values: np.ndarray, n_folds: int, solved: bool) -> list[Fold]:
+        fold = folds_of(series, codes, np.random.default_rng(seed), n_folds)
+        jobs = (
+            delayed(one_fold)(
+                system,
+                series,
+                codes,
+                weights,
+                class_weights,
+                fold == k,
+                values,
+                u=u,
+                shared=shared,
+                scaling=scaling,
+                noise=noise,
+                threshold=threshold,
+                solved=solved,
+            )
+            for k in range(fold.max() + 1)
+        )
+        return [found for found in Parallel(n_jobs, prefer="threads")(jobs) if found]
+
+    done = run(etas, n_folds, solved=False)
+    if not done:
+        nothing = np.full((len(etas), 1), np.nan)
+        return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
+    accuracy = np.stack([found.accuracy for found in done], axis=1)
+    weight = sum(found.weight for found in done)
+    score = np.sum([found.score for found in done], axis=0) / weight
+    best = int(np.argmax(score))
+    if u is None and not shared:
+        n_folds = int(
+            np.clip(_SOLVED / len(distinct_series(series, codes)[1]), N_FOLDS, 10)
+        )
+        done, at = run(etas[best : best + 1], n_folds, solved=True), 0
+    else:
+        at = best
+    slope = fit_slope(
+        with_heavy_tails(np.concatenate([found.log_odds[at] for found in done])),
+        np.concatenate([found.codes for found in done]),
+        np.concatenate([found.weights for found in done]),
+        np.concatenate([np.tile(found.seen, (len(found.codes), 1)) for found in done]),
+    )
+    return EtaChoice(etas, accuracy, score, float(etas[best]), calibration=slope)

@@ -1,0 +1,431 @@
+"""What a mask buys on a device that was recorded: beside random masks and the bound.
+
+What no mask of one kind can exceed: the upper bound, lowered by what it may not be.
+
+For every kernel a and every unit pair, κ ≤ (η/2) aᵀψa + ‖G(d) u‖ with d = μ − ηψa. Over
+all u the largest ‖Gu‖² is the largest eigenvalue of GᵀG. A mask can do less:
+
+    uᵀGᵀGu ≤ λ_max(GᵀG + S)                  u ≥ 0, for any S ≥ 0 (entry by entry)
+    uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + Σδ/n      u_i = ±1/√n, for any δ
+    uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + h² Σδ     |u_i| ≤ h, for any δ ≥ 0
+
+because uᵀSu ≥ 0, uᵀ diag(δ) u = Σδ/n and ≤ h² Σδ. These are the duals of the semidefinite
+relaxations of each kind. S or δ and the kernel a are descended together, with the largest
+eigenvalue smoothed, ever less; whatever they are, the unsmoothed value is a proven bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._base import checks as check
+from .._base.printing import Shown
+from ..devices.response import MeasuredResponse
+from ..optimizers.ascent import into_box
+from ..optimizers.certified import Metric, metric_root
+from ..optimizers.linear import LinearProblem
+from ..optimizers.masks import Mask, read_mask
+from ..optimizers.result import Projections
+from ..optimizers.run import optimize
+from ..stimuli.base import Stimuli
+from ..systems import System
+from .interval import MarginInterval, margin_interval
+
+#: Sharpness of the smoothed eigenvalue, in units of the largest, and evaluations at each.
+_SHARPNESS = (30.0, 100.0, 300.0, 1000.0, 3000.0)
+_EVALUATIONS = 80
+#: Eigenvectors of less weight are left out of a gradient.
+_WEIGHT = 1e-9
+#: Error of an eigenvalue in units of the matrix: a few roundings for each of its rows.
+_ROUNDING = 4 * np.finfo(float).eps
+
+
+def mask_bound(
+    system: System,
+    stimuli: Stimuli,
+    projections: Projections,
+    *,
+    mask: str | None = None,
+    levels: Any = None,
+    box: Any = None,
+) -> float:
+    """A proven bound on κ of all masks of one kind.
+
+    ``projections.upper_bound`` holds for every u; this one for masks alone, and is lower.
+    How near ``projections`` are to it tells how much a longer search could still find.
+
+    Parameters
+    ----------
+    system : System
+        Linear.
+    stimuli : GaussianStimuli or SampleStimuli
+    projections : Projections
+        Of ``optimize(system, stimuli, mask=...)``: where the bound is lowered from. Their η
+        is used.
+    mask, levels, box : optional
+        The kind of mask, as given to `optimize`: "sign" (or two levels ±1), "nonnegative"
+        (or levels of which none is negative), or a box.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    Each of some hundred steps decomposes a matrix of as many rows as the mask has entries:
+    seconds for a hundred, minutes for a thousand. Noise of the device is not in it.
+
+    Examples
+    --------
+    >>> from greenfold import GaussianStimuli, Reservoir, optimize, unfold
+    >>> from greenfold.analysis import mask_bound
+    >>> network = unfold(Reservoir.random(12, rng=0), n_steps=6, dt=0.5)
+    >>> stimuli = GaussianStimuli.random(6, strength=1.0, rng=1)
+    >>> best = optimize(network, stimuli, mask="sign", rng=0)
+    >>> bound = mask_bound(network, stimuli, best, mask="sign")
+    >>> best.soft_margin <= bound <= best.upper_bound
+    True
+    """
+    if not system.is_linear:
+        raise ValueError("`system` must be linear: no other has a bound.")
+    stimuli.match(system)
+    if projections.noise_cost is not None:
+        raise ValueError(
+            "`projections` were solved with noise of the device, which this bound leaves "
+            "out; solve them without."
+        )
+    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
+    wanted = read_mask(mask, levels, box, u.size)
+    if wanted is None:
+        raise ValueError("Give one of `mask`, `levels` and `box`, as to `optimize`.")
+    problem = LinearProblem(system.maps, stimuli, projections.eta)
+    kernel = problem.kernel(u, check.readout_vector(projections.v, system.n_outputs))
+    found = MaskRelaxation.of(problem, wanted, u.size).lowered(kernel)
+    free = projections.upper_bound
+    return found if free is None else min(found, free)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskRelaxation:
+    """The bound as a function of the kernel, S and δ.
+
+    Attributes
+    ----------
+    problem : LinearProblem
+    n : int
+        Entries of the mask.
+    has_pairs : bool
+        Whether entries are not negative, and S may be used.
+    square : float or None
+        Largest u_i², the price of δ; None without δ.
+    is_equal : bool
+        Whether every u_i² is that, so that δ may have any sign.
+    """
+
+    problem: LinearProblem
+    n: int
+    has_pairs: bool
+    square: float | None
+    is_equal: bool
+
+    @classmethod
+    def of(cls, problem: LinearProblem, mask: Mask, n: int) -> MaskRelaxation:
+        """The relaxation of a kind of mask."""
+        levels = mask.levels
+        if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
+            return cls(problem, n, False, 1 / n, True)
+        if levels is not None and levels[0] >= 0:
+            return cls(problem, n, True, None, False)
+        if mask.is_discrete:
+            raise ValueError(
+                "`levels` must be two of one size, or none of them negative: for others no "
+                "bound is known that is lower than that of all projections."
+            )
+        reach = max(abs(mask.low), abs(mask.high))
+        # A unit vector has no entry above one anyway.
+        square = reach**2 if reach < 1 else None
+        return cls(problem, n, mask.low >= 0, square, False)
+
+    def _split(self, z: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
+        """S with −diag δ as one matrix, and δ."""
+        n, delta = self.n, np.zeros(self.n)
+        added = np.zeros((n, n))
+        if self.has_pairs:
+            added[np.triu_indices(n, 1)] = unit / n * z[: n * (n - 1) // 2]
+            added += added.T
+        if self.square is not None:
+            delta = unit * z[-n:]
+            added[np.diag_indices(n)] -= delta
+        return added, delta
+
+    def value(
+        self, kernel: np.ndarray, z: np.ndarray, unit: float, sharpness: float
+    ) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The proven bound; the smoothed one, and its gradient by kernel and by z.
+
+        Parameters
+        ----------
+        kernel : ndarray (n_channels · n_steps,)
+        z : ndarray
+            Entries of S above its diagonal, then δ, in ``unit``; those of S in units/n.
+        unit : float
+        sharpness : float
+            Of the smoothed eigenvalue, in units/λ.
+        """
+        problem, n = self.problem, self.n
+        d = problem.gradient_at(kernel)
+        G = self._matrix(d)
+        added, delta = self._split(z, unit)
+        whole = G.T @ G + added
+        values, vectors = np.linalg.eigh(whole)
+        price = 0.0 if self.square is None else self.square * float(delta.sum())
+        weight = np.exp(sharpness / unit * (values - values[-1]))
+        soft = values[-1] + unit / sharpness * np.log(weight.sum())
+        weight /= weight.sum()
+        curved = problem.eta * problem.spread(kernel)
+        rest = 0.5 * float(kernel @ curved)
+        off = _ROUNDING * n * float(np.abs(values).max())
+        proven = rest + np.sqrt(max(values[-1] + off + price, 0.0)) + problem.rounding(d)
+        size = np.sqrt(max(soft + price, 1e-300))
+        smooth = rest + size
+        share = 0.5 / size
+        heavy = weight > _WEIGHT
+        V, p = vectors[:, heavy], weight[heavy]
+        B = V.reshape(problem.stimuli.n_channels, -1, V.shape[1]).transpose(1, 0, 2)
+        atoms, _ = problem.kernel_of(2 * share * (G @ V) * p, B)
+        by_kernel = curved - problem.eta * problem.spread(atoms)
+        density = (V * p) @ V.T
+        by_z = []
+        if self.has_pairs:
+            by_z.append(2 * share * unit / n * density[np.triu_indices(n, 1)])
+        if self.square is not None:
+            by_z.append(share * unit * (self.square - density.diagonal()))
+        return proven, smooth, by_kernel, np.concatenate([np.zeros(0), *by_z])
+
+    def _matrix(self, d: np.ndarray) -> np.ndarray:
+        response = self.problem.system.response_sum(self.problem.by_channel(d))
+        found = response.matrix()
+        if found is not None:
+            return np.asarray(found)
+        n_channels = self.problem.stimuli.n_channels
+        every = np.eye(self.n).reshape(n_channels, -1, self.n).transpose(1, 0, 2)
+        return response.drive(every)
+
+    def lowered(self, kernel: np.ndarray) -> float:
+        """The lowest bound that is met by descent from a kernel."""
+        root = metric_root(self.problem)
+        if root is None:
+            return np.inf
+        metric = Metric(root, float(np.sqrt(self.problem.eta)))
+        first = metric.coordinates(kernel)
+        n_pairs = self.n * (self.n - 1) // 2 if self.has_pairs else 0
+        n_delta = 0 if self.square is None else self.n
+        point = np.concatenate([first, np.zeros(n_pairs + n_delta)])
+        free = (None, None)
+        limits = [free] * len(first) + [(0.0, None)] * n_pairs
+        limits += [free if self.is_equal else (0.0, None)] * n_delta
+        unit = float(np.linalg.norm(self._matrix(self.problem.gradient_at(kernel)), 2)) ** 2
+        if unit == 0:
+            return np.inf
+        lowest = np.inf
+        for sharpness in _SHARPNESS:
+
+            def smoothed(x: np.ndarray, sharpness=sharpness) -> tuple[float, np.ndarray]:
+                nonlocal lowest
+                a = metric.kernel(x[: len(first)])
+                found = self.value(a, x[len(first) :], unit, sharpness)
+                lowest = min(lowest, found[0])
+                slope = np.concatenate([metric.gradient(found[2]), found[3]])
+                return found[1] / np.sqrt(unit), slope / np.sqrt(unit)
+
+            options = {"maxfun": _EVALUATIONS, "maxcor": 15, "ftol": 1e-12, "gtol": 0.0}
+            point = minimize(
+                smoothed, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
+            ).x
+        return float(lowest)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MaskStudy(Shown):
+    """A solved mask, what to expect of it, and what random masks reach.
+
+    Attributes
+    ----------
+    projections : Projections
+        The mask u (unit norm) and its readout v, with κ on the estimated response and the
+        bound.
+    values : ndarray, shape of ``projections.u``
+        The mask as the device takes it: ±1 for signs, the given levels, else u itself.
+    interval : MarginInterval
+        κ that the device will show.
+    drawn : ndarray (n_draws,)
+        κ of random masks of the same kind with the optimal readout each, on the estimated
+        response.
+    """
+
+    projections: Projections
+    values: np.ndarray
+    interval: MarginInterval
+    drawn: np.ndarray
+
+    @property
+    def random_margin(self) -> float:
+        """Mean κ of the random masks."""
+        return float(self.drawn.mean())
+
+    @property
+    def gain(self) -> float | None:
+        """Expected κ over that of a random mask; None where the latter is not positive.
+
+        The solved mask is judged without favour and the random ones with that of their
+        readouts, so that the gain is rather understated.
+        """
+        if self.random_margin <= 0:
+            return None
+        return self.interval.estimate / self.random_margin
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "soft_margin": self.interval.estimate,
+            "low": self.interval.low,
+            "high": self.interval.high,
+            "share": self.projections.share,
+            "random": self.random_margin,
+            "gain": self.gain,
+        }
+
+
+def study_mask(
+    system: MeasuredResponse,
+    stimuli: Stimuli,
+    eta: float = 10.0,
+    *,
+    mask: str | None = None,
+    levels: Any = None,
+    box: Any = None,
+    input_noise: float = 0.0,
+    readout_noise: float = 0.0,
+    n_draws: int = 20,
+    n_replicates: int = 40,
+    level: float = 0.95,
+    rng: np.random.Generator | int | None = None,
+) -> MaskStudy:
+    """Solve for a mask on a recorded device, and say what it buys.
+
+    Parameters
+    ----------
+    system : MeasuredResponse
+        Made by `MeasuredResponse.fit`.
+    stimuli : GaussianStimuli or SampleStimuli
+    eta : float
+    mask, levels, box : optional
+        Which masks the device can have, as for `optimize`; none of them for a free one.
+    input_noise, readout_noise : float
+        Standard deviations of independent noise on every value of the stimuli and on every
+        output as it is read.
+    n_draws : int
+        Random masks to compare with.
+    n_replicates, level
+        Of the interval, see `margin_interval`.
+    rng : numpy Generator, int or None
+
+    Returns
+    -------
+    MaskStudy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from greenfold import GaussianStimuli, MeasuredResponse
+    >>> from greenfold.analysis import study_mask
+    >>> rng = np.random.default_rng(0)
+    >>> drive = rng.standard_normal((2000, 4))
+    >>> states = np.zeros((2000, 4))
+    >>> for t in range(1, 2000):
+    ...     states[t] = 0.5 * np.roll(states[t - 1], 1) + drive[t]
+    >>> device = MeasuredResponse.fit(drive, states, n_steps=5)
+    >>> stimuli = GaussianStimuli.random(5, strength=1.0, rng=1)
+    >>> study = study_mask(device, stimuli, mask="sign", n_replicates=10, rng=0)
+    >>> study.values.shape, sorted(set(np.abs(study.values).tolist()))
+    ((4,), [1.0])
+    """
+    generator = check.generator(rng)
+    eta = check.positive(eta, "eta")
+    kind: dict[str, Any] = {"mask": mask, "levels": levels, "box": box}
+    sizes = {"input_noise": input_noise, "readout_noise": readout_noise}
+    noise: dict[str, Any] = {
+        name: check.positive(size, name) for name, size in sizes.items() if size != 0
+    }
+    best = optimize(system, stimuli, eta, rng=generator, **kind, **noise)
+    best.raise_if_interrupted()
+    shape = (system.n_inputs, stimuli.n_channels)
+    wanted = read_mask(mask, levels, box, system.n_inputs * stimuli.n_channels)
+    drawn = [
+        optimize(
+            system, stimuli, eta, u=random_mask(wanted, shape, generator), **noise
+        ).soft_margin
+        for _ in range(check.count(n_draws, "n_draws"))
+    ]
+    noisy = stimuli
+    if input_noise:
+        psi = np.asarray(stimuli.psi)
+        psi = psi + input_noise**2 * np.eye(len(psi))
+        noisy = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
+    interval = margin_interval(
+        system, noisy, best, level=level, n_replicates=n_replicates, rng=generator, **kind
+    )
+    # Of a readout of unit norm, independent noise of one size takes the same from every κ.
+    cost = eta / 2 * readout_noise**2
+    interval = replace(
+        interval,
+        estimate=interval.estimate - cost,
+        low=interval.low - cost,
+        high=interval.high - cost,
+    )
+    return MaskStudy(best, device_values(best.u, wanted), interval, np.array(drawn))
+
+
+def random_mask(
+    mask: Mask | None, shape: tuple[int, int], rng: np.random.Generator
+) -> np.ndarray:
+    """A mask of the kind, drawn without looking at any stimuli.
+
+    Parameters
+    ----------
+    mask : Mask or None
+        None for a free one, which is Gaussian.
+    shape : (int, int)
+        Inputs and channels.
+    rng : numpy Generator
+    """
+    if mask is None:
+        return rng.standard_normal(shape)
+    if not mask.is_discrete:
+        found = rng.standard_normal(shape)
+        if mask.low >= 0:
+            found = np.abs(found)
+        return into_box(found, mask.low, mask.high)
+    levels = mask.levels
+    if levels is None:
+        levels = np.linspace(-1, 1, mask.n_levels or 2)
+    while True:  # all entries zero is no mask
+        found = rng.choice(levels, shape)
+        if found.any():
+            return found
+
+
+def device_values(u: np.ndarray, mask: Mask | None) -> np.ndarray:
+    """A unit mask in the levels that were given; as it is where there are none."""
+    if mask is None or mask.levels is None:
+        return u
+    largest = float(np.abs(u).max())
+    # The largest level need not occur: take the factor that meets the levels best.
+    tried = []
+    for size in np.unique(np.abs(mask.levels[mask.levels != 0])):
+        away = np.abs((u * (size / largest))[..., None] - mask.levels)
+        tried.append((float(away.min(-1).max()) / size, mask.levels[away.argmin(-1)]))
+    return min(tried, key=lambda one: one[0])[1]

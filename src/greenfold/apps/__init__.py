@@ -1,0 +1,1 @@
+"""Applications on the library: reproduction, sweep, study, report, explorer."""

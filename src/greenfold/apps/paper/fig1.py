@@ -1,0 +1,229 @@
+"""Fig. 1: the setting, from a real run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...math.margins import margin
+from ...optimizers.run import optimize
+from ...simulation import simulate
+from ...stimuli.gaussian import GaussianStimuli
+from ...unfolding.unfolding import unfold
+from . import style as look
+from .run import Run
+from .setting import network
+
+TITLE = "Fig. 1: the setting"
+NEEDS_ECG = False
+#: For the page of the documentation, in Markdown.
+CAPTION = """
+(a) A reservoir: an input projection *u*, random recurrent weights *W*, a readout *v*; the
+width of a line is its weight. (b) Series of two classes (thin) with their means (thick):
+the classes differ mainly in the size of their fluctuations. (c) Responses of the simulated
+network over time, along the readout and along the direction across it in which the clouds
+extend furthest; only these two of 100 dimensions are shown. The grey sheet is the plane of
+the readout time *T*, in which the states form clouds; the black line is where the plane of
+decision cuts it, the darker band its margin. The paper's Fig. 1 is a sketch without
+values: those here are ours.
+"""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What Fig. 1 is made with; the paper's is a sketch and gives no values."""
+
+    network_seed: int = 0
+    n_neurons: int = 100
+    g: float = 0.9
+    tau: float = 0.25
+    eta: float = 10.0
+    alpha: float = 0.05
+    """As in Fig. 3: what differs in its fluctuations needs a non-linear network."""
+    n_steps: int = 10
+    dt: float = 1.0
+    strength: float = 0.5
+    """‖μ‖: the class means are close to each other."""
+    variances: tuple[float, float] = (1.0, 0.02)
+    """Of the steps of the two classes, which differ mainly in these."""
+    stimulus_seed: int = 0
+    draw_seed: int = 8
+    n_per_class: int = 12
+    """Few, and drawn such that the plane separates them all; `n_judged` tells the rest."""
+    n_judged: int = 500
+    """Further series of each class, which tell how often the plane is right."""
+    fine: int = 10
+    """Times within a step at which the trajectories are drawn."""
+    n_drawn: int = 14
+    """(a) Neurons that the sketch shows: those that u and v use most."""
+
+
+FULL = Parameters()
+QUICK = replace(FULL, n_neurons=30, alpha=0.02, strength=0.3, n_judged=100)
+
+
+def stimuli(p: Parameters) -> GaussianStimuli:
+    """Two classes of white noise of different size around ±μ."""
+    mu = np.random.default_rng([p.stimulus_seed, 0]).standard_normal(p.n_steps)
+    large, small = p.variances
+    return GaussianStimuli(
+        p.strength * mu / np.linalg.norm(mu),
+        (large + small) / 2 * np.eye(p.n_steps),
+        (large - small) / 2 * np.eye(p.n_steps),
+    )
+
+
+def compute(run: Run) -> dict:
+    """All numbers of the figure."""
+    return run.map("run", _compute, [run.parameters])[0]
+
+
+def _compute(p: Parameters) -> dict:
+    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau, p.alpha)
+    classes = stimuli(p)
+    expanded = unfold(reservoir, n_steps=p.n_steps, dt=p.dt, order=1)
+    best = optimize(expanded, classes, p.eta, rng=p.network_seed)
+    X, signs = classes.sample(p.n_per_class, np.random.default_rng([0, p.draw_seed]))
+    fine = np.repeat(X, p.fine, axis=1)
+    paths = simulate(reservoir, fine, best.u, p.dt / p.fine, trajectories=True, rtol=1e-6)
+    # Beside the readout direction, the one along which the clouds extend furthest.
+    aside = paths[:, -1] - np.outer(paths[:, -1] @ best.v, best.v)
+    second = np.linalg.svd(aside - aside.mean(0), full_matrices=False)[2][0]
+    shown = np.argsort(-(np.abs(best.u) + np.abs(best.v)))[: p.n_drawn]
+    others, others_signs = classes.sample(p.n_judged, np.random.default_rng([0, 99]))
+    judged = simulate(reservoir, others, best.u, p.dt, rtol=1e-6) @ best.v
+    return {
+        "stimuli": X,
+        "signs": signs,
+        "mu": classes.mu,
+        "along_readout": paths @ best.v,
+        "across": paths @ second,
+        "margin": margin(paths[:, -1], signs, best.v),
+        "soft_margin": best.soft_margin,
+        "soft_margin_linear": optimize(expanded.linear, classes, p.eta).soft_margin,
+        "accuracy": (signs * (paths[:, -1] @ best.v) > 0).mean(),
+        "accuracy_judged": (others_signs * judged > 0).mean(),
+        "drawn_weights": reservoir.weights[np.ix_(shown, shown)],
+        "drawn_u": best.u[shown],
+        "drawn_v": best.v[shown],
+    }
+
+
+def draw(numbers: dict, p: Parameters) -> Any:
+    """The figure, from its numbers."""
+    figure = look.sheet(11.4, 4.1)
+    grid = figure.add_gridspec(1, 3, width_ratios=(1.1, 0.95, 1.3))
+    _draw_network(figure.add_subplot(grid[0]), numbers)
+    _draw_stimuli(figure.add_subplot(grid[1]), numbers, p)
+    _draw_states(figure.add_subplot(grid[2], projection="3d"), numbers, p)
+    return figure
+
+
+def _draw_network(axes: Any, numbers: dict) -> None:
+    look.letter(axes, "a", "reservoir")
+    W = np.array(numbers["drawn_weights"])
+    u, v = np.array(numbers["drawn_u"]), np.array(numbers["drawn_v"])
+    n = len(u)
+    # Neurons that the input drives stand left, those that are read out right.
+    order = np.argsort(np.abs(v) - np.abs(u))
+    angle = np.empty(n)
+    angle[order] = np.pi - np.pi * np.arange(n) / (n - 1)
+    place = np.column_stack([np.cos(angle), np.sin(angle) * (-1.0) ** np.argsort(order)])
+    strong = np.quantile(np.abs(W), 0.75)
+    for i in range(n):
+        for j in range(n):
+            if i == j or abs(W[i, j]) < strong:
+                continue
+            axes.annotate("", place[i], place[j], arrowprops={
+                "arrowstyle": "-|>", "color": "0.65", "lw": 0.6, "mutation_scale": 6,
+                "shrinkA": 6, "shrinkB": 6,
+                "connectionstyle": "arc3,rad=0.12"})  # fmt: skip
+    source, sink = np.array([-2.1, 0.0]), np.array([2.1, 0.0])
+    for end, weights, colour, style in (
+        (source, u, look.SOLVED, "-"),
+        (sink, v, look.SOLVED, "--"),
+    ):
+        size = np.abs(weights) / np.abs(weights).max()
+        for spot, one in zip(place, size, strict=True):
+            axes.plot(*zip(end, spot, strict=True), style, color=colour, alpha=0.75,
+                      lw=0.2 + 2.0 * one, zorder=1)  # fmt: skip
+    axes.plot(*place.T, "o", ms=9, color="white", mec="k", zorder=3)
+    box = {"boxstyle": "round", "fc": "white", "ec": "k"}
+    axes.text(*source, "$x(t)$", ha="center", va="center", bbox=box, zorder=4)
+    axes.text(*sink, "$z(t)$", ha="center", va="center", bbox=box, zorder=4)
+    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=look.SOLVED)
+    axes.text(1.65, -0.8, "readout $v$", ha="center", color=look.SOLVED)
+    axes.text(0, 1.2, "recurrent weights $W$", ha="center", color="0.35")
+    axes.set(xlim=(-2.5, 2.5), ylim=(-1.5, 1.5))
+    axes.axis("off")
+
+
+def _draw_stimuli(axes: Any, numbers: dict, p: Parameters) -> None:
+    look.letter(axes, "b", "stimuli of two classes")
+    X, signs = np.array(numbers["stimuli"]), np.array(numbers["signs"])
+    edges = p.dt * np.arange(p.n_steps + 1)
+    for sign, colour, dash in ((1, look.CLASS_A, "-"), (-1, look.CLASS_B, "--")):
+        for x in X[signs == sign][:6]:
+            axes.stairs(x, edges, baseline=None, color=colour, alpha=0.35, lw=0.8)
+        axes.stairs(sign * np.array(numbers["mu"]), edges, baseline=None, color=colour,
+                    lw=2.6, ls=dash, label=rf"$\zeta = {sign:+d}$, mean")  # fmt: skip
+    axes.set(xlabel=look.TIME, ylabel="stimulus $x(t)$ (a.u.)")
+    axes.set_ylim(None, 1.35 * np.abs(X).max())
+    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
+
+
+def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
+    look.letter(axes, "c", "responses, and the plane of the readout time")
+    z, across = np.array(numbers["along_readout"]), np.array(numbers["across"])
+    signs, gap = np.array(numbers["signs"]), numbers["margin"]
+    end = p.n_steps * p.dt
+    times = np.concatenate([[0.0], p.dt * np.arange(1, p.n_steps * p.fine + 1) / p.fine])
+    for sign, colour, mark in ((1, look.CLASS_A, "o"), (-1, look.CLASS_B, "s")):
+        mine = signs == sign
+        for path, side in zip(z[mine][:8], across[mine][:8], strict=True):
+            axes.plot(times, [0.0, *side], [0.0, *path], color=colour, lw=0.6, alpha=0.55)
+        axes.scatter(np.full(mine.sum(), end), across[mine, -1], z[mine, -1], marker=mark,
+                     color=colour, s=20, edgecolors="k", linewidths=0.4, depthshade=False,
+                     label=rf"$y(T)$, $\zeta = {sign:+d}$", zorder=5)  # fmt: skip
+    (left, right), (low, high) = (
+        (values.min() - 0.15 * np.ptp(values), values.max() + 0.15 * np.ptp(values))
+        for values in (across[:, -1], z[:, -1])
+    )
+    _draw_plane(axes, end, (left, right), (low, high), "0.75", 0.25)
+    _draw_plane(axes, end, (left, right), (-max(gap, 0), max(gap, 0)), "0.4", 0.35)
+    axes.plot([end, end], [left, right], [0, 0], color="k", lw=1.6, zorder=6,
+              label="plane of decision")  # fmt: skip
+    axes.set(
+        xlabel=look.TIME,
+        ylabel="across the readout (a.u.)",
+        zlabel=r"along it, $z = v^\mathsf{T} y$ (a.u.)",
+        xlim=(0, end),
+    )
+    axes.view_init(elev=14, azim=-36)
+    axes.set_box_aspect((1.5, 1.25, 1.1), zoom=0.92)
+    axes.locator_params(nbins=4)
+    axes.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.98))
+
+
+def _draw_plane(
+    axes: Any, time: float, across: tuple, along: tuple, colour: str, alpha: float
+) -> None:
+    """A piece of the plane of one time."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    corners = [(time, across[i], along[j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    axes.add_collection3d(Poly3DCollection([corners], color=colour, alpha=alpha, lw=0))
+
+
+def summary(numbers: dict, p: Parameters) -> list[str]:
+    """What the figure says, in a few lines."""
+    return [
+        f"‖μ‖ = {p.strength:g}, variances {p.variances[0]:g} and {p.variances[1]:g}: soft "
+        f"margin {numbers['soft_margin']:.3f}, of the linear network "
+        f"{numbers['soft_margin_linear']:.3f}",
+        f"margin {numbers['margin']:.3f} over the {len(numbers['signs'])} simulated "
+        f"responses shown; of {2 * p.n_judged} others {numbers['accuracy_judged']:.1%} are "
+        "on the right side",
+    ]

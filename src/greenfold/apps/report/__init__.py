@@ -1,0 +1,9 @@
+"""One HTML page about a fit: comparison, figures, certificate, parameters.
+
+`compare` needs nothing but greenfold; `write_report` needs matplotlib and jinja2
+(``pip install greenfold[report]``).
+"""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,354 @@
+"""Random against solved projections, linear against non-linear, in numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...estimators.margin.classifier import ReservoirClassifier
+from ...estimators.margin.noise import noisy_accuracy
+from ...optimizers.result import relative_gap
+
+#: Relative distance to the bound below which an optimum counts as proven.
+PROVEN = 1e-3
+
+PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Series to fit on and, where there are any, series to judge by.
+
+    Attributes
+    ----------
+    name : str
+        What a person calls the data.
+    X, y
+        Training series and labels.
+    X_test, y_test
+        Held-out series and labels, or None.
+    note : str
+        Where the data come from and how they were divided, in one sentence.
+    """
+
+    name: str
+    X: Any
+    y: np.ndarray
+    X_test: Any = None
+    y_test: np.ndarray | None = None
+    note: str = ""
+
+    @property
+    def judged(self) -> tuple[Any, np.ndarray, str]:
+        """Series and labels that accuracies are taken from, and what they are called."""
+        if self.X_test is None or self.y_test is None:
+            return self.X, self.y, "training"
+        return self.X_test, self.y_test, "test"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One fitted classifier and how good it is.
+
+    Attributes
+    ----------
+    classifier : ReservoirClassifier
+    accuracy : float
+    noisy_accuracy : float
+        Under readout noise of standard deviation ``noise`` on every neuron's state.
+    noise : float
+    noisy_eta : float
+        η of the classifier that met the noise.
+    bound : float
+        No unit projections give this network a larger soft margin at this η; NaN where
+        no bound is known. Mean over the classes where there are more than two.
+    seconds : float
+        Time of the fit.
+    """
+
+    classifier: ReservoirClassifier
+    accuracy: float
+    noisy_accuracy: float
+    noise: float
+    noisy_eta: float
+    bound: float
+    seconds: float
+
+    @property
+    def order(self) -> int | str:
+        """Order of the expansion in the non-linearity; "exact" for none."""
+        given = self.classifier.order
+        return given if isinstance(given, str) else int(given)
+
+    @property
+    def dash(self) -> int:
+        """Style of its lines and markers: 0 for a linear network, 1 for others."""
+        return 1 if self.order else 0
+
+    @property
+    def network(self) -> str:
+        """The network in a word."""
+        return "non-linear" if self.order else "linear"
+
+    @property
+    def network_and_order(self) -> str:
+        """The network in words, with the order of its expansion."""
+        if self.order == "exact":
+            return "non-linear (integrated)"
+        return f"non-linear (order {self.order})" if self.order else "linear"
+
+    @property
+    def projection(self) -> str:
+        """The input projection in words."""
+        given = self.classifier.input_projection
+        return PROJECTIONS[given] if isinstance(given, str) else "given"
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether the input projection was solved for."""
+        return self.projection in ("solved", "shared")
+
+    @property
+    def one_input(self) -> bool:
+        """Whether all comparisons have the same input projection."""
+        return self.projection != "solved" or len(self.classifier.classes_) == 2
+
+    @property
+    def soft_margin(self) -> float:
+        """κ; mean over the classes where there are more than two."""
+        return float(np.mean(self.classifier.soft_margin_))
+
+    @property
+    def gap(self) -> float:
+        """Distance of κ from the bound, relative to the larger of the two in size."""
+        return relative_gap(self.bound, self.soft_margin)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the soft margin is proven to be the largest possible."""
+        return self.is_solved and bool(np.isfinite(self.bound)) and self.gap <= PROVEN
+
+
+def measure(
+    classifier: ReservoirClassifier,
+    task: Split,
+    *,
+    noise: float,
+    seed: int = 0,
+    seconds: float = 0.0,
+    for_noise: ReservoirClassifier | None = None,
+) -> Row:
+    """Judge a fitted classifier.
+
+    Parameters
+    ----------
+    classifier : ReservoirClassifier
+    task : Split
+        Judged on its test series, or on the training series where it has no others.
+    noise : float
+        Standard deviation of the readout noise.
+    seed : int
+        Of the draws of the noise (more than two classes).
+    seconds : float
+        Time that the fit took.
+    for_noise : ReservoirClassifier, optional
+        Fitted with the noise in mind; the same classifier by default.
+    """
+    X, y, _ = task.judged
+    hardened = for_noise or classifier
+    return Row(
+        classifier,
+        float(np.mean(classifier.predict(X) == y)),
+        noisy_accuracy(hardened, X, y, noise, rng=seed),
+        noise,
+        float(hardened.eta_),
+        _mean_bound(classifier),
+        seconds,
+    )
+
+
+def _mean_bound(classifier: ReservoirClassifier) -> float:
+    """Bound on the mean soft margin of the comparisons."""
+    if classifier.shared_bound_ is not None:
+        return classifier.shared_bound_ / len(classifier.heads_)
+    return float(np.mean(classifier.soft_margin_bound_))
+
+
+def compare(
+    task: Split,
+    variants: Iterable[tuple[str, int | str]],
+    *,
+    noise: float = 0.1,
+    seed: int = 0,
+    parameters: dict[str, Any] | None = None,
+    refit: bool = True,
+    on_fit: Callable[[str], None] | None = None,
+) -> list[Row]:
+    """Fit and judge one classifier for each variant.
+
+    Parameters
+    ----------
+    task : Split
+    variants : iterable of (str, int or "exact")
+        Input projection and order.
+    noise : float
+        Standard deviation of the readout noise.
+    seed : int
+        All variants share the network that it draws.
+    parameters : dict, optional
+        Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant
+        chooses its own η twice, without and with the noise; with a number, one fit
+        serves both.
+    refit : bool
+        False keeps the first fit for the noise as well.
+    on_fit : callable, optional
+        Called with a description before each fit.
+
+    Returns
+    -------
+    list of Row
+    """
+    rows = []
+    for projection, order in variants:
+        if on_fit:
+            on_fit(f"{PROJECTIONS[projection]} u, order {order}")
+        settings: dict[str, Any] = {
+            **(parameters or {}),
+            "input_projection": projection,
+            "order": order,
+            "random_state": seed,
+        }
+        begun = time.perf_counter()
+        classifier = ReservoirClassifier(**settings).fit(task.X, task.y)
+        seconds = time.perf_counter() - begun
+        hardened = classifier
+        if refit and noise and settings.get("eta", "cv") == "cv":
+            hardened = ReservoirClassifier(**{**settings, "readout_noise": noise})
+            hardened.fit(task.X, task.y)
+        rows.append(
+            measure(
+                classifier,
+                task,
+                noise=noise,
+                seed=seed,
+                seconds=seconds,
+                for_noise=hardened,
+            )
+        )
+    return share_bounds(rows)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Other random input projections of the same linear network.
+
+    Attributes
+    ----------
+    accuracy, noisy_accuracy, soft_margin : ndarray (n_draws,)
+    """
+
+    accuracy: np.ndarray
+    noisy_accuracy: np.ndarray
+    soft_margin: np.ndarray
+
+    def __str__(self) -> str:
+        parts = [
+            f"{name} {values.mean():.1%} on average ({values.min():.1%} to "
+            f"{values.max():.1%})"
+            for name, values in (
+                ("accuracy", self.accuracy),
+                ("under noise", self.noisy_accuracy),
+            )
+        ]
+        return f"{len(self.accuracy)} other random u, linear: {'; '.join(parts)}."
+
+
+def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) -> Spread:
+    """How much the luck of the draw matters for a random input projection.
+
+    Parameters
+    ----------
+    row : Row
+        A linear row; its network, parameters and η are kept.
+    task : Split
+    n_draws : int
+    seed : int
+    """
+    rng = np.random.default_rng([seed, n_draws])
+    settings = row.classifier.get_params()
+    settings |= {"reservoir": row.classifier.reservoir_, "eta": row.classifier.eta_}
+    settings |= {"tau": row.classifier.reservoir_.mean_tau, "certify": False, "order": 0}
+    shape = (row.classifier.reservoir_.n_neurons, row.classifier.n_channels_in_)
+    found = []
+    for _ in range(n_draws):
+        settings["input_projection"] = rng.standard_normal(shape)
+        drawn = ReservoirClassifier(**settings).fit(task.X, task.y)
+        one = measure(drawn, task, noise=row.noise, seed=seed)
+        found.append((one.accuracy, one.noisy_accuracy, one.soft_margin))
+    return Spread(*np.array(found).T)
+
+
+def share_bounds(rows: Sequence[Row]) -> list[Row]:
+    """Give linear rows of the same η the tightest of their bounds.
+
+    A bound holds for all projections of one network, whichever of them it was found at;
+    that of one u shared by all classes only where there is one.
+    """
+
+    def best(row: Row) -> float:
+        alike = [
+            other
+            for other in rows
+            if other.order == 0 and other.classifier.eta_ == row.classifier.eta_
+        ]
+        # A row may hold a bound for one u by now; its classifier knows that for any.
+        found = [float(np.mean(other.classifier.soft_margin_bound_)) for other in alike]
+        return min(found + [other.bound for other in alike if row.one_input])
+
+    return [replace(row, bound=best(row)) if row.order == 0 else row for row in rows]
+
+
+def headline(rows: Sequence[Row], n_judged: int) -> Row:
+    """The row that a report describes in detail: the best, proven where that is equal.
+
+    Accuracies that differ by less than a standard error of the best one, over the series
+    that they are taken from, count as equal. Among equals a row that is proven to be
+    optimal goes first, then one that was solved for, then the one that bears noise best,
+    then the first.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    n_judged : int
+        Series that the accuracies are taken from.
+    """
+    top = max(row.accuracy for row in rows)
+    error = np.sqrt(top * (1 - top) / max(n_judged, 1))
+    equals = [row for row in rows if row.accuracy >= top - error]
+    return max(equals, key=lambda row: (row.proven, row.is_solved, row.noisy_accuracy))
+
+
+def to_record(row: Row) -> dict[str, Any]:
+    """A row as plain values for JSON; None where there is no value."""
+    validity = row.classifier.validity_
+    judged = validity if isinstance(validity, list) else [validity]
+    known = [one for one in judged if one is not None]
+    return {
+        "projection": row.projection,
+        "order": row.order,
+        "eta": float(row.classifier.eta_),
+        "soft_margin": row.soft_margin,
+        "soft_margin_bound": row.bound if np.isfinite(row.bound) else None,
+        "gap": row.gap if np.isfinite(row.bound) else None,
+        "proven_optimal": row.proven,
+        "accuracy": row.accuracy,
+        "accuracy_under_noise": row.noisy_accuracy if row.noise else None,
+        "readout_noise": row.noise,
+        "eta_under_noise": row.noisy_eta if row.noise else None,
+        "expansion_trustworthy": all(one.trustworthy for one in known) if known else None,
+        "seconds": round(row.seconds, 3),
+    }

@@ -1,0 +1,16 @@
+"""Estimators × data sets × resamples, and the comparison of what comes out."""
+
+from .comparison import Comparison, compare
+from .estimators import EstimatorSpec, parse_estimator
+from .plan import sweep
+from .predictions import Predictions, read_predictions
+
+__all__ = [
+    "Comparison",
+    "EstimatorSpec",
+    "Predictions",
+    "compare",
+    "parse_estimator",
+    "read_predictions",
+    "sweep",
+]

@@ -1,0 +1,263 @@
+"""Accuracies of a folder of results beside each other, and beside published ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ..._base.files import plain, replacing, write_json
+from ...datasets.errors import DataError
+from . import published as _published
+from .predictions import read_predictions
+
+_PATTERN = "*/Predictions/*/testResample*.csv"
+#: Follows the names of estimators whose results are published ones.
+PUBLISHED = " (published)"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Accuracies of several estimators on the same splits of the same sets.
+
+    Attributes
+    ----------
+    estimators : list of str
+        The own ones first; published ones end in " (published)".
+    datasets : list of str
+        The sets that every estimator has results of.
+    accuracy : ndarray of shape (n_datasets, n_estimators)
+        Mean over the resamples; rounded to four digits, as published ones are, where
+        there are such.
+    resamples : list of int
+        Those that are averaged.
+    left_out : list of str
+        Sets that some estimator lacks, in whole or in part.
+    notes : list of str
+        What else a reader should know, a sentence each.
+    """
+
+    estimators: list[str]
+    datasets: list[str]
+    accuracy: np.ndarray
+    resamples: list[int]
+    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def own(self) -> list[str]:
+        """Estimators whose results lie in the folder."""
+        return [one for one in self.estimators if not one.endswith(PUBLISHED)]
+
+    @property
+    def mean_accuracy(self) -> np.ndarray:
+        """Mean over the data sets, shape (n_estimators,)."""
+        return self.accuracy.mean(axis=0)
+
+    @property
+    def mean_rank(self) -> np.ndarray:
+        """Mean over the data sets of the rank, 1 the best, shape (n_estimators,)."""
+        from scipy.stats import rankdata  # takes as long as all the rest of a worker
+
+        return rankdata(-self.accuracy, axis=1).mean(axis=0)
+
+    @property
+    def basis(self) -> str:
+        """On what the numbers stand, in half a sentence."""
+        total = len(self.datasets) + len(self.left_out)
+        sets = f"{len(self.datasets)} of {total}" if self.left_out else f"{total}"
+        if self.resamples == [0]:
+            splits = "the provided split"
+        else:
+            splits = f"mean of {len(self.resamples)} resamples ({_shown(self.resamples)})"
+        return f"{sets} data sets, {splits}"
+
+    def record(self) -> dict[str, Any]:
+        """All of it as JSON holds it, with the version of greenfold."""
+        return {
+            "greenfold": __version__,
+            "basis": self.basis,
+            "n_datasets": len(self.datasets),
+            **asdict(self),
+            "mean_accuracy": self.mean_accuracy,
+            "mean_rank": self.mean_rank,
+        }
+
+    def __str__(self) -> str:
+        width = max(map(len, self.estimators))
+        order = np.argsort(-self.mean_accuracy, kind="stable")
+        rows = [
+            f"{self.estimators[i]:{width}}  {self.mean_accuracy[i]:.4f}  "
+            f"{self.mean_rank[i]:.2f}"
+            for i in order
+        ]
+        return "\n".join([f"Mean accuracy and mean rank, {self.basis}:", *rows])
+
+
+def compare(
+    folder: str | Path,
+    *,
+    published: Iterable[str] | None = None,
+    estimators: Iterable[str] | None = None,
+    data_dir: str | Path | None = None,
+) -> Comparison:
+    """Collect the accuracies of a folder of results.
+
+    A data set counts where every estimator has every resample; the others are named in
+    `Comparison.left_out`. Published estimators of which nothing is known on the sets of the
+    folder are left out with a note; sets they lack are left out for all.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
+    published : iterable of str, optional
+        Estimators whose published results stand beside; by default ROCKET, MiniROCKET,
+        MR-Hydra and HC2. Empty for none.
+    estimators : iterable of str, optional
+        Folders to compare; by default all there are.
+    data_dir : str or Path, optional
+        Data directory whose folder ``reference`` holds tables of published results.
+        Default: the environment variable ``GREENFOLD_DATA``.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder holds no results, or no set has results of every estimator.
+    """
+    scores, notes = read_folder(folder)
+    if estimators is not None:
+        wanted = list(estimators)
+        missing = [one for one in wanted if one not in scores]
+        if missing:
+            raise FileNotFoundError(
+                f"The folder {str(folder)!r} has no results of {', '.join(missing)}; it "
+                f"has those of {', '.join(scores) or 'nobody'}."
+            )
+        scores = {one: scores[one] for one in wanted}
+    if not scores:
+        raise FileNotFoundError(
+            f"The folder {str(folder)!r} holds no results "
+            "(<estimator>/Predictions/<dataset>/testResample<k>.csv): run a sweep first."
+        )
+    sets = sorted({name for own in scores.values() for name in own})
+    datasets, resamples = _complete(scores, sets)
+    means = {
+        label: {one: float(np.mean([own[one][k] for k in resamples])) for one in datasets}
+        for label, own in scores.items()
+    }
+    wanted = _published.DEFAULT if published is None else published
+    found, more = _published.published_accuracies(wanted, datasets, resamples, data_dir)
+    notes += more
+    for name, known in found.items():
+        if known:
+            means[f"{name}{PUBLISHED}"] = known
+        else:
+            notes.append(f"Nothing is published of {name} on these sets.")
+    common = [one for one in datasets if all(one in known for known in means.values())]
+    if not common:
+        raise FileNotFoundError(
+            "There is no data set that all the published estimators have results of: "
+            "compare with fewer."
+        )
+    accuracy = np.array([[known[one] for known in means.values()] for one in common])
+    if found:
+        # Published tables have so many digits; more of our own would make ties wins.
+        accuracy = accuracy.round(_published.DIGITS)
+    return Comparison(
+        estimators=list(means),
+        datasets=common,
+        accuracy=accuracy,
+        resamples=resamples,
+        left_out=[one for one in sets if one not in common],
+        notes=notes,
+    )
+
+
+Results = dict[str, dict[str, dict[int, float]]]
+
+
+def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
+    """Accuracy by estimator, data set and resample, and a note for each damaged file."""
+    found: Results = {}
+    notes = []
+    for path in sorted(Path(folder).expanduser().glob(_PATTERN)):
+        number = re.fullmatch(r"testResample(\d+)", path.stem)
+        if number is None or not path.is_file():
+            continue
+        try:
+            accuracy = read_predictions(path).accuracy
+        except DataError as error:
+            notes.append(str(error))
+            continue
+        dataset, label = path.parent.name, path.parents[2].name
+        found.setdefault(label, {}).setdefault(dataset, {})[int(number[1])] = accuracy
+    return found, notes
+
+
+def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Sets for which every estimator has all resamples, and which these are."""
+    asked = sorted({k for own in scores.values() for one in own.values() for k in one})
+    for resamples in (asked, [0]):
+        found = [
+            one
+            for one in sets
+            if all(set(resamples) <= own.get(one, {}).keys() for own in scores.values())
+        ]
+        if found:
+            return found, resamples
+    raise FileNotFoundError(
+        "There is no data set that all the estimators have results of "
+        f"({', '.join(scores)}): finish the sweep, or compare fewer."
+    )
+
+
+def _shown(numbers: Sequence[int]) -> str:
+    whole = list(numbers) == list(range(numbers[0], numbers[-1] + 1))
+    if whole and len(numbers) > 1:
+        return f"{numbers[0]}–{numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
+    """Write the accuracies: a record, a table, and a file an estimator as aeon has them.
+
+    ``comparison.json`` holds all numbers, ``accuracy.csv`` the table.
+    ``classification/accuracy/<estimator>_accuracy.csv`` has a row a data set and a column a
+    resample, which `aeon.benchmarking.results_loaders.get_estimator_results` reads with the
+    folder as its ``path``.
+    """
+    rows = [["dataset", *comparison.estimators]]
+    for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
+        rows.append([name, *(f"{one:.6f}" for one in line)])
+    written = [_write_rows(folder / "accuracy.csv", rows), folder / "comparison.json"]
+    write_json(written[1], plain(comparison.record()))
+    scores, _ = read_folder(results)
+    for label in comparison.own:
+        rows = [["Resamples:", *map(str, comparison.resamples)]]
+        for name in comparison.datasets:
+            own = scores[label][name]
+            rows.append([name, *(repr(own[k]) for k in comparison.resamples)])
+        place = folder / "classification" / "accuracy" / f"{label}_accuracy.csv"
+        written.append(_write_rows(place, rows))
+    return written
+
+
+def _write_rows(path: Path, rows: list[list[str]]) -> Path:
+    made = io.StringIO()
+    csv.writer(made, lineterminator="\n").writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        stream.write(made.getvalue().encode())
+    return path

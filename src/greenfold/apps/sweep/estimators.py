@@ -1,0 +1,261 @@
+"""Which estimator a text means, and by what code it is made."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import hashlib
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..._base.files import plain
+
+_CONVOLUTION = "aeon.classification.convolution_based:"
+#: Estimators by the names that the literature and aeon's results use.
+KNOWN = {
+    "ReservoirClassifier": "greenfold.estimators.margin:ReservoirClassifier",
+    "PooledReservoirClassifier": "greenfold.estimators.pooled:PooledReservoirClassifier",
+    "ROCKET": f"{_CONVOLUTION}RocketClassifier",
+    "MiniROCKET": f"{_CONVOLUTION}MiniRocketClassifier",
+    "MR": f"{_CONVOLUTION}MultiRocketClassifier",
+    "Hydra": f"{_CONVOLUTION}HydraClassifier",
+    "MR-Hydra": f"{_CONVOLUTION}MultiRocketHydraClassifier",
+    "Arsenal": f"{_CONVOLUTION}Arsenal",
+    "QUANT": "aeon.classification.interval_based:QUANTClassifier",
+    "DrCIF": "aeon.classification.interval_based:DrCIFClassifier",
+    "TSF": "aeon.classification.interval_based:TimeSeriesForestClassifier",
+    "RDST": "aeon.classification.shapelet_based:RDSTClassifier",
+    "STC": "aeon.classification.shapelet_based:ShapeletTransformClassifier",
+    "WEASEL-2": "aeon.classification.dictionary_based:WEASEL_V2",
+    "Catch22": "aeon.classification.feature_based:Catch22Classifier",
+    "FreshPRINCE": "aeon.classification.feature_based:FreshPRINCEClassifier",
+    "1NN-DTW": "aeon.classification.distance_based:KNeighborsTimeSeriesClassifier",
+    "PF": "aeon.classification.distance_based:ProximityForest",
+    "HC2": "aeon.classification.hybrid:HIVECOTEV2",
+}
+
+_TEXT = re.compile(
+    r"(?:(?P<label>[A-Za-z0-9][\w.+-]*)=)?(?P<target>[A-Za-z0-9][\w.-]*(?::[A-Za-z_]\w*)?)"
+    r"(?:\((?P<parameters>.*)\))?",
+    re.DOTALL | re.ASCII,
+)
+#: Parts of greenfold that no estimator imports; a change there changes no result.
+_ABOVE = {"apps", "cli"}
+
+
+@dataclass(frozen=True)
+class EstimatorSpec:
+    """An estimator that can be sent to another machine.
+
+    Attributes
+    ----------
+    label : str
+        Name of its folder of results.
+    target : str
+        Its class, as ``module:Class``.
+    parameters : dict
+        Of its constructor.
+    """
+
+    label: str
+    target: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> type:
+        """The class.
+
+        Raises
+        ------
+        ValueError, ImportError
+            A sentence, if there is no such module or class.
+        """
+        module, _, name = self.target.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            wanted = module.partition(".")[0]
+            if wanted == "aeon" and (error.name or "").partition(".")[0] == "aeon":
+                raise ImportError(
+                    f"The estimator {self.label!r} needs aeon: pip install "
+                    "'greenfold[sweep]'."
+                ) from None
+            raise ValueError(
+                f"The module of the estimator `{self.target}` cannot be imported: {error}."
+            ) from None
+        except AttributeError:
+            raise ValueError(f"The module `{module}` has no class {name!r}.") from None
+        if not (inspect.isclass(found) and hasattr(found, "fit")):
+            raise ValueError(f"`{self.target}` is not a class with a `fit` method.")
+        return found
+
+    def make(self, seed: int | None) -> Any:
+        """An unfitted estimator.
+
+        Parameters
+        ----------
+        seed : int or None
+            Given as ``random_state`` where the constructor has one and the parameters do
+            not name it.
+        """
+        kind = self.load()
+        chosen = dict(self.parameters)
+        known = inspect.signature(kind).parameters
+        if "random_state" in known and seed is not None:
+            chosen.setdefault("random_state", seed)
+        try:
+            return kind(**chosen)
+        except TypeError as error:
+            raise ValueError(
+                f"The estimator {self.label!r} does not take these parameters: {error}."
+            ) from None
+
+    def code(self) -> str:
+        """What made the results: the installed version, or a digest of the sources.
+
+        A package that is not installed but on the path, or installed for editing, changes
+        without a new version.
+        """
+        return _code_of(self.load().__module__)
+
+
+def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
+    """The estimator that a text means.
+
+    Parameters
+    ----------
+    text : str
+        ``[label=]name[(parameter=value, ...)]``. The name is one of `KNOWN`, a class of
+        aeon's classification modules or ``module:Class``; values are literals of Python.
+
+    Returns
+    -------
+    EstimatorSpec
+
+    Raises
+    ------
+    ValueError
+        With a similar name, if there is one.
+
+    Examples
+    --------
+    >>> from greenfold.apps.sweep import parse_estimator
+    >>> parse_estimator("small=PooledReservoirClassifier(n_readouts=16)").label
+    'small'
+    """
+    if isinstance(text, EstimatorSpec):
+        return text
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(
+            "An estimator must be given as a name, module:Class or "
+            f"'name(parameter=value, ...)'; got {text!r}."
+        )
+    parameters = _parameters(found["parameters"], text)
+    label = found["label"]
+    name, target = _resolve(found["target"])
+    if label is None:
+        shown = [f"{key}={value}" for key, value in parameters.items()]
+        label = "-".join([name, *(re.sub(r"[^\w.+=-]+", "_", one) for one in shown)])
+    return EstimatorSpec(label, target, parameters)
+
+
+def _parameters(text: str | None, whole: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    refusal = (
+        f"The parameters of an estimator must be literals with a name, as in "
+        f"'name(depth=3, kind=\"x\")'; got {whole!r}."
+    )
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+    except (SyntaxError, ValueError):
+        raise ValueError(refusal) from None
+    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+        raise ValueError(refusal)
+    try:
+        found = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+        plain(found)
+    except (ValueError, TypeError):
+        raise ValueError(refusal) from None
+    if any(one.arg is None for one in call.keywords):
+        raise ValueError(refusal)
+    return found
+
+
+def _resolve(name: str) -> tuple[str, str]:
+    """Name and ``module:Class``."""
+    if ":" in name:
+        return name.partition(":")[2], name
+    known = {key.casefold(): key for key in KNOWN}
+    key = known.get(name.casefold())
+    if key is not None:
+        return key, KNOWN[key]
+    classes = _classes_of_aeon()
+    if name in classes:
+        return name, classes[name]
+    among = {**known, **{one.casefold(): one for one in classes}}
+    close = difflib.get_close_matches(name.casefold(), among, n=1, cutoff=0.6)
+    hint = f"did you mean {among[close[0]]!r}?" if close else f"known: {', '.join(KNOWN)}."
+    raise ValueError(
+        f"There is no estimator {name!r} (any other class is given as module:Class); {hint}"
+    )
+
+
+@functools.cache
+def _classes_of_aeon() -> dict[str, str]:
+    """Classes in aeon's classification modules, by name."""
+    try:
+        package = importlib.import_module("aeon.classification")
+    except ImportError:
+        return {}
+    found = {}
+    for entry in pkgutil.iter_modules(package.__path__, "aeon.classification."):
+        if entry.name.rpartition(".")[2] in ("base", "tests"):
+            continue
+        try:
+            module = importlib.import_module(entry.name)
+        except ImportError:
+            continue  # needs what is not installed
+        for name in getattr(module, "__all__", ()):
+            found[name] = f"{entry.name}:{name}"
+    return found
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+@functools.cache
+def _code_of(module: str) -> str:
+    top = module.partition(".")[0]
+    package = importlib.import_module(top)
+    file = getattr(package, "__file__", None)
+    folder = Path(file).resolve().parent if file else None
+    for name in _distributions().get(top, ()):
+        installed = Path(str(metadata.distribution(name).locate_file(top))).resolve()
+        if folder is not None and installed in (folder, folder / top):
+            return f"{name} {metadata.version(name)}"
+    if file is None:
+        return top
+    if Path(file).name != "__init__.py":
+        sources = [Path(file)]
+    else:
+        assert folder is not None
+        sources = [
+            path
+            for path in sorted(folder.rglob("*.py"))
+            if top != "greenfold" or path.relative_to(folder).parts[0] not in _ABOVE
+        ]
+    digest = hashlib.sha256()
+    for path in sources:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return f"{top} sources {digest.hexdigest()[:16]}"

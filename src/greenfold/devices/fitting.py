@@ -1,0 +1,504 @@
+"""From recordings to a response: a finite impulse response by ridge regression.
+
+    y_t = Σ_{l < L} H_l d_{t−l} + noise,        G_n = H_{K−1−n}
+
+The normal equations of the largest number of lags are accumulated once, stretch of time by
+stretch; fewer lags are their leading blocks, a fold is a difference of sums, so that the
+choice of lags and penalty never reads the recording again.
+
+The errors come from a multiplier bootstrap over the stretches: the response moves by
+(XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t ∈ b} x_t r_tᵀ of the residuals and random
+ε_b of unit variance. It asks neither for white nor for equal noise, only that stretches are
+longer than its memory. What lies beyond the chosen lags is small, not zero; therefore the
+errors are those of a filter as long as the stimuli.
+
+Recordings as they come from a device: refused with what to record instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .._base import checks as check
+from .._base.arrays import to_host
+from ..datasets.errors import DataError
+from .response import FitReport
+
+#: Share of samples at the largest or smallest value from which an output counts as clipped;
+#: a Gaussian signal of 12 bits has far less.
+_CLIPPED = 0.05
+#: Ratio of sizes between recordings beyond which they can not be in one unit.
+_UNITS = 100.0
+#: The same between channels of one recording, which may well differ a lot.
+_UNITS_OF_CHANNELS = 1e4
+#: Spread of a signal below which it is constant, relative to its size.
+_CONSTANT = 1e-9
+#: Reciprocal condition of XᵀX below which the drive does not tell all lags apart.
+_EXCITED = 1e-11
+
+
+def as_list(value: Any, name: str) -> list[np.ndarray]:
+    """One recording or several, each as (n_samples, n_channels) of floats."""
+    several = isinstance(value, list | tuple) and any(np.ndim(one) > 1 for one in value)
+    found = []
+    for number, one in enumerate(value if several else [value]):
+        label = f"`{name}`" + (f", recording {number}," if several else "")
+        if isinstance(one, np.ma.MaskedArray):
+            one = one.filled(np.nan)
+        try:
+            array = np.asarray(to_host(one), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"{label} could not be read as numbers ({error}); give an array "
+                "(n_samples, n_channels)."
+            ) from None
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.size == 0:
+            raise DataError(
+                f"{label} must have shape (n_samples, n_channels); got {array.shape}."
+            )
+        found.append(array)
+    return found
+
+
+def check_recordings(drive: Any, states: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Drives and outputs of all recordings, without their means.
+
+    Raises
+    ------
+    DataError
+        One sentence that says what to record instead.
+    """
+    drives, outputs = as_list(drive, "drive"), as_list(states, "states")
+    if len(drives) != len(outputs):
+        raise DataError(
+            f"`drive` holds {len(drives)} recordings and `states` {len(outputs)}; give one "
+            "of each for every recording."
+        )
+    for number, (d, y) in enumerate(zip(drives, outputs, strict=True)):
+        where = f" in recording {number}" if len(drives) > 1 else ""
+        if len(d) != len(y):
+            raise DataError(
+                f"`drive` has {len(d)} samples and `states` {len(y)}{where}; sample both "
+                "with one clock, one sample a step."
+            )
+        for name, array, first in (("drive", d, drives[0]), ("states", y, outputs[0])):
+            if array.shape[1] != first.shape[1]:
+                raise DataError(
+                    f"`{name}` has {array.shape[1]} channels{where} and "
+                    f"{first.shape[1]} in the first one; record the same channels each "
+                    "time."
+                )
+            _finite(array, name, where)
+    for name, arrays in (("drive", drives), ("states", outputs)):
+        _same_units(arrays, name)
+    _moving(drives, "drive", "input", "drive every input with a random signal of its own")
+    _moving(
+        outputs,
+        "states",
+        "output",
+        "check its sensor and record again, or leave that column out",
+    )
+    for name, arrays in (("drive", drives), ("states", outputs)):
+        _same_units_of_channels(arrays, name)
+    _not_clipped(outputs)
+    return [d - d.mean(0) for d in drives], [y - y.mean(0) for y in outputs]
+
+
+def check_independent(correlation: np.ndarray) -> None:
+    """Refuse inputs that always carry the same signal, by their correlations."""
+    size = np.abs(correlation - np.diag(np.diag(correlation)))
+    if size.size > 1 and size.max() > 0.999:
+        i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
+        raise DataError(
+            f"`drive` carries the same signal at inputs {i} and {j}, so that their "
+            "responses cannot be told apart; drive every input with a random signal of its "
+            "own."
+        )
+
+
+def check_excited(gram: np.ndarray) -> None:
+    """Refuse a drive that leaves directions of the past undriven, by XᵀX."""
+    size = np.abs(gram).sum(0).max()
+    lapack: Any = linalg.lapack
+    factor, info = lapack.dpotrf(gram)
+    if info == 0 and lapack.dpocon(factor, size)[0] > _EXCITED:
+        return
+    raise DataError(
+        "`drive` is too regular to tell the response at every lag (it repeats itself, "
+        "changes too slowly, or its inputs follow from each other); drive with white noise "
+        "that is new in every step."
+    )
+
+
+def check_length(n_usable: int, n_lags: int, n_inputs: int, n_recordings: int) -> None:
+    """Refuse recordings that are too short for their number of inputs and lags."""
+    needed = 2 * n_lags * n_inputs
+    if n_usable < needed:
+        total = needed + n_recordings * (n_lags - 1)
+        raise DataError(
+            f"`drive` is too short: {max(n_usable, 0)} samples can be used for "
+            f"{n_lags * n_inputs} unknowns of each output ({n_inputs} inputs × {n_lags} "
+            f"lags); record at least {total} samples, better ten times as many, or give "
+            "fewer `n_lags`."
+        )
+
+
+def _finite(array: np.ndarray, name: str, where: str) -> None:
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        sample, channel = (int(k) for k in bad[0])
+        raise DataError(
+            f"`{name}` has {len(bad)} missing or infinite values{where}, the first at "
+            f"sample {sample}, channel {channel}; cut the recording at such gaps and give "
+            "the parts as a list."
+        )
+
+
+def _same_units(arrays: list[np.ndarray], name: str) -> None:
+    largest = max(np.abs(array).max() for array in arrays)
+    if largest > 1e100:
+        raise DataError(
+            f"`{name}` reaches {largest:.1e}, more than can be squared; give it in a unit "
+            "in which it is about one."
+        )
+    size = np.array([array.std(0) for array in arrays])
+    known = np.where(size > 0, size, np.nan)
+    if len(arrays) < 2 or np.isnan(known).all(0).any():
+        return
+    ratio = np.nanmax(known, axis=0) / np.nanmin(known, axis=0)
+    worst = int(ratio.argmax())
+    if ratio[worst] > _UNITS:
+        column = known[:, worst]
+        raise DataError(
+            f"`{name}`, channel {worst}, is {ratio[worst]:.0f} times larger in recording "
+            f"{int(np.nanargmax(column))} than in recording {int(np.nanargmin(column))}: "
+            "they are not in one unit; convert them, or record with one setting."
+        )
+
+
+def _same_units_of_channels(arrays: list[np.ndarray], name: str) -> None:
+    """Projections have unit norm: one huge channel would be all that they see."""
+    size = np.max([array.std(0) for array in arrays], axis=0)
+    largest = int(size.argmax())
+    if len(size) == 1:
+        return
+    typical = float(np.median(np.delete(size, largest)))
+    if size[largest] > _UNITS_OF_CHANNELS * typical:
+        raise DataError(
+            f"`{name}`, channel {largest}, is {size[largest] / typical:.1e} times as large "
+            "as the others: it is not in their unit; convert it, or leave it out."
+        )
+
+
+def _moving(arrays: list[np.ndarray], name: str, word: str, advice: str) -> None:
+    spread = np.max([array.std(0) for array in arrays], axis=0)
+    size = np.max([np.abs(array).max(0) for array in arrays], axis=0)
+    still = np.flatnonzero(spread <= _CONSTANT * size)
+    if len(still):
+        raise DataError(f"`{name}` never changes at {word} {still[0]}; {advice}.")
+
+
+def _not_clipped(outputs: list[np.ndarray]) -> None:
+    for channel in range(outputs[0].shape[1]):
+        values = np.concatenate([y[:, channel] for y in outputs])
+        for extreme, word in ((values.max(), "largest"), (values.min(), "smallest")):
+            share = float((values == extreme).mean())
+            if share > _CLIPPED and len(np.unique(values)) > 16:
+                raise DataError(
+                    f"`states` is clipped at output {channel}: {100 * share:.0f} % of its "
+                    f"samples have its {word} value; record with a weaker drive or a wider "
+                    "range."
+                )
+
+
+_RIDGES = np.geomspace(1e-8, 10, 10)
+#: Penalty at which the number of lags is chosen first.
+_FIRST = 1e-4
+_N_FOLDS = 4
+#: Bytes of the normal equations, and of the stored influences.
+_NORMAL_BYTES = 4 * 2**30
+_INFLUENCE_BYTES = 256 * 2**20
+
+
+def fit_response(
+    drive: Any,
+    states: Any,
+    *,
+    n_steps: int,
+    n_lags: int | Sequence[int] | None,
+    ridge: float | Sequence[float] | None,
+    n_blocks: int,
+) -> tuple[np.ndarray, FitReport]:
+    """Fit G; see `MeasuredResponse.fit`."""
+    n_steps = check.count(n_steps, "n_steps")
+    n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
+    drives, outputs = check_recordings(drive, states)
+    n_inputs = drives[0].shape[1]
+    scale_in, scale_out = _deviation(drives), _deviation(outputs)
+    drives = [d / scale_in for d in drives]
+    outputs = [y / scale_out for y in outputs]
+    check_independent(np.corrcoef(np.concatenate(drives).T).reshape(n_inputs, -1))
+    lags = _lags(n_lags, n_steps, drives)
+    penalties = _penalties(ridge)
+    data = _Regression(drives, outputs, lags[-1], n_blocks)
+    L, penalty = data.choose(lags, penalties)
+    explained = data.explained(L, penalty)
+    W = data.solve(L, penalty)
+    whole = W if n_steps <= L else data.solve(min(n_steps, lags[-1]), penalty)
+    influence = data.influence(whole, penalty, n_steps)
+    scales = n_steps, n_inputs, scale_in, scale_out
+    variance = scale_out**2
+    report = FitReport(
+        n_lags=L,
+        ridge=penalty,
+        linearity=float(explained @ variance / variance.sum()),
+        linearity_per_output=explained,
+        n_samples=data.n_samples,
+        whole=_arranged(whole[None], *scales)[0],
+        influence=_arranged(influence, *scales),
+    )
+    return _arranged(W[None], *scales)[0], report
+
+
+def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
+    total = sum((array**2).sum(0) for array in arrays)
+    return np.sqrt(total / sum(len(array) for array in arrays))
+
+
+def _lags(
+    given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
+) -> list[int]:
+    """Numbers of lags to compare, ascending; refuses what the recordings can not carry."""
+    n_inputs, n_recordings = drives[0].shape[1], len(drives)
+
+    def usable(lags: int) -> int:
+        return sum(max(0, len(d) - lags + 1) for d in drives)
+
+    if given is None:
+        wanted = sorted({max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps})
+        check_length(usable(n_steps), n_steps, n_inputs, n_recordings)
+        fits = [
+            lags
+            for lags in wanted
+            if usable(lags) >= 2 * lags * n_inputs
+            and (lags <= n_steps or _needed(lags * n_inputs) <= _NORMAL_BYTES)
+        ]
+    else:
+        listed = [given] if isinstance(given, int | np.integer) else list(given)
+        fits = sorted({check.count(one, "n_lags") for one in listed})
+        if not fits:
+            raise ValueError("`n_lags` is empty; give at least one number.")
+        check_length(usable(fits[-1]), fits[-1], n_inputs, n_recordings)
+    if _needed(fits[-1] * n_inputs) > _NORMAL_BYTES:
+        raise MemoryError(
+            f"`n_lags` = {fits[-1]} with {n_inputs} inputs needs "
+            f"{_needed(fits[-1] * n_inputs) / 2**30:.0f} GiB; use fewer lags, or record "
+            "groups of inputs apart."
+        )
+    return fits
+
+
+def _needed(n_unknown: int) -> float:
+    return 8.0 * n_unknown**2 * (_N_FOLDS + 3)
+
+
+def _penalties(given: float | Sequence[float] | None) -> np.ndarray:
+    if given is None:
+        return _RIDGES
+    found = np.sort(np.atleast_1d(check.host_array(given, "ridge", ndim=(0, 1))))
+    if found[0] < 0:
+        raise ValueError(f"`ridge` must not be negative; got {found[0]:g}.")
+    return found
+
+
+def _arranged(
+    filters: np.ndarray,
+    n_steps: int,
+    n_inputs: int,
+    scale_in: np.ndarray,
+    scale_out: np.ndarray,
+) -> np.ndarray:
+    """Filters (n, L · n_inputs, n_outputs), newest lag first, as G in order of time."""
+    n, _, n_outputs = filters.shape
+    by_lag = filters.reshape(n, -1, n_inputs, n_outputs)[:, :n_steps]
+    G = np.zeros((n, n_steps, n_outputs, n_inputs))
+    G[:, n_steps - by_lag.shape[1] :] = by_lag[:, ::-1].transpose(0, 1, 3, 2)
+    return G * (scale_out[:, None] / scale_in)
+
+
+class _Regression:
+    """Normal equations of all recordings, by fold."""
+
+    def __init__(
+        self,
+        drives: list[np.ndarray],
+        outputs: list[np.ndarray],
+        n_lags: int,
+        n_blocks: int,
+    ) -> None:
+        self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
+        self.n_inputs = drives[0].shape[1]
+        usable = [max(0, len(d) - n_lags + 1) for d in drives]
+        self.n_samples = sum(usable)
+        size = 8.0 * n_lags * self.n_inputs * outputs[0].shape[1]
+        fits = int(_INFLUENCE_BYTES // size)
+        self.n_blocks = max(2 * _N_FOLDS, min(n_blocks, fits, self.n_samples))
+        p, m = n_lags * self.n_inputs, outputs[0].shape[1]
+        self.A = np.zeros((_N_FOLDS, p, p))
+        self.B = np.zeros((_N_FOLDS, p, m))
+        self.yy = np.zeros((_N_FOLDS, m))
+        for fold, past, y in self.stretches(_N_FOLDS):
+            self.A[fold] += _gram(past, n_lags)
+            self.B[fold] += _cross(past, y, n_lags)
+            self.yy[fold] += (y**2).sum(0)
+        total = self.A.sum(0)
+        check_excited(total)
+        self.unit = float(np.trace(total)) / p
+
+    def stretches(self, n: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Stretches of time in n groups of equal length: group, drive and outputs.
+
+        The drive begins n_lags − 1 samples before the outputs.
+        """
+        L, done = self.n_lags, 0
+        for d, y in zip(self.drives, self.outputs, strict=True):
+            usable = len(d) - L + 1
+            if usable <= 0:
+                continue
+            groups = (np.arange(done, done + usable) * n) // self.n_samples
+            cuts = np.flatnonzero(np.diff(groups)) + 1
+            for start, stop in zip([0, *cuts], [*cuts, usable], strict=True):
+                yield int(groups[start]), d[start : stop + L - 1], y[L - 1 :][start:stop]
+            done += usable
+
+    def _training(self, fold: int, L: int) -> tuple[np.ndarray, np.ndarray]:
+        p = L * self.n_inputs
+        others = [k for k in range(_N_FOLDS) if k != fold]
+        return self.A[others, :p, :p].sum(0), self.B[others, :p].sum(0)
+
+    def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
+        """Squared errors on a fold, of each output."""
+        p = len(W)
+        A, B = self.A[fold, :p, :p], self.B[fold, :p]
+        return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
+
+    def choose(self, lags: list[int], penalties: np.ndarray) -> tuple[int, float]:
+        """Lags and penalty of the smallest held-out error."""
+        penalty = float(penalties[np.argmin(np.abs(np.log((penalties + 1e-300) / _FIRST)))])
+        L = lags[-1]
+        for _ in range(2):
+            before = L
+            if len(lags) > 1:
+                L = lags[int(np.argmin([self._held_out(k, penalty) for k in lags]))]
+            if len(penalties) > 1:
+                penalty = self._best_penalty(L, penalties)
+            if before == L:
+                break
+        return L, penalty
+
+    def _solved(self, fold: int, L: int, penalty: float) -> np.ndarray:
+        A, B = self._training(fold, L)
+        share = (_N_FOLDS - 1) / _N_FOLDS
+        return _solve(A, B, share * self.unit * penalty)
+
+    def _held_out(self, L: int, penalty: float) -> float:
+        return float(
+            sum(
+                self._errors(fold, self._solved(fold, L, penalty)).sum()
+                for fold in range(_N_FOLDS)
+            )
+        )
+
+    def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
+        total = np.zeros(len(penalties))
+        share = (_N_FOLDS - 1) / _N_FOLDS
+        for fold in range(_N_FOLDS):
+            A, B = self._training(fold, L)
+            values, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
+            rotated = V.T @ B
+            for k, penalty in enumerate(penalties):
+                W = V @ (rotated / (values + share * self.unit * penalty)[:, None])
+                total[k] += self._errors(fold, W).sum()
+        return float(penalties[int(total.argmin())])
+
+    def explained(self, L: int, penalty: float) -> np.ndarray:
+        """Share of the held-out variance that is explained, of each output."""
+        errors = sum(
+            self._errors(fold, self._solved(fold, L, penalty)) for fold in range(_N_FOLDS)
+        )
+        return 1 - errors / self.yy.sum(0)
+
+    def solve(self, L: int, penalty: float) -> np.ndarray:
+        """The filters of L lags, (L · n_inputs, n_outputs)."""
+        p = L * self.n_inputs
+        A, B = self.A[:, :p, :p].sum(0), self.B[:, :p].sum(0)
+        return _solve(A, B, self.unit * penalty)
+
+    def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
+        """Change of the filters with each stretch, (n_blocks, kept unknowns, n_outputs)."""
+        p = len(W)
+        scores = np.zeros((self.n_blocks, *W.shape))
+        for block, past, y in self.stretches(self.n_blocks):
+            rest = y - _filtered(past, W, self.n_lags)
+            scores[block] += _cross(past, rest, self.n_lags)[:p]
+        scores -= scores.mean(0)
+        # Residuals are smaller than the noise, by the unknowns that were fitted.
+        n, b = self.n_samples, self.n_blocks
+        scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
+        flat = scores.transpose(1, 0, 2).reshape(p, -1)
+        moved = _solve(self.A[:, :p, :p].sum(0), flat, self.unit * penalty)
+        moved = moved.reshape(p, b, -1).transpose(1, 0, 2)
+        return moved[:, : n_steps * self.n_inputs]
+
+
+def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
+    """Samples d_{t−lag} for the times t of a stretch."""
+    return past[n_lags - 1 - lag : len(past) - lag]
+
+
+def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
+    """XᵀX of a stretch, lag by lag.
+
+    Along its diagonals it changes by what enters the stretch and what leaves it, so that
+    only the first row of blocks is a sum over time.
+    """
+    n = past.shape[1]
+    A = np.empty((n_lags, n, n_lags, n))
+    newest = _lagged(past, 0, n_lags)
+    for lag in range(n_lags):
+        A[0, :, lag] = newest.T @ _lagged(past, lag, n_lags)
+    first, last = past[: n_lags - 1][::-1], past[-n_lags:][::-1]
+    for l in range(n_lags - 1):
+        entering = np.einsum("i,mj->imj", first[l], first[l:])
+        leaving = np.einsum("i,mj->imj", last[l], last[l : n_lags - 1])
+        A[l + 1, :, l + 1 :] = A[l, :, l : n_lags - 1] + entering - leaving
+    for l in range(1, n_lags):
+        A[l, :, :l] = A[:l, :, l].transpose(2, 0, 1)
+    return A.reshape(n_lags * n, n_lags * n)
+
+
+def _cross(past: np.ndarray, y: np.ndarray, n_lags: int) -> np.ndarray:
+    """XᵀY of a stretch."""
+    made = [_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)]
+    return np.concatenate(made)
+
+
+def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
+    """X W of a stretch; W may have fewer lags."""
+    n = past.shape[1]
+    return sum(
+        _lagged(past, lag, n_lags) @ W[lag * n : (lag + 1) * n]
+        for lag in range(len(W) // n)
+    )  # pyright: ignore[reportReturnType]
+
+
+def _solve(A: np.ndarray, B: np.ndarray, penalty: float) -> np.ndarray:
+    A = A.copy()
+    A[np.diag_indices_from(A)] += penalty
+    return linalg.cho_solve(linalg.cho_factor(A, check_finite=False), B)

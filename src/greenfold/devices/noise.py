@@ -1,0 +1,119 @@
+"""Noise of a device: on its input, inside the network, on the readout.
+
+Noise inside the network, τẏ = −(1 − W) y + … + ξ(t) with white ξ of intensity Q, leaves the
+state with the covariance P(T) at the readout: the solution of a Lyapunov equation where the
+device has run for long, an integral over the time since rest otherwise. Along a readout it
+costs (η/2) vᵀPv of the soft margin, in the linear order exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .._base import checks as check
+from ..networks.reservoir import Reservoir
+
+
+def covariance(value: Any, name: str, size: int) -> np.ndarray:
+    """A covariance from a standard deviation, deviations, or a matrix.
+
+    Parameters
+    ----------
+    value : float, array_like (size,) or (size, size)
+        One standard deviation for all, one each, or the covariance itself.
+    name : str
+    size : int
+    """
+    array = check.host_array(value, name, ndim=(0, 1, 2))
+    if array.ndim < 2:
+        if array.ndim == 1 and array.shape != (size,):
+            raise ValueError(
+                f"`{name}` must be one standard deviation, {size} of them, or a covariance "
+                f"({size}, {size}); got shape {array.shape}."
+            )
+        if (array < 0).any():
+            raise ValueError(f"`{name}` must not be negative; got {array.min():g}.")
+        return np.diag(np.broadcast_to(array**2, (size,)).copy())
+    if array.shape != (size, size):
+        raise ValueError(
+            f"`{name}` must be one standard deviation, {size} of them, or a covariance "
+            f"({size}, {size}); got shape {array.shape}."
+        )
+    if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * np.abs(array).max()):
+        raise ValueError(f"`{name}` must be symmetric, as a covariance is.")
+    array = (array + array.T) / 2
+    values = np.linalg.eigvalsh(array)
+    if values[0] < -1e-10 * max(abs(values[-1]), 1e-300):
+        raise ValueError(
+            f"`{name}` must be positive semi-definite; its smallest eigenvalue is "
+            f"{values[0]:.3g}."
+        )
+    return array
+
+
+def state_covariance(
+    reservoir: Reservoir, noise: Any, duration: float | None = None
+) -> np.ndarray:
+    """Covariance of the states that white noise inside a linear network leaves.
+
+    Parameters
+    ----------
+    reservoir : Reservoir
+        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'), W with the
+        slopes of the gain at rest.
+    noise : float, array_like (n_neurons,) or (n_neurons, n_neurons)
+        √Q for all neurons, for each, or Q itself.
+    duration : float, optional
+        Time since the network was at rest; for a stable network infinite by default.
+
+    Returns
+    -------
+    ndarray (n_neurons, n_neurons)
+        P(T) = ∫₀ᵀ e^{−As/τ} Q/τ² e^{−Aᵀs/τ} ds with A = 1 − W.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from greenfold import Reservoir
+    >>> from greenfold.devices.noise import state_covariance
+    >>> neuron = Reservoir(np.zeros((1, 1)), tau=0.5)  # Q/(2τ) for a single one
+    >>> state_covariance(neuron, 0.2).round(6)
+    array([[0.04]])
+    """
+    n = reservoir.n_neurons
+    tau = np.broadcast_to(np.asarray(reservoir.tau, dtype=np.float64), (n,))
+    Q = covariance(noise, "noise", n) / np.outer(tau, tau)
+    A = (reservoir.linear_weights - np.eye(n)) / tau[:, None]
+    if duration is None:
+        if np.linalg.eigvals(A).real.max() >= 0:
+            raise ValueError(
+                "`duration` must be given for a network with growing modes, whose noise "
+                "has no limit."
+            )
+        P = linalg.solve_continuous_lyapunov(A, -Q)
+    else:
+        P = _until(A, Q, check.positive(duration, "duration"))
+    return (P + P.T) / 2
+
+
+def _until(A: np.ndarray, Q: np.ndarray, duration: float) -> np.ndarray:
+    """∫₀ᵀ e^{As} Q e^{Aᵀs} ds by one augmented exponential (Van Loan 1978).
+
+    Over a span so short that the exponential of −A stays moderate; longer ones by doubling,
+    P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.
+    """
+    n = len(A)
+    halvings = max(0, int(np.ceil(np.log2(max(np.linalg.norm(A, 1) * duration, 1e-300)))))
+    span = duration / 2**halvings
+    block = np.zeros((2 * n, 2 * n))
+    block[:n, :n], block[:n, n:], block[n:, n:] = -A, Q, A.T
+    made = linalg.expm(block * span)
+    E = made[n:, n:].T
+    P = E @ made[:n, n:]
+    for _ in range(halvings):
+        P = P + E @ P @ E.T
+        E = E @ E
+    return P

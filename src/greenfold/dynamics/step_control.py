@@ -1,0 +1,184 @@
+"""The number of sub-steps that a tolerance asks for, found by halving them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import batches, namespace, to_host
+from . import batch
+from .walk import Course
+
+#: Series that are integrated to find the error: as many of the largest as of the others.
+_N_LARGEST, _N_OTHERS = 8, 8
+#: The series left out may err more than those looked at; this share of `tol` is theirs.
+_MARGIN = 0.5
+_MAX_SUBSTEPS = 256
+#: Long sub-steps may diverge where the network does not. Within this part of the fastest
+#: rate of the network they are believed, if halved ones diverge at the same place.
+_TRUSTED_REACH = 0.05
+#: Order of the method, from which the number of sub-steps is foretold.
+_ORDER = 4
+
+
+@dataclass(frozen=True)
+class StepError:
+    """What the comparison with halved sub-steps found.
+
+    Attributes
+    ----------
+    n_sub : int
+        Sub-steps per step of the stimulus.
+    error : float
+        Largest error of a neuron at the end of any step, relative to the largest state
+        of the series looked at: the difference to halved sub-steps, times 16/15, since
+        the halved ones err too.
+    series : tuple of int
+        The series looked at.
+    """
+
+    n_sub: int
+    error: float
+    series: tuple[int, ...]
+
+
+def plan_substeps(
+    make: Callable[[int], Course], X: Any, u: np.ndarray, tol: float, *, start: int = 1
+) -> StepError:
+    """A number of sub-steps, near the fewest, whose error stays below ``tol``.
+
+    From ``start`` on, the order of the method foretells how many are needed, until the
+    error found agrees.
+
+    Parameters
+    ----------
+    make : callable
+        Number of sub-steps to the `Course`, on the host.
+    X : array (n_cases, n_channels, n_steps)
+        The eight series of largest norm and eight spread over the others are integrated,
+        on the host in float64.
+    u : ndarray (n_neurons, n_channels)
+    tol : float
+        See `StepError.error`.
+    start : int
+        The fewest to try.
+
+    Raises
+    ------
+    ValueError
+        Where more than 256 sub-steps a step would be needed.
+    Divergence
+        Where the network diverges, however short the sub-steps.
+    """
+    if tol < 1e3 * np.finfo(np.float64).eps:
+        raise ValueError(
+            f"`tol` must be at least {1e3 * np.finfo(np.float64).eps:.1g}, below which "
+            f"rounding hides the error of a step; got {tol:g}."
+        )
+    probe = _Probe(X, u)
+    known: dict[int, tuple[np.ndarray | batch.Divergence, float]] = {}
+
+    def ends(n_sub: int) -> tuple[np.ndarray | batch.Divergence, float]:
+        if n_sub not in known:
+            course = make(n_sub)
+            try:
+                found = probe.ends(course)
+            except batch.Divergence as error:
+                found = error
+            known[n_sub] = found, course.step.reach
+        return known[n_sub]
+
+    n_sub = start
+    while True:
+        (coarse, reach), (fine, _) = ends(n_sub), ends(2 * n_sub)
+        if (
+            isinstance(fine, batch.Divergence)
+            and reach <= _TRUSTED_REACH
+            and _agree(coarse, fine)
+        ):
+            raise fine
+        error = _difference(coarse, fine)
+        if error <= _MARGIN * tol:
+            return StepError(n_sub, error, probe.series)
+        wanted = 2.0 * n_sub
+        if np.isfinite(error):
+            wanted = n_sub * (error / (_MARGIN * tol)) ** (1 / _ORDER)
+        # Far from the asymptotic regime the forecast is wild: at most eight times more.
+        n_next = min(8 * n_sub, max(n_sub + 1, ceil(min(wanted, 1e9))))
+        if n_next > _MAX_SUBSTEPS:
+            if isinstance(fine, batch.Divergence):
+                raise fine
+            raise ValueError(
+                f"`tol` = {tol:g} would take more than {_MAX_SUBSTEPS} sub-steps in every "
+                f"step of the stimulus, against an error of {error:.2g} with {n_sub}; "
+                "shorten `dt`, or raise `tol`."
+            )
+        n_sub = n_next
+
+
+def step_error(make: Callable[[int], Course], X: Any, u: np.ndarray, n_sub: int) -> float:
+    """Error of ``n_sub`` sub-steps on the series that `plan_substeps` would choose."""
+    probe = _Probe(X, u)
+    return _difference(probe.ends(make(n_sub)), probe.ends(make(2 * n_sub)))
+
+
+class _Probe:
+    """The series looked at, on the host in float64."""
+
+    def __init__(self, X: Any, u: np.ndarray) -> None:
+        self.series = tuple(probe_series(X).tolist())
+        self._X = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
+        self._u = u
+
+    def ends(self, course: Course) -> np.ndarray:
+        """States at the ends of the steps."""
+        try:
+            return batch.trajectories(course, self._X, self._u, careful=True)
+        except batch.Divergence as error:
+            raise batch.Divergence(error.step, self.series[error.series]) from None
+
+
+def probe_series(X: Any) -> np.ndarray:
+    """Indices of the series to look at, in increasing order."""
+    n_cases = X.shape[0]
+    if n_cases <= _N_LARGEST + _N_OTHERS:
+        return np.arange(n_cases)
+    xp, norms = namespace(X), []
+    # In parts: X may be mapped from a file, and larger than memory.
+    for part in batches(n_cases, 16.0 * X.shape[1] * X.shape[2]):
+        values = check.finite_batch(X[part, ...], xp, part.start)
+        norms.append(to_host(xp.sum(values * values, axis=(1, 2))))
+    return probe_of_norms(np.concatenate(norms))
+
+
+def probe_of_norms(norms: np.ndarray) -> np.ndarray:
+    """The same from the squared norms of the series."""
+    if len(norms) <= _N_LARGEST + _N_OTHERS:
+        return np.arange(len(norms))
+    by_norm = np.argsort(norms, kind="stable")
+    largest, others = by_norm[-_N_LARGEST:], by_norm[:-_N_LARGEST]
+    spread = others[np.linspace(0, len(others) - 1, _N_OTHERS).round().astype(int)]
+    return np.sort(np.concatenate([largest, spread]))
+
+
+def _agree(one: Any, other: batch.Divergence) -> bool:
+    """Whether both diverge, in the same step of the same series."""
+    return isinstance(one, batch.Divergence) and (one.step, one.series) == (
+        other.step,
+        other.series,
+    )
+
+
+def _difference(coarse: Any, fine: Any) -> float:
+    if isinstance(coarse, batch.Divergence) or isinstance(fine, batch.Divergence):
+        return np.inf
+    scale = float(np.abs(fine).max())
+    if scale == 0:
+        return 0.0
+    richardson = 2**_ORDER / (2**_ORDER - 1)
+    return richardson * float(np.abs(coarse - fine).max()) / scale

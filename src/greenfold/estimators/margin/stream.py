@@ -1,0 +1,181 @@
+"""A stream of series: class moments, and a sample to choose η with.
+
+The linear order needs to know no more of its series than number, mean and scatter of every
+class. A cross-validation needs series; of those a bounded sample is kept.
+
+A bounded sample of a stream: the series that a cross-validation can be done with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...math.decisions import Clouds
+from ...stimuli.base import Series
+from ...stimuli.class_moments import ClassMoments
+from ...stimuli.frame import Frame, frame_of_classes
+from .heads import Head
+
+#: Series that are kept in all; each class may have its share of them, and at least a few.
+SIZE = 1000
+_FEWEST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class StreamSample:
+    """Series of a stream, drawn evenly from each class as it grows.
+
+    Every series draws a random key when it arrives, and each class keeps those of the
+    smallest keys: at any time a uniform sample of all its series. Classes have equal
+    places, so that a rare one is not lost in the sample.
+
+    Attributes
+    ----------
+    values : ndarray (n_kept, n_channels, n_steps)
+    codes : ndarray (n_kept,)
+        Class of each series.
+    weights : ndarray (n_kept,)
+        Weight that each was given with.
+    keys : ndarray (n_kept,)
+    seen : ndarray (n_classes,)
+        Series of each class so far, kept or not.
+    seed : int
+        Of the keys; the number of series seen is the other half of the seed.
+    """
+
+    values: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray
+    keys: np.ndarray
+    seen: np.ndarray
+    seed: int
+
+    @classmethod
+    def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> StreamSample:
+        """Before the first series."""
+        return cls(
+            np.zeros((0, *shape)),
+            np.zeros(0, dtype=int),
+            np.zeros(0),
+            np.zeros(0),
+            np.zeros(n_classes, dtype=int),
+            seed,
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no series had to be dropped."""
+        return len(self.codes) == self.seen.sum()
+
+    def add(
+        self,
+        series: Series,
+        codes: np.ndarray,
+        weights: np.ndarray,
+        first: int | None = None,
+    ) -> StreamSample:
+        """The sample after a further batch.
+
+        ``first`` is the position of its first series in the stream, where those before it
+        are not in this sample.
+        """
+        place = int(self.seen.sum()) if first is None else first
+        rng = np.random.default_rng([self.seed, place])
+        seen = np.bincount(codes, minlength=len(self.seen))
+        keys = rng.random(len(codes))
+        return self.merge(
+            StreamSample(series.values, codes, weights, keys, seen, self.seed)
+        )
+
+    def merge(self, other: StreamSample) -> StreamSample:
+        """The sample of both streams, this one first."""
+        values = np.concatenate([self.values, other.values])
+        labels = np.concatenate([self.codes, other.codes])
+        keys = np.concatenate([self.keys, other.keys])
+        places = max(_FEWEST, SIZE // len(self.seen))
+        kept = np.zeros(len(keys), dtype=bool)
+        for c in range(len(self.seen)):
+            own = np.flatnonzero(labels == c)
+            kept[own[np.argsort(keys[own], kind="stable")[:places]]] = True
+        return StreamSample(
+            values[kept],
+            labels[kept],
+            np.concatenate([self.weights, other.weights])[kept],
+            keys[kept],
+            self.seen + other.seen,
+            self.seed,
+        )
+
+    def standing_for(self, totals: np.ndarray) -> np.ndarray:
+        """Weights with which the sample stands for classes of these total weights."""
+        kept = np.bincount(self.codes, self.weights, minlength=len(self.seen))
+        return self.weights * (totals / np.maximum(kept, np.finfo(float).tiny))[self.codes]
+
+
+class ClassStream:
+    """Moments of every class and a sample of the series, batch by batch.
+
+    Parameters
+    ----------
+    moments : list of ClassMoments
+        One for each class.
+    sample : StreamSample
+    chosen_at : int
+        Number of series at which η was chosen last; 0 before.
+    """
+
+    def __init__(
+        self, moments: list[ClassMoments], sample: StreamSample, chosen_at: int = 0
+    ) -> None:
+        self.moments, self.sample, self.chosen_at = moments, sample, chosen_at
+
+    @classmethod
+    def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:
+        """Before the first series; ``shape`` is (n_channels, n_steps)."""
+        size = shape[0] * shape[1]
+        moments = [ClassMoments.empty(size) for _ in range(n_classes)]
+        return cls(moments, StreamSample.empty(n_classes, shape, seed))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels and steps of the series."""
+        return self.sample.values.shape[1], self.sample.values.shape[2]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Weight of the series of each class so far: their number, without weights."""
+        return np.array([part.count for part in self.moments])
+
+    @property
+    def n_seen(self) -> int:
+        """Series so far, of any weight above zero."""
+        return int(self.sample.seen.sum())
+
+    def add(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
+        """Add series of classes 0, 1, … with their weights, all positive."""
+        plain = bool((weights == 1).all())
+        for c in np.unique(codes).tolist():
+            rows = np.flatnonzero(codes == c)
+            part = ClassMoments.of(series.values, rows, None if plain else weights[rows])
+            self.moments[c] = self.moments[c].merge(part)
+        self.sample = self.sample.add(series, codes, weights)
+
+    def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
+        """The series of the sample, their classes, and weights to stand for all."""
+        sample = self.sample
+        return Series(sample.values), sample.codes, sample.standing_for(self.counts)
+
+    def frame(self, c: int, class_weights: np.ndarray, scaling: float | None) -> Frame:
+        """Frame of class ``c`` against the rest."""
+        return frame_of_classes(self.moments, c, class_weights, self.shape, scaling)
+
+    def clouds(self, heads: list[Head], class_weights: np.ndarray) -> Clouds:
+        """Clouds of the readout values of linear heads, in the unit of the stream."""
+        rows = [head.kernel.linear * head.scale for head in heads if head.kernel]
+        A = np.stack(rows).reshape(len(heads), -1)
+        origin = (A * np.stack([head.centre.ravel() for head in heads])).sum(1)
+        scatter = np.sum([A @ part.scatter @ A.T for part in self.moments], axis=0)
+        means = np.stack([A @ part.mean - origin for part in self.moments])
+        return Clouds.of_scatter(means, scatter, self.counts, class_weights)

@@ -1,0 +1,371 @@
+"""From series to pooled features: the bank, its thresholds and the scale of the series.
+
+A `FeatureMap` is what `ReservoirFeatures` has fitted and what the estimators use. It works
+through one reservoir at a time and in batches of bounded memory, by the compiled route
+where numba is installed and the series are on the host, else by array operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from ..._base.arrays import batches, like, to_host
+from . import pooling as _plain
+from .bank import N_ROWS, N_SIGNALS, N_THRESHOLDS, FilterBank, ScaleReservoir
+from .collection import Collection
+
+__all__ = ["FeatureMap", "fit_map", "has_numba"]
+
+#: Working memory of array operations: on the host what the caches hold, on a device what
+#: keeps it busy.
+_HOST_BYTES = 2**23
+_DEVICE_BYTES = 2**31
+#: Arrays of the size of the readings that array operations keep at a time.
+_TEMPORARIES = 8
+#: Features of the compiled route that are made before they are stored.
+_TABLE_BYTES = 2**24
+#: Training series, and values of each reading, from which thresholds are drawn.
+_SAMPLED_SERIES = 256
+_SAMPLED_VALUES = 1024
+
+
+def has_numba() -> bool:
+    """Whether the compiled route is there."""
+    return find_spec("numba") is not None
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """Everything needed to turn series into features.
+
+    Attributes
+    ----------
+    bank : FilterBank
+    thresholds : list of ndarray (3, 3 n_readouts), float32
+        For every reservoir; columns signal by signal (readout, first, second difference).
+    mean, deviation : ndarray (n_channels,) or None
+        By which the series are standardised; None where each is by its own.
+    engine : {"numba", "array"}
+        How series on the host are treated.
+    """
+
+    bank: FilterBank
+    thresholds: list[np.ndarray]
+    mean: np.ndarray | None
+    deviation: np.ndarray | None
+    engine: str
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of features of every reservoir."""
+        return [N_ROWS * N_SIGNALS * one.n_readouts for one in self.bank.scales]
+
+    def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
+        """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
+        width = self.widths[scale]
+        host = isinstance(series.groups[0][1], np.ndarray)
+        whole = np.empty((len(series), width), np.float32) if host else None
+        parts, order = [], []
+        for cases, values in series.groups:
+            xp = compat.array_namespace(values)
+            size = self._bytes_per_case(values, scale)
+            for rows in batches(len(cases), size, self._budget(values)):
+                x = self.standardise(values[rows, ...])
+                if whole is None:
+                    parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
+                    order.append(cases[rows])
+                elif len(series.groups) == 1 and self._compiled(x):
+                    # Written where they belong; copying them would take a fifth longer.
+                    self.pool(x, scale, n_jobs, whole[rows])
+                else:
+                    whole[cases[rows]] = self.pool(x, scale, n_jobs).reshape(-1, width)
+        if whole is not None:
+            return whole
+        xp = compat.array_namespace(parts[0])
+        found = parts[0] if len(parts) == 1 else xp.concat(parts)
+        back = np.argsort(np.concatenate(order))
+        if len(series.groups) > 1:
+            found = xp.take(found, like(back, found), axis=0)
+        return found
+
+    def scores(
+        self,
+        series: Collection,
+        means: list[np.ndarray],
+        coefficients: list[np.ndarray],
+        n_jobs: int | None = None,
+    ) -> np.ndarray:
+        """Linear scores Σ (features − mean) · coefficients, without keeping the features.
+
+        Parameters
+        ----------
+        series : Collection
+        means : list of ndarray (widths[scale],), float32
+        coefficients : list of ndarray (widths[scale], n_targets), float32
+        n_jobs : int, optional
+
+        Returns
+        -------
+        ndarray (n_cases, n_targets), float64
+        """
+        found = np.zeros((len(series), coefficients[0].shape[1]))
+        for cases, values in series.groups:
+            xp = compat.array_namespace(values)
+            size = max(self._bytes_per_case(values, s) for s in range(len(self.widths)))
+            for rows in batches(len(cases), size, self._budget(values)):
+                x = self.standardise(values[rows, ...])
+                part: Any = np.zeros((x.shape[0], found.shape[1]))
+                for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
+                    if self._compiled(x):
+                        self._add_scores(x, scale, mean, W, part, n_jobs)
+                        continue
+                    table = self.pool(x, scale)
+                    flat = xp.reshape(table, (table.shape[0], -1)) - like(mean, x)
+                    # In double precision: no batch changes more than its last digits.
+                    wide = like(np.asarray(W, dtype=np.float64), x)
+                    part = part + to_host(xp.astype(flat, xp.float64) @ wide)
+                found[cases[rows]] = part
+        return found
+
+    def _add_scores(
+        self,
+        x: np.ndarray,
+        scale: int,
+        mean: np.ndarray,
+        W: np.ndarray,
+        scores: np.ndarray,
+        n_jobs: int | None,
+    ) -> None:
+        from . import compiled as _compiled
+
+        cut, ends = self._cut(x, self.bank.scales[scale].stride), self._ends(x, scale)
+        rows = np.zeros((-(-W.shape[1] // 4) * 4, W.shape[0]), np.float32)
+        rows[: W.shape[1]] = W.T
+        shared = (*self._host_constants[scale], self.thresholds[scale], np.array(ends))
+        _in_threads(
+            lambda a, b: _compiled.score(cut[a:b], *shared, mean, rows, scores[a:b]),
+            len(x),
+            n_jobs,
+        )
+
+    def standardise(self, values: Any) -> Any:
+        """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
+        xp = compat.array_namespace(values)
+        if self.mean is None or self.deviation is None:
+            # In units of its largest value, whose square is in floating point.
+            largest = xp.max(xp.abs(values), axis=2, keepdims=True)
+            values = values / xp.where(largest > 0, largest, xp.ones_like(largest))
+            mean = xp.mean(values, axis=2, keepdims=True)
+            apart = values - mean
+            deviation = xp.sqrt(xp.mean(apart * apart, axis=2, keepdims=True))
+            # What is constant up to rounding has no shape of its own.
+            flat = deviation <= 1e-6
+            deviation = xp.where(flat, xp.ones_like(deviation), deviation)
+            x = xp.where(flat, xp.zeros_like(apart), apart) / deviation
+        else:
+            x = (values - self._like(self.mean[:, None], values)) / self._like(
+                self.deviation[:, None], values
+            )
+        x = xp.astype(xp.permute_dims(x, (0, 2, 1)), xp.float32)
+        missing = xp.isnan(x)
+        if bool(xp.any(missing)):
+            x = xp.where(missing, xp.zeros_like(x), x)
+        return x
+
+    @staticmethod
+    def _like(host: np.ndarray, values: Any) -> Any:
+        xp = compat.array_namespace(values)
+        return xp.astype(like(host, values), values.dtype)
+
+    def _compiled(self, x: Any) -> bool:
+        return self.engine == "numba" and isinstance(x, np.ndarray)
+
+    def _budget(self, values: Any) -> int:
+        if self._compiled(values):
+            return _TABLE_BYTES
+        host = isinstance(values, np.ndarray) or str(compat.device(values)) == "cpu"
+        return _HOST_BYTES if host else _DEVICE_BYTES
+
+    def _bytes_per_case(self, values: Any, scale: int) -> int:
+        one = self.bank.scales[scale]
+        if self._compiled(values):
+            return 4 * self.widths[scale]
+        reads = -(-values.shape[2] // one.stride)
+        return 4 * _TEMPORARIES * N_SIGNALS * one.n_readouts * reads
+
+    def pool(
+        self,
+        x: Any,
+        scale: int,
+        n_jobs: int | None = None,
+        out: np.ndarray | None = None,
+    ) -> Any:
+        """Tables of one reservoir.
+
+        Parameters
+        ----------
+        x : array (n, n_steps, n_channels), float32
+            Standardised series of one length.
+        scale : int
+        n_jobs : int, optional
+            Threads of the compiled route.
+        out : ndarray (n, widths[scale]), float32, optional
+            Where the compiled route writes them.
+
+        Returns
+        -------
+        array (n, N_ROWS, 3 n_readouts), float32
+        """
+        cut, ends = self._cut(x, self.bank.scales[scale].stride), self._ends(x, scale)
+        if not self._compiled(x):
+            own = self._constants(scale, x)
+            return _plain.pool(cut, *own, like(self.thresholds[scale], x), ends)
+        from . import compiled as _compiled
+
+        if out is None:
+            out = np.empty((len(x), self.widths[scale]), np.float32)
+        tables = out.reshape(len(x), N_ROWS, -1)
+        shared = (*self._host_constants[scale], self.thresholds[scale], np.array(ends))
+        _in_threads(
+            lambda a, b: _compiled.pool(cut[a:b], *shared, tables[a:b]), len(x), n_jobs
+        )
+        return tables
+
+    def _ends(self, x: Any, scale: int) -> list[int]:
+        """Where the quarters of the readings begin, and the end."""
+        reads = -(-x.shape[1] // self.bank.scales[scale].stride)
+        return [reads * q // 4 for q in range(5)]
+
+    def readings(self, x: Any, scale: int) -> Any:
+        """Readouts and differences (n, 3, n_reads, n_readouts); ``x`` as in `pool`."""
+        cut = self._cut(x, self.bank.scales[scale].stride)
+        if not self._compiled(x):
+            return _plain.readings(cut, *self._constants(scale, x))
+        from . import compiled as _compiled
+
+        n_readouts = self.bank.scales[scale].n_readouts
+        out = np.empty((len(x), N_SIGNALS, cut.shape[1], n_readouts), np.float32)
+        _compiled.readings(cut, *self._host_constants[scale], out)
+        return out
+
+    @staticmethod
+    def _cut(x: Any, stride: int) -> Any:
+        """Series in readings, (n, n_reads, stride · n_channels); zero before they begin."""
+        xp = compat.array_namespace(x)
+        _, n_steps, n_channels = x.shape
+        lack = -n_steps % stride
+        if lack:
+            x = xp.concat([xp.zeros_like(x[:, :1, :])] * lack + [x], axis=1)
+        cut = xp.reshape(x, (-1, (n_steps + lack) // stride, stride * n_channels))
+        return np.ascontiguousarray(cut) if isinstance(cut, np.ndarray) else cut
+
+    @cached_property
+    def _host_constants(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """``drive``, ``decay`` and ``readouts`` of every reservoir in single precision."""
+        return [_constants(one) for one in self.bank.scales]
+
+    def _constants(self, scale: int, x: Any) -> tuple[Any, Any, Any]:
+        drive, decay, readouts = self._host_constants[scale]
+        return like(drive, x), like(decay, x), like(readouts, x)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.pop("_host_constants", None)
+        return state
+
+
+def _constants(one: ScaleReservoir) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    factor: Any = np.exp(one.rates * one.stride)
+    return (
+        np.ascontiguousarray(one.drive, dtype=np.float32),
+        np.stack([factor.real, factor.imag]).astype(np.float32),  # pyright: ignore[reportAttributeAccessIssue]
+        np.ascontiguousarray(one.split_readouts, dtype=np.float32),
+    )
+
+
+def _in_threads(work: Callable[[int, int], None], n: int, n_jobs: int | None) -> None:
+    """Do ``work(first, last)`` for ranges that make up n, in as many threads."""
+    threads = 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+    if threads == 1 or n < 2 * threads:
+        work(0, n)
+        return
+    edges = np.linspace(0, n, threads + 1).astype(int).tolist()
+    Parallel(threads, prefer="threads")(delayed(work)(a, b) for a, b in pairwise(edges))
+
+
+def fit_map(
+    bank: FilterBank,
+    series: Collection,
+    rng: np.random.Generator,
+    *,
+    scaling: str,
+    engine: str,
+) -> FeatureMap:
+    """Take the scale and the thresholds from training series.
+
+    Parameters
+    ----------
+    bank : FilterBank
+    series : Collection
+    rng : numpy Generator
+        Chooses the values from which thresholds are drawn, and the quantiles.
+    scaling : {"set", "series"}
+    engine : {"numba", "array"}
+    """
+    mean = deviation = None
+    if scaling == "set":
+        mean, deviation = series.moments()
+        deviation = np.where(deviation <= 1e-12 * np.abs(mean), 1.0, deviation)
+        deviation[deviation == 0] = 1.0
+    made = FeatureMap(bank, [], mean, deviation, engine)
+    n_series = min(len(series), _SAMPLED_SERIES)
+    chosen = np.sort(rng.choice(len(series), n_series, replace=False))
+    starts = rng.uniform(size=n_series)
+    sample = series.take(chosen)
+    for scale in range(len(bank.scales)):
+        values = _sample(made, sample, scale, starts)
+        quantiles = np.sort(rng.uniform(size=(N_THRESHOLDS, values.shape[1])), axis=0)
+        made.thresholds.append(_quantiles(values, quantiles).astype(np.float32))
+    return made
+
+
+def _sample(
+    made: FeatureMap, sample: Collection, scale: int, starts: np.ndarray
+) -> np.ndarray:
+    """Values of every reading of a reservoir, (n_values, 3 n_readouts).
+
+    They are evenly spaced in each series, so that none is taken twice: a threshold between
+    two of them is then no training value itself, and rounding does not move it over one.
+    """
+    wanted = -(-_SAMPLED_VALUES // len(sample))
+    found = []
+    for cases, values in sample.groups:
+        size = 4 * N_SIGNALS * made.bank.scales[scale].n_readouts * values.shape[2]
+        for rows in batches(len(cases), size, _HOST_BYTES):
+            out = to_host(made.readings(made.standardise(values[rows, ...]), scale))
+            n_reads = out.shape[2]
+            each = min(wanted, n_reads)
+            place = (np.arange(each) + starts[cases[rows], None]) * n_reads / each
+            at = np.minimum(place.astype(int), n_reads - 1)
+            picked = out[np.arange(len(out))[:, None], :, at]
+            found.append(picked.reshape(-1, picked.shape[2] * picked.shape[3]))
+    return np.concatenate(found)
+
+
+def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Quantiles q (m, n) of each column of values (k, n), linearly between its entries."""
+    ordered = np.sort(values, axis=0)
+    place = q * (len(ordered) - 1)
+    below = np.minimum(place.astype(int), len(ordered) - 1)
+    above = np.minimum(below + 1, len(ordered) - 1)
+    low = np.take_along_axis(ordered, below, axis=0)
+    return low + (place - below) * (np.take_along_axis(ordered, above, axis=0) - low)

@@ -1,0 +1,1 @@
+"""Pure functions of arrays: sphere, margins, covariances, decisions, calibration."""

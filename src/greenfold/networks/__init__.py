@@ -1,0 +1,1 @@
+"""What a network is: weights, gains, resting state, modes, stability."""

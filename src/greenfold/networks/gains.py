@@ -1,0 +1,523 @@
+"""Gain functions of the neurons: what is evaluated, expanded, saved and simulated.
+
+A gain is one entry of `KINDS`: a constructor that says by which name and numbers it can be
+made again. Everything else asks the gain itself, so a new one is written here alone.
+
+The functions that gains are made of: values, slopes and Taylor coefficients.
+
+Functions of a module, because a lambda does not pickle. Values and slopes are elementwise
+on arrays of any namespace. A series takes points (N,) on the host and a degree, and gives
+the coefficients c_0 … c_degree of φ(point + d) in powers of d, an array (N,) each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import namespace
+
+
+def horner(coefficients: Any, y: Any) -> Any:
+    """Polynomial with coefficients in increasing powers."""
+    total = 0 * y + float(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = total * y + float(c)
+    return total
+
+
+def polynomial_series(
+    points: np.ndarray, degree: int, coefficients: tuple[float, ...]
+) -> list[np.ndarray]:
+    """A polynomial in powers of the distance from each point."""
+    shifted = []
+    for k in range(degree + 1):
+        moved = [comb(j, k) * c for j, c in enumerate(coefficients) if j >= k]
+        shifted.append(horner(moved or [0.0], points))
+    return shifted
+
+
+def tanh(y: Any) -> Any:
+    """Value of tanh."""
+    return namespace(y).tanh(y)
+
+
+def tanh_slope(y: Any) -> Any:
+    """1 − tanh²."""
+    return 1 - tanh(y) ** 2
+
+
+def tanh_both(y: Any) -> tuple[Any, Any]:
+    """Value and slope of tanh."""
+    bent = tanh(y)
+    slope = bent * bent
+    slope *= -1
+    slope += 1
+    return bent, slope
+
+
+def tanh_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
+    """From f' = 1 − f²."""
+    return _tanh_series_from(np.tanh(points), degree)
+
+
+def _tanh_series_from(value: np.ndarray, degree: int) -> list[np.ndarray]:
+    f = [value]
+    for k in range(degree):
+        f.append(((k == 0) - _square(f, k)) / (k + 1))
+    return f
+
+
+# (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y): nothing cancels near
+# rest, and it is exactly zero there.
+
+
+def biased(y: Any, t: float) -> Any:
+    """Biased tanh, t = tanh b."""
+    bent = tanh(y)
+    return bent / (1 + t * bent)
+
+
+def biased_slope(y: Any, t: float) -> Any:
+    """Slope of the biased tanh."""
+    bent = tanh(y)
+    return (1 - bent**2) / (1 + t * bent) ** 2
+
+
+def biased_both(y: Any, t: float) -> tuple[Any, Any]:
+    """The biased tanh and its slope."""
+    bent, slope = tanh_both(y)
+    below = t * bent
+    below += 1
+    slope /= below
+    slope /= below
+    bent /= below
+    return bent, slope
+
+
+def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]:
+    """Tanh around b + point, in the units of the biased one."""
+    bent = np.tanh(points)
+    f = _tanh_series_from((t + bent) / (1 + t * bent), degree)
+    return [biased(points, t), *(c / (1 - t**2) for c in f[1:])]
+
+
+def sigmoid(y: Any) -> Any:
+    """1/(1 + e^−y), written so that nothing overflows."""
+    return (1 + tanh(y / 2)) / 2
+
+
+def sigmoid_slope(y: Any) -> Any:
+    """σ (1 − σ) = (1 − tanh²(y/2))/4."""
+    return (1 - tanh(y / 2) ** 2) / 4
+
+
+def sigmoid_both(y: Any) -> tuple[Any, Any]:
+    """The sigmoid and its slope."""
+    bent, slope = tanh_both(y / 2)
+    bent += 1
+    bent /= 2
+    slope /= 4
+    return bent, slope
+
+
+def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
+    """From σ' = σ − σ²."""
+    f = [sigmoid(points)]
+    for k in range(degree):
+        f.append((f[k] - _square(f, k)) / (k + 1))
+    return f
+
+
+def softplus(y: Any) -> Any:
+    """log(1 + e^y), written so that nothing overflows."""
+    xp = namespace(y)
+    return relu(y) + xp.log1p(xp.exp(-xp.abs(y)))
+
+
+def softplus_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
+    """Its slope is the sigmoid."""
+    slopes = sigmoid_series(points, degree - 1)
+    return [softplus(points), *(c / (k + 1) for k, c in enumerate(slopes))]
+
+
+def relu(y: Any) -> Any:
+    """max(y, 0)."""
+    return (y + namespace(y).abs(y)) / 2
+
+
+def relu_slope(y: Any) -> Any:
+    """0 below zero, 1 above, and at zero the mean of both."""
+    return (1 + namespace(y).sign(y)) / 2
+
+
+def _square(f: list[np.ndarray], k: int) -> np.ndarray:
+    """Coefficient k of the square of a series."""
+    return sum((f[i] * f[k - i] for i in range(1, k + 1)), f[0] * f[k])
+
+
+#: Taylor coefficients of tanh, from tan(iy)/i: (-1)^(k-1) 2^2k (2^2k - 1) B_2k / (2k)!.
+_TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 155925)
+
+#: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
+_MAX_BIAS = 5.0
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Gain function φ of the neurons, with its Taylor coefficients at rest.
+
+    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial`, `Gain.tanh`,
+    `Gain.biased_tanh`, `Gain.sigmoid`, `Gain.softplus`, `Gain.relu` or `Gain.custom`.
+
+    Attributes
+    ----------
+    coefficients : tuple of float
+        Taylor coefficients φ(0), c_1, c_2, … of φ in increasing powers, used by the
+        unfolding of a network that rests at zero. `simulate` and `Dynamics` use the
+        exact function instead.
+    name : str
+        What is printed.
+    kind : str or None
+        Name in `KINDS`; None for a gain that is made of code and can not be saved.
+    parameters : dict
+        What the constructor of that name takes to make the gain again.
+    nest_model : str or None
+        Rate neuron of NEST that has this gain.
+    """
+
+    coefficients: tuple[float, ...]
+    name: str
+    _function: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
+    _derivative: Callable[[Any], Any] | None = field(
+        default=None, repr=False, compare=False
+    )
+    _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    _joint: Callable[[Any], tuple[Any, Any]] | None = field(
+        default=None, repr=False, compare=False
+    )
+    kind: str | None = field(default=None, repr=False, compare=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    nest_model: str | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
+        if coefficients[0] != 0 and self._function is None:
+            raise ValueError(
+                "`coefficients` must begin with φ(0) = 0, so that the resting network "
+                f"stays at rest; got {coefficients[0]}."
+            )
+        trimmed = np.trim_zeros(coefficients, "b")
+        object.__setattr__(self, "coefficients", tuple(float(c) for c in trimmed) or (0.0,))
+
+    @classmethod
+    def linear(cls) -> Gain:
+        """φ(y) = y."""
+        return cls((0.0, 1.0), "linear", kind="linear", nest_model="lin_rate_ipn")
+
+    @classmethod
+    def quadratic(cls, alpha: float) -> Gain:
+        """φ(y) = y + α y², the paper's weak non-linearity."""
+        value = float(check.host_array(alpha, "alpha", ndim=(0,)))
+        return cls(
+            (0.0, 1.0, value),
+            f"quadratic(alpha={value:g})",
+            kind="quadratic",
+            parameters={"alpha": value},
+        )
+
+    @classmethod
+    def polynomial(cls, coefficients: Any) -> Gain:
+        """φ(y) = Σ_k c_k y^k, coefficients in increasing powers from c_0 = 0."""
+        values = check.host_array(coefficients, "coefficients", ndim=(1,)).tolist()
+        return cls(
+            tuple(values),
+            f"polynomial({values})",
+            kind="polynomial",
+            parameters={"coefficients": values},
+        )
+
+    @classmethod
+    def tanh(cls, degree: int = 11) -> Gain:
+        """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
+
+        The series converges for |y| < π/2 only: read the `order` of an unfolding of
+        a tanh network as a statement about small states.
+        """
+        degree = check.count(degree, "degree")
+        if degree >= len(_TANH):
+            raise ValueError(f"`degree` must be at most {len(_TANH) - 1}; got {degree}.")
+        return cls(
+            _TANH[: degree + 1],
+            "tanh",
+            tanh,
+            tanh_slope,
+            _series=tanh_series,
+            _joint=tanh_both,
+            kind="tanh",
+            parameters={"degree": degree},
+            nest_model="tanh_rate_ipn",
+        )
+
+    @classmethod
+    def biased_tanh(cls, b: float, degree: int = 11) -> Gain:
+        """φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b): it saturates, and is not odd.
+
+        A tanh neuron whose rest lies at b, in units in which its slope there is 1. The
+        unfolding sees its Taylor polynomial up to ``degree``, which begins with
+        y − tanh(b) y² and converges for |y| < √(b² + π²/4) only.
+
+        Parameters
+        ----------
+        b : float
+            Between −5 and 5.
+        degree : int
+        """
+        value = float(check.host_array(b, "b", ndim=(0,)))
+        if abs(value) > _MAX_BIAS:
+            raise ValueError(
+                f"`b` must lie between −{_MAX_BIAS:g} and {_MAX_BIAS:g}, beyond which tanh "
+                f"is flat; got {value:g}."
+            )
+        degree = check.count(degree, "degree")
+        t = float(np.tanh(value))
+        return cls(
+            _at_zero(partial(biased_series, t=t), degree),
+            f"biased_tanh(b={value:g})",
+            partial(biased, t=t),
+            partial(biased_slope, t=t),
+            _series=partial(biased_series, t=t),
+            _joint=partial(biased_both, t=t),
+            kind="biased_tanh",
+            parameters={"b": value, "degree": degree},
+        )
+
+    @classmethod
+    def sigmoid(cls, degree: int = 11) -> Gain:
+        """φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
+
+        It is ½ at zero, so that a network with it rests elsewhere (`Reservoir.rest`). The
+        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
+        the series converges for |y| < π.
+        """
+        degree = check.count(degree, "degree")
+        return cls(
+            _at_zero(sigmoid_series, degree),
+            "sigmoid",
+            sigmoid,
+            sigmoid_slope,
+            _series=sigmoid_series,
+            _joint=sigmoid_both,
+            kind="sigmoid",
+            parameters={"degree": degree},
+        )
+
+    @classmethod
+    def softplus(cls, degree: int = 11) -> Gain:
+        """φ(y) = log(1 + e^y), a rectified gain without a kink.
+
+        It is log 2 at zero, so that a network with it rests elsewhere (`Reservoir.rest`).
+        The unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
+        the series converges for |y| < π.
+        """
+        degree = check.count(degree, "degree")
+        return cls(
+            _at_zero(softplus_series, degree),
+            "softplus",
+            softplus,
+            sigmoid,
+            _series=softplus_series,
+            kind="softplus",
+            parameters={"degree": degree},
+        )
+
+    @classmethod
+    def relu(cls) -> Gain:
+        """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
+
+        It has two slopes and no Taylor series: an unfolding of order 0 takes the slope of
+        each neuron where it rests, 0 or 1. A bias puts the rest away from the kink; without
+        one all neurons rest on it, and the slope is taken to be the mean, ½. Higher orders
+        do not exist.
+        """
+        return cls((0.0, 0.5), "relu", relu, relu_slope, kind="relu")
+
+    @classmethod
+    def custom(
+        cls,
+        function: Callable[[Any], Any],
+        derivative: Callable[[Any], Any],
+        name: str = "custom",
+    ) -> Gain:
+        """A gain of one's own, for `Dynamics` and `simulate`.
+
+        An unfolding knows its slope at rest and nothing more: the linear order exists,
+        higher ones do not. A model with it can not be saved.
+
+        Parameters
+        ----------
+        function : callable
+            φ, elementwise, with φ(0) = 0. Write it with the functions of the array
+            library whose arrays it is to be called with.
+        derivative : callable
+            φ'. It is compared once with differences of ``function`` between −3 and 3.
+        name : str
+            What is printed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Gain
+        >>> Gain.custom(np.arctan, lambda y: 1 / (1 + y**2), "arctan").slope
+        1.0
+        """
+        for given, argument in ((function, "function"), (derivative, "derivative")):
+            if not callable(given):
+                raise TypeError(f"`{argument}` must be callable; got {given!r}.")
+        _check_derivative(function, derivative)
+        slope = float(np.asarray(derivative(np.zeros(1)))[0])
+        return cls((0.0, slope), str(name), function, derivative)
+
+    @classmethod
+    def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
+        """The gain that ``kind`` and ``parameters`` of another describe."""
+        if kind not in KINDS:
+            raise ValueError(f"`kind` must be one of {', '.join(KINDS)}; got {kind!r}.")
+        return KINDS[kind](**parameters)
+
+    @property
+    def offset(self) -> float:
+        """φ(0)."""
+        return self.coefficients[0]
+
+    @property
+    def slope(self) -> float:
+        """φ'(0)."""
+        return self.coefficients[1] if len(self.coefficients) > 1 else 0.0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether φ(y) = φ'(0) y exactly."""
+        return self._function is None and not self.expands
+
+    @property
+    def expands(self) -> bool:
+        """Whether an unfolding sees a non-linear part."""
+        return len(self.coefficients) > 2
+
+    def around(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at each point.
+
+        Parameters
+        ----------
+        points : ndarray (n_neurons,)
+
+        Returns
+        -------
+        tuple of ndarray (n_neurons,)
+            c_0 = 0, c_1, … up to the degree of the gain, or to its slope where it has no
+            series.
+        """
+        degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
+        if self._series is not None:
+            found = self._series(points, degree)
+        elif self._function is None:
+            found = polynomial_series(points, degree, self.coefficients)
+        else:
+            found = [points, np.asarray(self.derivative(points), dtype=np.float64)]
+        return (np.zeros(len(points)), *found[1:])
+
+    def __call__(self, y: Any) -> Any:
+        """Evaluate φ exactly."""
+        if self._function:
+            return self._function(y)
+        return horner(self.coefficients, y)
+
+    def derivative(self, y: Any) -> Any:
+        """Evaluate φ' exactly."""
+        if self._derivative:
+            return self._derivative(y)
+        slopes = [k * c for k, c in enumerate(self.coefficients)][1:]
+        return horner(slopes or [0.0], y)
+
+    def with_derivative(self, y: Any) -> tuple[Any, Any]:
+        """φ and φ' at once, which often share most of their work."""
+        return self._joint(y) if self._joint else (self(y), self.derivative(y))
+
+    def advice(self, scale: float) -> str:
+        """How to make the non-linear part smaller by a factor, in words."""
+        if "alpha" in self.parameters:
+            alpha = self.parameters["alpha"]
+            return f"lower alpha from {alpha:g} to {alpha * scale:.2g}"
+        if self._function is None:
+            return f"scale the non-linear part of the gain by {scale:.2g}"
+        # Without a parameter, only smaller states help: a term of degree p falls with the
+        # power p − 1 of their size.
+        power = next((k for k, c in enumerate(self.coefficients) if k > 1 and c), 2)
+        return f"scale the stimuli by {scale ** (1 / (power - 1)):.2g}"
+
+
+#: Where and how finely a custom gain is compared with its derivative. The differences err
+#: by a sixth of φ''' times the step squared and by rounding over the step, about 1e-10
+#: each. Round numbers, at which a gain may have a kink, are not on the grid.
+_GRID = np.linspace(-3.0, 3.0, 200)
+_STEP = 1e-5
+_AGREE = 1e-4
+
+
+def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any], Any]):
+    """Refuse a gain that is not zero at rest, or whose derivative is another's."""
+    found = {}
+    for argument, call in (("function", function), ("derivative", derivative)):
+        with np.errstate(all="ignore"):
+            value = check.host_array(call(_GRID.copy()), argument)
+        if value.shape != _GRID.shape:
+            raise ValueError(
+                f"`{argument}` must work elementwise; for an array of shape {_GRID.shape} "
+                f"it returned shape {value.shape}."
+            )
+        found[argument] = value
+    at_rest = float(check.host_array(function(np.zeros(1)), "function").ravel()[0])
+    if at_rest != 0:
+        raise ValueError(
+            "`function` must be zero at zero, so that the resting network stays at rest; "
+            f"got φ(0) = {at_rest:g}, subtract it."
+        )
+    up, down = (np.asarray(function(_GRID + h)) for h in (_STEP, -_STEP))
+    difference = (up - down) / (2 * _STEP)
+    size = 1 + np.abs(difference)
+    wrong = np.abs(found["derivative"] - difference) / size
+    worst = int(np.argmax(wrong))
+    if wrong[worst] > _AGREE:
+        raise ValueError(
+            f"`derivative` is not that of `function`: at y = {_GRID[worst]:.3g} it is "
+            f"{found['derivative'][worst]:.6g}, and a finite difference gives "
+            f"{difference[worst]:.6g}."
+        )
+
+
+def _at_zero(
+    series: Callable[[np.ndarray, int], list[np.ndarray]], degree: int
+) -> tuple[float, ...]:
+    return tuple(float(c[0]) for c in series(np.zeros(1), degree))
+
+
+#: Gains by the name under which a file holds them.
+KINDS: dict[str, Callable[..., Gain]] = {
+    "linear": Gain.linear,
+    "quadratic": Gain.quadratic,
+    "polynomial": Gain.polynomial,
+    "tanh": Gain.tanh,
+    "biased_tanh": Gain.biased_tanh,
+    "sigmoid": Gain.sigmoid,
+    "softplus": Gain.softplus,
+    "relu": Gain.relu,
+}

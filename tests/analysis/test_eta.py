@@ -1,0 +1,112 @@
+"""The choice of η, against a naive loop and the classifier's own."""
+
+import numpy as np
+import pytest
+
+from greenfold import ReservoirClassifier, SampleStimuli, choose_eta, optimize, unfold
+from greenfold.analysis.eta import folds_of
+from greenfold.stimuli import Series
+
+from ..conftest import small, unit
+from .conftest import DT
+
+
+def test_choose_eta_against_a_naive_loop(samples, rng):
+    X, labels = samples
+    unfolding, u = unfold(small(n=8), n_steps=6, dt=DT), unit(rng, 8)
+    etas = np.array([0.3, 3.0, 100.0])
+    found = choose_eta(
+        unfolding, X, labels, u, etas[::-1], n_folds=3, threshold="origin", rng=1
+    )
+    assert np.array_equal(found.etas, etas)
+    # The folds are the engine's; what is judged here is what it does with them.
+    seed = np.random.default_rng(1).integers(2**31)
+    codes = (labels > 0).astype(int)
+    folds = folds_of(Series(X[:, None]), codes, np.random.default_rng(seed), 3)
+    for fold in range(3):
+        test, train = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        part = SampleStimuli(X[train], labels[train])
+        for i, eta in enumerate(etas):
+            v = optimize(unfolding, part, eta, u=u).v
+            z = unfolding.states(part.transform(X[test]), u) @ v
+            right = np.mean((z >= 0) == (labels[test] == 1))
+            assert found.accuracy[i, fold] == pytest.approx(right, abs=1e-12)
+    readouts = [optimize(unfolding, SampleStimuli(X, labels), eta, u=u).v for eta in etas]
+    assert found.overlap == pytest.approx(
+        np.array(readouts) @ np.array(readouts).T, abs=1e-9
+    )
+    assert found.best == etas[np.argmax(found.score)]
+
+
+class _SeedOf(np.random.Generator):
+    """A generator that answers with one number, the seed of the folds."""
+
+    def __init__(self, seed):
+        super().__init__(np.random.PCG64(0))
+        self._seed = seed
+
+    def integers(self, *_, **__):
+        return self._seed
+
+
+def test_choose_eta_is_what_the_classifier_does(samples):
+    """One grid and one engine: the same series give the same η."""
+    X, labels = samples
+    classifier = ReservoirClassifier(n_neurons=8, duration=6 * DT, random_state=0)
+    classifier.fit(X, labels)
+    found = choose_eta(
+        classifier.unfolding_,
+        X,
+        labels,
+        class_weight=None,
+        rng=_SeedOf(classifier._fold_seed),
+    )
+    assert classifier.eta_scores_ is not None
+    assert found.best == classifier.eta_
+    assert found.score == pytest.approx(classifier.eta_scores_.score, abs=1e-12)
+
+
+def test_choose_eta_takes_several_channels_and_any_labels(rng):
+    X = rng.standard_normal((20, 2, 6))
+    labels = np.array(["yes", "no"] * 10)
+    X[labels == "yes"] += 2
+    unfolding, u = unfold(small(n=8), n_steps=6, dt=DT), unit(rng, 8, 2)
+    found = choose_eta(unfolding, X, labels, u, rng=0)
+    assert found.etas[[0, -1]] == pytest.approx([0.1, 1e6])
+    assert found.accuracy[found.etas <= 1000].mean() > 0.9
+    assert found.overlap is not None
+    assert np.diag(found.overlap) == pytest.approx(np.ones(15), rel=1e-12)
+    again = choose_eta(unfolding, X, labels, u, rng=0)
+    assert np.array_equal(found.accuracy, again.accuracy)
+
+
+def test_the_smallest_of_equally_good_etas_is_chosen():
+    """Without spread within the classes no η changes the readout."""
+    X = np.repeat([[-5.0] * 6, [5.0] * 6], 10, axis=0)
+    X += 1e-9 * np.arange(20)[:, None]  # copies would stay in one fold
+    unfolding = unfold(small(n=8), n_steps=6, dt=DT)
+    u = np.ones(8) / np.sqrt(8)
+    found = choose_eta(unfolding, X, np.repeat([0, 1], 10), u, [1.0, 0.5, 2.0], rng=0)
+    assert (found.accuracy == 1).all()
+    assert np.ptp(found.score) < 1e-12
+    assert found.best == 0.5
+
+
+UNFOLDING = unfold(small(n=4), n_steps=3, dt=0.5)
+X, LABELS = np.random.default_rng(0).standard_normal((12, 3)), [0, 1] * 6
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "options", "message"),
+    [
+        (choose_eta, (UNFOLDING, X, LABELS, np.ones((4, 2))), {}, r"`u`.*\(4, 1\)"),
+        (choose_eta, (UNFOLDING, X[:, :2], LABELS, np.ones(4)), {}, "2 steps.*made for 3"),
+        (choose_eta, (UNFOLDING, X, LABELS, np.ones(4), [-1, 1]), {}, "`etas`.*positive"),
+        (choose_eta, (UNFOLDING, X, LABELS, np.ones(4)), {"n_folds": 1}, "`n_folds`.*2"),
+        (choose_eta, (UNFOLDING, X, LABELS, np.ones(4)), {"n_folds": 7}, "`n_folds`.*6"),
+        (choose_eta, (UNFOLDING, X, [1] * 12, np.ones(4)), {}, "`labels`.*two classes"),
+    ],
+)
+def test_bad_input_is_named(function, arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments, **options)

@@ -1,0 +1,129 @@
+"""Bounds of masks of one kind: above every mask, and below the bound of all."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold.analysis import mask_bound
+from greenfold.analysis.masks import MaskRelaxation
+from greenfold.optimizers.ascent import into_box
+from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.masks import read_mask
+
+from ..conftest import slope, small
+
+N = 8
+KINDS = {
+    "sign": {"mask": "sign"},
+    "nonnegative": {"mask": "nonnegative"},
+    "on or off": {"levels": [0, 1]},
+    "box": {"box": (-0.4, 0.4)},
+    "nonnegative box": {"box": (0.0, 0.5)},
+}
+
+
+@pytest.fixture(scope="module")
+def setting():
+    network = unfold(small(n=N, seed=3), n_steps=6, dt=0.5)
+    return network, GaussianStimuli.random(6, strength=1.0, rng=2)
+
+
+def tried(kind, n, rng):
+    """Many masks of a kind: all, or drawn."""
+    if kind == "sign":
+        return np.array(list(itertools.product([-1.0, 1.0], repeat=n)))
+    if kind == "on or off":
+        return np.array(list(itertools.product([0.0, 1.0], repeat=n)))[1:]
+    low, high = KINDS[kind].get("box", (0.0, 1.0))
+    return np.array([into_box(w, low, high) for w in rng.standard_normal((300, n))])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_mask_passes_it(setting, kind, rng):
+    network, stimuli = setting
+    best = optimize(network, stimuli, rng=0, **KINDS[kind])
+    bound = mask_bound(network, stimuli, best, **KINDS[kind])
+    problem = LinearProblem(network.maps, stimuli, best.eta)
+    values = [
+        problem.best_readout(u[:, None] / np.linalg.norm(u))[1].value
+        for u in tried(kind, N, rng)
+    ]
+    assert max(values) <= best.soft_margin * (1 + 1e-9)
+    assert best.soft_margin <= bound
+    assert best.upper_bound is not None
+    assert bound < best.upper_bound
+    if kind in ("sign", "nonnegative"):  # it is not much above the best of them
+        assert bound - best.soft_margin < 0.5 * (best.upper_bound - best.soft_margin)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_holds_wherever_it_is_taken(setting, kind, rng):
+    """Any kernel, any S ≥ 0 and any δ: the proven value is above the best mask."""
+    network, stimuli = setting
+    best = optimize(network, stimuli, rng=0, **KINDS[kind])
+    relaxed = relaxation(network, stimuli, kind)
+    n_pairs = N * (N - 1) // 2 if relaxed.has_pairs else 0
+    for _ in range(50):
+        z = np.abs(rng.standard_normal(n_pairs + (N if relaxed.square else 0)))
+        if relaxed.is_equal:
+            z *= rng.choice([-1, 1], len(z))
+        kernel = rng.standard_normal(6) * rng.choice([0.0, 0.1, 1.0])
+        proven, smooth, _, _ = relaxed.value(kernel, z, 0.1, 30.0)
+        assert proven >= best.soft_margin
+        assert smooth >= proven - 1e-9
+
+
+def relaxation(network, stimuli, kind):
+    options = {"mask": None, "levels": None, "box": None, **KINDS[kind]}
+    wanted = read_mask(options["mask"], options["levels"], options["box"], N)
+    assert wanted is not None
+    return MaskRelaxation.of(LinearProblem(network.maps, stimuli, 10.0), wanted, N)
+
+
+@pytest.mark.parametrize("kind", ["sign", "nonnegative box"])
+def test_gradient_by_its_taylor_remainder(setting, kind, rng):
+    network, stimuli = setting
+    relaxed = relaxation(network, stimuli, kind)
+    size = (N * (N - 1) // 2 if relaxed.has_pairs else 0) + N
+    a, z = 0.3 * rng.standard_normal(6), 0.1 * rng.standard_normal(size)
+    da, dz = rng.standard_normal(6), rng.standard_normal(size)
+    _, value, by_a, by_z = relaxed.value(a, z, 0.1, 5.0)
+    steps = np.array([1e-2, 3e-3, 1e-3])
+    rest = [
+        abs(
+            relaxed.value(a + h * da, z + h * dz, 0.1, 5.0)[1]
+            - value
+            - h * (by_a @ da + by_z @ dz)
+        )
+        for h in steps
+    ]
+    assert slope(steps, rest) > 1.9
+
+
+def test_two_channels():
+    network = unfold(small(n=4), n_steps=5, dt=0.5)
+    stimuli = GaussianStimuli.random(5, n_channels=2, strength=1.0, rng=1)
+    best = optimize(network, stimuli, mask="sign", rng=0)
+    assert best.status == "exhaustive"
+    bound = mask_bound(network, stimuli, best, mask="sign")
+    assert best.upper_bound is not None
+    assert best.soft_margin <= bound < best.upper_bound
+
+
+def test_bad_arguments(setting):
+    network, stimuli = setting
+    best = optimize(network, stimuli, levels=3, rng=0)
+    with pytest.raises(ValueError, match="Give one of `mask`, `levels` and `box`"):
+        mask_bound(network, stimuli, best)
+    with pytest.raises(ValueError, match="`levels` must be two of one size, or none"):
+        mask_bound(network, stimuli, best, levels=3)
+    noisy = optimize(network, stimuli, mask="sign", input_noise=0.1, rng=0)
+    with pytest.raises(ValueError, match="`projections` were solved with noise"):
+        mask_bound(network, stimuli, noisy, mask="sign")
+    curved = Reservoir(small(n=N).weights, gain=Gain.quadratic(0.1))
+    with pytest.raises(ValueError, match="`system` must be linear"):
+        mask_bound(unfold(curved, n_steps=6, dt=0.5, order=1), stimuli, best, mask="sign")

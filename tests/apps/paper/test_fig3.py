@@ -1,0 +1,113 @@
+"""Fig. 3 of the paper: artificial stimuli that differ in their second moments.
+
+N = 100, τ = 0.25, g = 0.9, η = 10, α = 0.05, ten steps of 1; class covariances ψ ± χ with
+eigenvalues in [0.3, 2.2]; ‖μ‖ between 0.19 and 1.0. Linear optima are bounded from above
+and the non-linear ones compared with that bound.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold.apps.paper import fig3
+from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.nonlinear import NonlinearProblem
+
+from ...conftest import unit
+from .conftest import compute, full
+
+ETA = 10.0
+STRENGTHS = (0.19, 0.30, 0.52, 0.76, 1.0)
+
+
+#: Some optima drive slow modes so strongly that the expansion is not trusted there. That
+#: is a finding of its own, reported by the benchmark.
+pytestmark = pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")
+
+
+@cache
+def network(seed):
+    reservoir = Reservoir.random(100, g=0.9, tau=0.25, gain=Gain.quadratic(0.05), rng=seed)
+    return unfold(reservoir, n_steps=10, dt=1.0, order=1)
+
+
+def stimuli(seed, strength):
+    return GaussianStimuli.random(10, strength=strength, rng=100 + seed)
+
+
+def check_optimum(seed, strength, **limits):
+    classes = stimuli(seed, strength)
+    # The bound, not the value: what no linear projections can reach.
+    linear = optimize(network(seed).at_order(0), classes, ETA, tol=1e-3)
+    assert linear.upper_bound is not None
+    found = optimize(network(seed), classes, ETA, tol=1e-6, **limits)
+    assert found.soft_margin > linear.upper_bound
+    if strength == STRENGTHS[0]:
+        assert found.soft_margin >= 3 * linear.upper_bound
+    assert found.validity is not None
+
+
+def test_random_projections_lie_along_the_diagonal():
+    """Linear and non-linear κ at the same random u, over all strengths."""
+    unfolding, pairs = network(0), []
+    rng = np.random.default_rng(9)
+    for strength in STRENGTHS:
+        problems = [
+            kind(one, stimuli(0, strength), ETA)
+            for kind, one in (
+                (LinearProblem, unfolding.linear),
+                (NonlinearProblem, unfolding),
+            )
+        ]
+        for _ in range(4):
+            u = unit(rng, 100, 1)
+            pairs.append([problem.best_readout(u)[1].value for problem in problems])
+    linear, nonlinear = np.log(np.transpose(pairs))
+    # κ spans a factor of 27 in ‖μ‖²; the diagonal holds to some tens of per cent, as in
+    # the paper's figure, and less well where κ rests on the second moments alone.
+    assert np.corrcoef(linear, nonlinear)[0, 1] > 0.95
+    assert abs(np.median(nonlinear - linear)) < np.log(1.3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", STRENGTHS)
+@pytest.mark.parametrize("seed", range(5))
+def test_five_networks(seed, strength):
+    check_optimum(seed, strength, n_starts=2)
+
+
+def _check_fig3(numbers):
+    found = numbers["responses"]
+    assert found["error_first_order"] < found["error_linear"] / 4
+    assert max(found["eigenvalue_simulated"]) < 1
+    for one in numbers["soft_margins"]:
+        # The ordering at every ‖μ‖: non-linear above linear, optimised above random.
+        assert one["nonlinear"] > one["linear_bound"]
+        assert one["linear_bound"] >= max(one["random_linear"])
+        assert one["nonlinear"] > max(one["random_nonlinear"])
+        assert one["nonlinear"] >= one["nonlinear_at_linear_u"]
+    by_network = {}
+    for one in numbers["soft_margins"]:
+        by_network.setdefault(one["network"], []).append(one["ratio"])
+    for ratios in by_network.values():
+        # The relative gain shrinks with the linear separability.
+        assert ratios[0] > 2
+        assert ratios[0] > ratios[-1]
+        assert ratios[-1] < 1.5
+
+
+def test_fig3(tmp_path):
+    p = replace(fig3.QUICK, n_neurons=25, n_steps=5, n_random=3, n_simulated=20, fine=3)
+    _check_fig3(compute(fig3, p, tmp_path))
+
+
+@pytest.mark.slow
+def test_fig3_in_full(tmp_path):
+    numbers = full(fig3, tmp_path)
+    assert len(numbers["soft_margins"]) == 25
+    _check_fig3(numbers)

@@ -1,0 +1,65 @@
+"""The rows of a comparison, against the classifier and its bounds."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from greenfold.apps.report import random_spread, share_bounds, to_record
+from greenfold.apps.report.comparison import headline
+from greenfold.estimators.margin import ReservoirClassifier
+
+from .conftest import SETTINGS
+
+
+def test_bounds_hold_and_are_shared(rows):
+    linear = rows[:2]
+    assert linear[0].bound == linear[1].bound
+    assert all(row.soft_margin <= row.bound * (1 + 1e-12) for row in linear)
+    assert linear[1].proven
+    assert not linear[0].proven
+    assert all(np.isnan(row.bound) for row in rows[2:])
+    assert [row.bound for row in share_bounds(linear)] == [row.bound for row in linear]
+
+
+def test_numbers_match_the_classifier(task, rows):
+    for row in rows:
+        again = ReservoirClassifier(
+            **SETTINGS,
+            input_projection="optimal" if row.is_solved else "random",
+            order=row.order,
+            random_state=0,
+        ).fit(task.X, task.y)
+        record = to_record(row)
+        assert record["accuracy"] == pytest.approx(again.score(task.X_test, task.y_test))
+        assert record["soft_margin"] == pytest.approx(float(again.soft_margin_))
+
+
+def test_other_draws_stay_below_the_bound(task, rows):
+    spread = random_spread(rows[0], task, n_draws=4)
+    assert len(np.unique(spread.soft_margin)) == 4
+    assert (spread.soft_margin <= rows[0].bound * (1 + 1e-12)).all()
+    assert "4 other random u" in str(spread)
+
+
+def _row(order, projection, accuracy, noisy, proven=False) -> Any:
+    return SimpleNamespace(
+        order=order, is_solved=projection == "solved", accuracy=accuracy,
+        noisy_accuracy=noisy, proven=proven,
+    )  # fmt: skip
+
+
+def test_the_headline_is_the_best_and_proven_where_that_is_equal():
+    random = _row(0, "random", 0.952, 0.9)
+    linear = _row(0, "solved", 0.980, 0.97, proven=True)
+    bent = _row(1, "solved", 0.975, 0.98)
+    # 0.975 is more than a standard error (0.2 %) below: the linear network is better.
+    assert headline([random, linear, bent], 4332) is linear
+    # Over 100 series it is within one (1.4 %): of equals, the proven one.
+    assert headline([random, bent, linear], 100) is linear
+    # What is better goes first even without a proof.
+    assert headline([random, linear, _row(1, "solved", 0.999, 0.98)], 4332).order == 1
+    assert headline([random], 10) is random

@@ -1,0 +1,280 @@
+"""The report page as text: complete, self-contained, and deaf to hostile names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from greenfold.apps.report import Split, clouds, compare, figures
+from greenfold.apps.report.canvas import Drawing, drawing
+from greenfold.apps.report.page import render, write_report
+
+from .conftest import FOUR, SETTINGS
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "$\\frac{$ {{ 7 * 7 }} {% raw %}",
+    "心電図 ♥\n\x00\u202e" + "x" * 300,
+]
+VOID = {"meta", "link", "img", "br", "hr", "input", "use", "path"}
+
+
+def make_task(n_classes: int = 2, n_channels: int = 1, unequal: bool = False) -> Split:
+    rng = np.random.default_rng(n_classes + 10 * n_channels)
+    y = np.arange(30 * n_classes) % n_classes
+    X = rng.standard_normal((len(y), n_channels, 12))
+    X += np.sin(np.arange(12) * (1 + y[:, None, None]) / 3)
+    series = [one[:, rng.integers(0, 4) :] for one in X] if unequal else X
+    half = len(y) // 2
+    return Split("a task", series[:half], y[:half], series[half:], y[half:], "A note.")
+
+
+@pytest.fixture(scope="module")
+def page(task, rows) -> str:
+    return render(task, rows, remark="A remark.", command="greenfold demo")
+
+
+class Reader(HTMLParser):
+    """Tags opened and closed, their attributes, and the text outside of style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data
+
+
+def test_everything_is_there(page):
+    read = Reader(page)
+    for part in (
+        "Beats",
+        "A remark.",
+        "soft margin κ",
+        "proven optimal",
+        "no bound known",
+        "Class means and spread",
+        "State clouds along the readout",
+        "Random u, linear",
+        "Solved u, non-linear",
+        "Soft margin over the optimisation",
+        "Soft margin over the readout time",
+        "Linear kernel, solved u, linear",
+        "Quadratic kernel, solved u, non-linear",
+        "Mode loadings",
+        "Confusion matrix",
+        "Validity of the expansion",
+        "trustworthy",
+        "n_neurons",
+        "numpy",
+        "greenfold demo",
+    ):
+        assert part in read.text, part
+    # 1 of the data, 4 clouds, 2 of κ, 4 + 2 kernels, 1 of modes, 2 confusion matrices
+    assert read.tags["figure"] == 16
+
+
+def test_no_address_is_ever_visited(page):
+    assert "default-src 'none'" in page
+    read = Reader(page)
+    assert read.tags["script"] == 0
+    for tag, name, value in read.attributes:
+        if name in ("src", "href", "xlink:href", "data", "action", "poster", "srcset"):
+            assert value.startswith(("#", "data:")), (tag, name, value)
+        assert "://" not in value, (tag, name, value)
+    assert "@import" not in page
+    assert all(found.startswith("#") for found in re.findall(r"url\(([^)]*)\)", page))
+
+
+def test_ids_are_unique_and_references_resolve(page):
+    read = Reader(page)
+    ids = Counter(value for _, name, value in read.attributes if name == "id")
+    assert [one for one, count in ids.items() if count > 1] == []
+    used = {v[1:] for _, name, v in read.attributes if name == "href" and v[0] == "#"}
+    used |= set(re.findall(r"url\(#([^)]*)\)", page))
+    assert used <= set(ids)
+
+
+def test_figures_take_their_colours_from_the_page(page):
+    figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
+    drawn = [one for one in figures if "<path" in one]
+    assert len(drawn) == 14
+    for figure in drawn:
+        assert "var(--ink)" in figure
+        # What is left in colour of its own are images and the colour bar's frame.
+        assert not re.findall(r"#0a0[bc]", figure)
+
+
+def test_hostile_names_are_shown_not_obeyed(task):
+    y = np.array([HOSTILE[i % 4] for i in range(40)], dtype=object).astype(str)
+    evil = Split(HOSTILE[0], task.X, y, task.X_test, y, HOSTILE[1])
+    rows = compare(evil, FOUR[:1], parameters={**SETTINGS, "n_neurons": 6})
+    page = render(evil, rows, remark=HOSTILE[2], command=HOSTILE[1])
+    read = Reader(page)
+    assert read.tags["script"] == 0
+    assert read.tags["img"] == 0
+    assert not [one for one in read.attributes if one[1].startswith("on")]
+    for name in HOSTILE[:3]:
+        assert name in read.text
+    assert "7 * 7" in page
+    assert "心電図 ♥" in page
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_channels", "unequal", "variants"),
+    [
+        (3, 1, False, FOUR[3:]),
+        (2, 3, True, FOUR[3:]),
+        (7, 2, False, FOUR[:1]),
+    ],
+)
+def test_any_shape_of_data(n_classes, n_channels, unequal, variants):
+    task = make_task(n_classes, n_channels, unequal)
+    rows = compare(task, variants, parameters={**SETTINGS, "n_neurons": 10})
+    read = Reader(render(task, rows))
+    assert read.tags["figure"] >= 5
+    assert "nan" not in read.text
+
+
+def _drawn(monkeypatch, module: str) -> list[Drawing]:
+    """The drawings that a module of figures makes, as they are when they are done."""
+    made: list[Drawing] = []
+
+    @contextmanager
+    def keep(*arguments, **options):
+        with drawing(*arguments, **options) as one:
+            yield one
+        made.append(one)
+
+    monkeypatch.setattr(f"greenfold.apps.report.{module}.drawing", keep)
+    return made
+
+
+def test_what_is_compared_is_drawn_to_one_scale(task, rows, monkeypatch):
+    for module, draw in (
+        ("clouds", lambda: clouds.state_clouds(task, rows)),
+        ("figures", lambda: figures.linear_kernels(rows)),
+    ):
+        made = _drawn(monkeypatch, module)
+        draw()
+        assert len(made) == 4
+        for limits in ("get_xlim", "get_ylim"):
+            found = {getattr(one.axes, limits)() for one in made}
+            assert len(found) == 1, (module, limits, found)
+    made = _drawn(monkeypatch, "figures")
+    figures.quadratic_kernels(rows)
+    assert len({one.axes.images[0].get_clim() for one in made}) == 1
+    assert len(made) == 2
+
+
+def test_rare_classes_are_seen_and_many_take_little_room(monkeypatch):
+    task = make_task(5)
+    rare = np.flatnonzero(task.judged[1] == 4)[1:]
+    kept = np.setdiff1d(np.arange(len(task.judged[1])), rare)
+    few = replace(task, X_test=task.X_test[kept], y_test=task.judged[1][kept])
+    rows = compare(few, FOUR[:2], parameters={**SETTINGS, "n_neurons": 10})
+    made = _drawn(monkeypatch, "clouds")
+    pictures = clouds.state_clouds(few, rows, rows)
+    assert len(pictures) == 2
+    for one in made:
+        assert len(one.all_axes) == 5
+        for axes in one.all_axes:
+            stairs: Any = axes.patches[0]
+            own = stairs.get_data().values
+            # All series of a class together are 100 %, however few they are.
+            assert own.sum() == pytest.approx(100)
+            assert own.max() > 0.1 * axes.get_ylim()[1]
+            assert any(np.all(np.equal(line.get_xdata(), 0)) for line in axes.lines)
+
+
+def test_ticks_do_not_touch(task):
+    """With readout values of any size: numbers on an axis keep apart."""
+    quiet = compare(task, FOUR[:2], parameters={**SETTINGS, "eta": 1e4})
+    for module, draw in (
+        (clouds, lambda: clouds.state_clouds(task, quiet)),
+        (figures, lambda: figures.linear_kernels(quiet)),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            made = _drawn(patch, module.__name__.rsplit(".", 1)[1])
+            draw()
+        for one in made:
+            renderer = FigureCanvasAgg(one.figure).get_renderer()
+            boxes = [
+                label.get_window_extent(renderer)
+                for label in one.axes.get_xticklabels()
+                if label.get_text()
+            ]
+            boxes.sort(key=lambda box: box.x0)
+            for left, right in pairwise(boxes):
+                assert left.x1 < right.x0
+
+
+@pytest.mark.parametrize("order", [0, 2])
+def test_one_row_without_test_series(task, order):
+    # Beyond order 1 there are no kernels to show.
+    alone = Split("train only", task.X[:, ::3], task.y)
+    settings = {**SETTINGS, "n_neurons": 5}
+    rows = compare(alone, [("random", order)], noise=0.0, parameters=settings)
+    text = Reader(render(alone, rows)).text
+    assert "accuracy (training)" in text
+    assert "under noise" not in text
+
+
+def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
+    target = tmp_path / "page.html"
+    monkeypatch.setattr("greenfold.apps.report.page.render", lambda *_, **__: "κ \udc80")
+    assert write_report(target, task, rows) == target
+    before = target.read_bytes()
+    assert before == "κ ?".encode()
+    monkeypatch.undo()
+    monkeypatch.setattr("greenfold.apps.report.figures.class_means", lambda *_: [])
+    monkeypatch.setattr("greenfold.apps.report.clouds.state_clouds", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(target, task, rows)
+    assert target.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_a_missing_extra_is_named(task, rows, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in ("figures", "clouds", "canvas"):
+        monkeypatch.delitem(sys.modules, f"greenfold.apps.report.{name}", raising=False)
+    monkeypatch.delattr("greenfold.apps.report.figures", raising=False)
+    with pytest.raises(ImportError, match=r"greenfold\[report\]"):
+        render(task, rows)

@@ -1,0 +1,115 @@
+"""What is said where something did not go as hoped, and that it can be done."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from greenfold import Reservoir
+from greenfold.analysis import EtaChoice
+from greenfold.cli import fit
+from greenfold.datasets import synthetic_heartbeats
+from greenfold.estimators.margin import ReservoirClassifier
+from greenfold.networks.reservoir import UnstableError
+
+
+@pytest.fixture(scope="module")
+def beats():
+    return synthetic_heartbeats(40, n_steps=12, rng=0)
+
+
+def make(**parameters) -> Any:
+    return ReservoirClassifier(**{"n_neurons": 10, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("given", [{"g": 2.5}, {"reservoir": 2 * np.eye(4)}])
+def test_the_advice_about_growth_is_one_that_the_estimator_can_take(beats, given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"^The {name!r} parameter") as caught:
+        make(**given).fit(*beats)
+    message = str(caught.value)
+    assert "reservoir=Reservoir(weights, allow_unstable=True)" in message
+    assert message.count("\n") == 0
+    # What it says works, over a time in which nothing grows beyond floating point.
+    weights = 2 * np.eye(4)
+    growing = Reservoir(weights, allow_unstable=True)
+    make(reservoir=growing, eta=10.0, duration=2.0).fit(*beats)
+    factor = float(message.split("by a factor of ")[1].split(",")[0])
+    settled = {"g": 2.5 * factor} if name == "g" else {"reservoir": weights * factor}
+    make(**settled, eta=10.0).fit(*beats)
+    with pytest.raises(ValueError, match="unstable") as caught:
+        make(**given, order=1).fit(*beats)  # beyond the linear order there is no such way
+    assert "allow_unstable" not in str(caught.value)
+
+
+def unstable_seeds(n_seeds: int) -> list[int]:
+    found = []
+    for seed in range(n_seeds):
+        try:
+            Reservoir.random(30, rng=seed)
+        except UnstableError:
+            found.append(seed)
+    return found
+
+
+def test_random_networks_can_be_drawn_again_or_scaled():
+    bad = unstable_seeds(200)
+    assert 0 < len(bad) < 40
+    with pytest.raises(ValueError, match="max_draws=100, or .* spectral_radius=0.9"):
+        Reservoir.random(30, rng=bad[0])
+    for seed in bad:
+        assert Reservoir.random(30, rng=seed, max_draws=100).is_stable
+        scaled = Reservoir.random(30, rng=seed, spectral_radius=0.8)
+        largest = np.abs(np.linalg.eigvals(scaled.weights)).max()
+        assert largest == pytest.approx(0.8, rel=1e-9)
+    good = next(seed for seed in range(200) if seed not in bad)
+    np.testing.assert_array_equal(
+        Reservoir.random(30, rng=good, max_draws=100).weights,
+        Reservoir.random(30, rng=good).weights,
+    )
+    with pytest.raises(ValueError, match="all 100 draws are unstable.*lower `g`"):
+        Reservoir.random(60, g=1.4, rng=0, max_draws=100)
+    with pytest.raises(ValueError, match="lower `g`.*allow_unstable=True"):
+        Reservoir.random(30, g=4.0, rng=0, max_draws=100)
+    both: list[dict[str, Any]] = [{"max_draws": 0}, {"spectral_radius": -1.0}]
+    for wrong in both:
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Reservoir.random(30, **wrong)
+
+
+def choice(score: list[float]) -> EtaChoice:
+    etas = np.geomspace(1, 100, len(score))
+    best = float(etas[np.argmax(score)])
+    return EtaChoice(etas, np.array(score)[:, None], np.array(score), best)
+
+
+def test_an_eta_at_the_edge_of_its_grid_is_said():
+    assert "largest" in choice([0.1, 0.2, 0.3]).note
+    assert "largest" in repr(choice([0.1, 0.2, 0.3]))
+    assert "smallest" in choice([0.3, 0.2, 0.1]).note
+    assert not choice([0.1, 0.3, 0.2]).note
+    assert not choice([0.3, 0.3, 0.1]).note  # η does not matter there
+    assert not choice([np.nan] * 3).note
+    at_edge = SimpleNamespace(eta_=100.0, eta_scores_=choice([0.1, 0.2, 0.3]))
+    assert fit._eta(at_edge).startswith("100 (the largest η compared")
+    assert fit._eta(SimpleNamespace(eta_=3.0, eta_scores_=None)) == "3"
+
+
+def test_a_wide_gap_is_printed_with_what_to_do():
+    def row(gap: float, certify: bool, optimised: bool = True, proven: bool = False):
+        return SimpleNamespace(
+            gap=gap,
+            proven=proven,
+            is_solved=optimised,
+            classifier=SimpleNamespace(certify=certify),
+        )
+
+    assert fit._proof(row(0.0, False, proven=True)) == "proven optimal"
+    assert "--certify" in fit._proof(row(0.995, False))
+    assert "--eta" in fit._proof(row(0.995, True))
+    assert "--certify" not in fit._proof(row(0.995, True))
+    assert fit._proof(row(0.02, False)) == "gap 2.0%"
+    assert fit._proof(row(0.7, False, optimised=False)) == "gap 70.0%"

@@ -1,0 +1,143 @@
+"""The estimator: scikit-learn's contract, its probabilities, odd data."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn import base
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from greenfold.estimators.margin import ReservoirClassifier
+
+from .conftest import make
+
+CHECKS = """
+import warnings
+warnings.simplefilter("error")
+from sklearn.utils.estimator_checks import check_estimator
+from greenfold.estimators.margin import ReservoirClassifier
+results = check_estimator(ReservoirClassifier({}), on_skip=None, on_fail=None)
+bad = [(r["check_name"], r["status"], r["exception"]) for r in results
+       if r["status"] != "passed"]
+assert not bad, bad
+assert len(results) > 50
+"""
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["n_neurons=20, eta=10.0", pytest.param("", marks=pytest.mark.slow)],
+    ids=["small", "default"],
+)
+def test_passes_every_check_of_scikit_learn_without_a_skip(parameters):
+    # In a process of its own: one check is skipped unless SciPy was imported with this.
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", CHECKS.replace("{}", parameters)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+clone: Any = base.clone
+
+
+def test_works_with_the_tools_of_scikit_learn(beats, tmp_path):
+    X, y, X_test, _ = beats
+    search = GridSearchCV(make(), {"eta": [1.0, 100.0], "tau": [0.25, 0.5]}, cv=3)
+    search.fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert len(set(scores)) > 1  # the parameters have arrived
+    best = make(**search.best_params_).fit(X, y)
+    np.testing.assert_array_equal(search.predict(X_test), best.predict(X_test))
+    scaler = StandardScaler()
+    piped = make_pipeline(scaler, make()).fit(X, y)
+    alone = make().fit(scaler.transform(X), y)
+    np.testing.assert_array_equal(
+        piped.decision_function(X_test), alone.decision_function(scaler.transform(X_test))
+    )
+    fitted = make().fit(X, y)
+    wanted = fitted.decision_function(X_test)
+    for copy in (pickle.loads(pickle.dumps(fitted)), clone(fitted).fit(X, y)):
+        np.testing.assert_array_equal(copy.decision_function(X_test), wanted)
+    joblib.dump(fitted, tmp_path / "model")
+    np.testing.assert_array_equal(
+        joblib.load(tmp_path / "model").transform(X_test), fitted.transform(X_test)
+    )
+
+
+def test_probabilities_follow_the_clouds(beats):
+    X, y, X_test, _ = beats
+    fitted = make().fit(X, y)
+    odds = fitted.predict_proba(X_test)
+    np.testing.assert_allclose(odds.sum(1), 1)
+    assert ((odds[:, 1] > 0.5) == (fitted.decision_function(X_test) > 0)).all()
+    noisy = make(readout_noise=0.5, eta=fitted.eta_).fit(X, y).predict_proba(X_test)
+    assert np.abs(noisy - 0.5).mean() < np.abs(odds - 0.5).mean()
+
+
+def test_more_than_two_classes_have_projections_each(three):
+    X, y = three
+    fitted = make().fit(X[:60], y[:60])
+    assert fitted.u_.shape == fitted.v_.shape == (3, 20)
+    assert len(fitted.kernel_) == len(fitted.validity_) == 3
+    assert fitted.soft_margin_.shape == fitted.n_iter_.shape == (3,)
+    # The quick bounds hold for what a full search finds.
+    quick, best = (make(eta=30.0, certify=c).fit(X[:60], y[:60]) for c in (False, True))
+    assert (best.soft_margin_ <= quick.soft_margin_bound_ * (1 + 1e-9)).all()
+    assert fitted.transform(X).shape == (90, 60)
+    z = np.einsum("ncj,cj->nc", fitted.transform(X).reshape(90, 3, 20), fitted.v_)
+    wanted = z @ fitted.coupling_.T - fitted.threshold_
+    np.testing.assert_allclose(fitted.decision_function(X), wanted, rtol=1e-6, atol=1e-6)
+    assert fitted.score(X[60:], y[60:]) > 0.9
+    assert make(threshold="origin").fit(X[:60], y[:60]).score(X[60:], y[60:]) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.ones((6, 5)), [0, 1, 0, 1, 0, 0]),  # constant: the frequent class wins
+        (np.zeros((4, 3)), [0, 1, 1, 1]),
+        (np.array([[0.0, 1.0], [1.0, 0.0]]), ["x", "y"]),  # two series
+        (np.array([[0.0], [0.1], [1.0], [1.1]]), [False, False, True, True]),  # one step
+        (np.eye(6, 60), [0, 0, 0, 1, 1, 1]),  # more steps than series
+        (np.full((4, 3), 1e308), [0, 1, 0, 1]),
+        (np.full((4, 3), 5e-324), [0, 1, 0, 1]),
+        (np.repeat([[1e300], [-1e300]], 3, axis=0), [0, 0, 0, 1, 1, 1]),
+        (np.vstack([np.eye(5), np.eye(5)]), [0] * 5 + [1] * 5),  # equal means
+        (np.arange(12.0).reshape(6, 2) ** 3, [0, 0, 0, 0, 1, 2]),  # classes of one
+    ],
+)
+@pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")  # as it should
+@pytest.mark.parametrize("order", [0, 1])
+def test_odd_data_give_finite_predictions(X, y, order):
+    fitted = make(n_neurons=6, order=order, alpha=1e-4).fit(X, y)
+    assert np.isfinite(fitted.decision_function(X)).all()
+    assert np.isfinite(fitted.predict_proba(X)).all()
+    assert np.isin(fitted.predict(X), y).all()
+
+
+def test_telling_nothing_means_the_frequent_class():
+    X, y = np.ones((10, 4)), np.array([1] * 7 + [0] * 3)
+    assert (make().fit(X, y).predict(X) == 1).all()
+    assert (make().fit(X, 1 - y).predict(X) == 0).all()
+
+
+def test_overflow_is_an_error_not_a_class(beats):
+    X, y, _, _ = beats
+    classifier = ReservoirClassifier(
+        order=1, alpha=0.001, eta=10.0, n_neurons=15, random_state=0
+    ).fit(X, y)
+    with pytest.raises(OverflowError, match="scale `X` down"):
+        classifier.predict(X * 1e200)

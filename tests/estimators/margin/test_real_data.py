@@ -1,0 +1,85 @@
+"""The classifier on the published data sets, where GREENFOLD_DATA says they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from greenfold.datasets import ecg5000_paper, load_dataset
+from greenfold.estimators.margin import ReservoirClassifier
+from greenfold.estimators.margin.noise import noisy_accuracy
+
+
+def ecg5000(split, data_dir):
+    X, y = load_dataset("ECG5000", split, data_dir=data_dir)
+    return np.asarray(X)[y <= 2], y[y <= 2]
+
+
+def test_paper_task(data_dir):
+    task = ecg5000_paper(data_dir)
+    accuracy = {
+        kind: np.mean(
+            [
+                ReservoirClassifier(
+                    input_projection=kind, eta=10, threshold="origin", random_state=seed
+                )
+                .fit(task.X_train, task.y_train)
+                .score(task.X_test, task.y_test)
+                for seed in range(5)
+            ]
+        )
+        for kind in ("optimal", "random")
+    }
+    assert accuracy["optimal"] >= 0.973
+    assert accuracy["optimal"] - accuracy["random"] >= 0.02
+
+
+def test_default_settings_on_heartbeats(data_dir):
+    train, test = ecg5000("train", data_dir), ecg5000("test", data_dir)
+    assert ReservoirClassifier(random_state=0).fit(*train).score(*test) >= 0.98
+
+
+def test_optimal_projection_pays_under_readout_noise(data_dir):
+    train, test = ecg5000("train", data_dir), ecg5000("test", data_dir)
+    accuracy = {
+        kind: np.mean(
+            [
+                noisy_accuracy(
+                    ReservoirClassifier(
+                        input_projection=kind, readout_noise=0.1, random_state=seed
+                    ).fit(*train),
+                    *test,
+                    0.1,
+                )
+                for seed in range(4)
+            ]
+        )
+        for kind in ("optimal", "random")
+    }
+    assert accuracy["optimal"] - accuracy["random"] >= 0.04
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("CBF", 0.85),
+        ("ECGFiveDays", 0.85),
+        ("ItalyPowerDemand", 0.93),
+        pytest.param("Plane", 0.95, marks=pytest.mark.slow),
+        pytest.param("SyntheticControl", 0.88, marks=pytest.mark.slow),
+        ("BasicMotions", 0.85),  # six channels
+        pytest.param("JapaneseVowels", 0.85, marks=pytest.mark.slow),
+    ],
+)
+def test_default_settings_on_the_archives(data_dir, name, least):
+    X, y = load_dataset(name, "train", data_dir=data_dir)
+    X_test, y_test = load_dataset(name, "test", data_dir=data_dir)
+    assert ReservoirClassifier(random_state=0).fit(X, y).score(X_test, y_test) >= least
+
+
+def test_twelve_channels_of_unequal_length(data_dir):
+    """A small network; the default one is behind the slow marker."""
+    X, y = load_dataset("JapaneseVowels", "train", data_dir=data_dir)
+    X_test, y_test = load_dataset("JapaneseVowels", "test", data_dir=data_dir)
+    fitted = ReservoirClassifier(n_neurons=20, eta=100.0, random_state=0).fit(X, y)
+    assert fitted.score(X_test, y_test) > 0.8

@@ -1,0 +1,185 @@
+"""What is pooled, judged by its definition, one value at a time; and route by route."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import groupby
+
+import numpy as np
+import pytest
+
+from greenfold._base.arrays import to_host
+from greenfold.estimators.pooled import draw_bank
+from greenfold.estimators.pooled.bank import GROUP, KINDS, N_ROWS, row_weights
+from greenfold.estimators.pooled.collection import Collection
+from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
+
+ENGINES = ["array", *(["numba"] if importlib.util.find_spec("numba") else [])]
+
+
+def fitted(n_steps, engine, n_readouts=24, n_cases=12, n_channels=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_cases, n_channels, n_steps)).cumsum(axis=2)
+    bank = draw_bank(n_steps, n_channels, rng, n_scales=3, n_readouts=n_readouts)
+    series = Collection([(np.arange(n_cases), X)], n_cases, n_channels)
+    return fit_map(bank, series, rng, scaling="set", engine=engine), series
+
+
+def by_definition(z: np.ndarray, thresholds: np.ndarray, rivals: np.ndarray) -> dict:
+    """Features of one reading (n_reads,) among the readings of its group (8, n_reads)."""
+    K = len(z)
+    quarters = np.split(np.arange(K), [K * q // 4 for q in (1, 2, 3)])
+    halves = [np.concatenate(quarters[:2]), np.concatenate(quarters[2:])]
+    found = {kind: [] for kind in KINDS}
+    for t in thresholds:
+        above = z > t
+        found["above"].append(above.mean())
+        found["level"].append(z[above].mean() if above.any() else t)
+        when = (np.flatnonzero(above) + 0.5) / K
+        found["position"].append(when.mean() if above.any() else 0.5)
+        runs = [len(list(run)) for up, run in groupby(above) if up]
+        found["stretch"].append(max(runs, default=0) / K)
+        found["stretches"].append(np.sqrt(np.mean(runs) / K) if runs else 0.0)
+    for name, parts in (("halves", halves), ("quarters", quarters)):
+        found[name] = [
+            (z[part] > t).mean() if len(part) else 0.0 for part in parts for t in thresholds
+        ]
+    found["max"], found["min"] = [z.max()], [z.min()]
+    found["rms"] = [np.sqrt((z**2).mean())]
+    for name, best in (("largest", rivals.max(0)), ("smallest", rivals.min(0))):
+        found[name] = [np.sqrt((np.abs(z) * (z == best)).mean())]
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 40, 300])
+@pytest.mark.parametrize("n_readouts", [16, 24, 152])
+def test_tables_hold_what_their_kinds_say(engine, n_steps, n_readouts):
+    made, series = fitted(n_steps, engine, n_readouts, n_cases=4)
+    x = made.standardise(series.groups[0][1])
+    rng = np.random.default_rng(1)
+    for scale in range(3):
+        # Readings in the same precision, by the same route: what is judged is the pooling.
+        Z = to_host(made.readings(x, scale))
+        tables = to_host(made.pool(x, scale))
+        n, n_signals, _, D = Z.shape
+        assert tables.shape == (n, N_ROWS, n_signals * D)
+        for _ in range(12):
+            i, s, d = (int(rng.integers(m)) for m in (n, n_signals, D))
+            rivals = Z[i, s][:, d % (D // GROUP) :: D // GROUP].T
+            assert len(rivals) == GROUP
+            column = s * D + d
+            wanted = by_definition(Z[i, s, :, d], made.thresholds[scale][:, column], rivals)
+            for kind, rows in KINDS.items():
+                # Sums of up to 300 values in single precision.
+                np.testing.assert_allclose(
+                    tables[i, rows, column],
+                    wanted[kind],
+                    rtol=3e-5,
+                    atol=1e-5,
+                    err_msg=kind,
+                )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_thresholds_are_quantiles_of_training_readings(engine):
+    made, series = fitted(80, engine, n_readouts=64, n_cases=200)
+    x = made.standardise(series.groups[0][1])
+    shares = []
+    for scale in range(3):
+        low, middle, high = made.thresholds[scale]
+        assert (low <= middle).all()
+        assert (middle <= high).all()
+        shares.append(made.pool(x, scale)[:, KINDS["above"]].mean(axis=0))
+    # The proportions of three sorted uniform numbers: means 1/4, 1/2, 3/4, deviation
+    # below 0.23 each; 576 readings, partly dependent.
+    found = 1 - np.concatenate(shares, axis=1).mean(axis=1)
+    np.testing.assert_allclose(found, [0.25, 0.5, 0.75], atol=4 * 0.23 / np.sqrt(576))
+
+
+@pytest.mark.parametrize("n_steps", [5, 130, 700])
+@pytest.mark.parametrize("n_channels", [1, 3])
+def test_both_routes_give_the_same_features(n_steps, n_channels):
+    pytest.importorskip("numba")
+    made, series = fitted(n_steps, "numba", n_channels=n_channels)
+    other = FeatureMap(made.bank, made.thresholds, made.mean, made.deviation, "array")
+    for scale in range(3):
+        a, b = made.blocks(series, scale), other.blocks(series, scale)
+        near = np.abs(a - b) <= 1e-4 * (1 + np.abs(a))
+        # A reading within rounding of a threshold, or of its rival, counts or does not.
+        assert near.mean() > 0.998
+        assert np.abs(a - b).max() <= 0.2 * (1 + np.abs(a).max())
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+def test_arrays_of_other_libraries_stay_where_they_are(library):
+    xp = pytest.importorskip(library)
+    made, series = fitted(60, "array")
+    values = series.groups[0][1]
+    foreign = Collection([(np.arange(12), xp.asarray(values))], 12, 1)
+    for scale in range(3):
+        found, wanted = made.blocks(foreign, scale), made.blocks(series, scale)
+        assert type(found) is type(xp.asarray(values))
+        assert found.dtype == xp.float32
+        near = np.abs(to_host(found) - wanted) <= 1e-4 * (1 + np.abs(wanted))
+        assert near.mean() > 0.998
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_series_has_the_same_features_in_every_batch(engine):
+    made, series = fitted(50, engine)
+    values = series.groups[0][1]
+    for scale in range(3):
+        whole = made.blocks(series, scale)
+        for i in (0, 7):
+            alone = Collection([(np.arange(1), values[i : i + 1])], 1, 1)
+            np.testing.assert_array_equal(made.blocks(alone, scale)[0], whole[i])
+
+
+def test_threads_change_nothing():
+    pytest.importorskip("numba")
+    made, series = fitted(50, "numba")
+    for scale in range(3):
+        np.testing.assert_array_equal(
+            made.blocks(series, scale, n_jobs=3), made.blocks(series, scale)
+        )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_targets", [1, 3, 4, 6])
+def test_scores_are_the_product_of_features_and_coefficients(engine, n_targets, rng):
+    made, series = fitted(50, engine)
+    blocks = [made.blocks(series, scale) for scale in range(3)]
+    means = [block.mean(axis=0) for block in blocks]
+    W = [rng.standard_normal((w, n_targets)).astype(np.float32) for w in made.widths]
+    wanted = sum(
+        (b - m).astype(np.float64) @ w for b, m, w in zip(blocks, means, W, strict=True)
+    )
+    size = np.sqrt(sum(made.widths))  # a sum of so many products of order one
+    found = made.scores(series, means, W)
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * size)
+    np.testing.assert_array_equal(made.scores(series, means, W, n_jobs=2), found)
+
+
+def test_memory_does_not_grow_with_the_number_of_series(monkeypatch):
+    made, series = fitted(50, "array")
+    whole = made.blocks(series, 1)
+    monkeypatch.setattr("greenfold.estimators.pooled.feature_map._HOST_BYTES", 10**5)
+    sizes = []
+    original = FeatureMap.pool
+
+    def pool(self, x, scale, n_jobs=None):
+        sizes.append(len(x))
+        return original(self, x, scale, n_jobs)
+
+    monkeypatch.setattr(FeatureMap, "pool", pool)
+    np.testing.assert_array_equal(made.blocks(series, 1), whole)
+    assert max(sizes) == 1
+    assert sum(sizes) == 12
+
+
+def test_every_row_has_a_kind_and_a_weight():
+    rows = np.concatenate([np.arange(N_ROWS)[where] for where in KINDS.values()])
+    np.testing.assert_array_equal(rows, np.arange(N_ROWS))
+    assert row_weights().shape == (N_ROWS,)
+    assert (row_weights() > 0).all()

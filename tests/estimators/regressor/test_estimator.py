@@ -1,0 +1,101 @@
+"""The regressor: scikit-learn's own checks, and least squares as the judge."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+
+from greenfold import ReservoirRegressor
+
+CHECKS = """
+from sklearn.utils.estimator_checks import check_estimator
+from greenfold import ReservoirRegressor
+
+results = check_estimator(ReservoirRegressor(n_neurons=20), on_skip=None, on_fail=None)
+print(len(results))
+bad = [one for one in results if one["status"] == "failed"]
+bad += [one for one in results if one["status"] == "skipped" and "SCIPY" not in str(one)]
+assert not bad, [(one["check_name"], one["exception"]) for one in bad]
+"""
+
+
+def test_all_checks_of_scikit_learn():
+    done = subprocess.run(
+        [sys.executable, "-c", CHECKS], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout.split()[-1]) > 40
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((260, 2, 12))
+    y = np.stack([X[:, 0, -1] - X[:, 1, -3], 10 + 5 * X[:, 1, -2]], axis=1)
+    return X, y + 0.2 * rng.standard_normal(y.shape)
+
+
+def test_predictions_are_those_of_the_network(data):
+    X, y = data
+    regressor = ReservoirRegressor(n_neurons=30, random_state=0).fit(X[:200], y[:200])
+    assert regressor.score(X[200:], y[200:]) > 0.9
+    states = regressor.unfolding_.states(X, regressor.projections_.u.reshape(30, 2))
+    fit = np.linalg.lstsq(np.column_stack([states, np.ones(260)]), regressor.predict(X))
+    again = np.column_stack([states, np.ones(260)]) @ fit[0]
+    np.testing.assert_allclose(again, regressor.predict(X), atol=1e-8)
+    copy = pickle.loads(pickle.dumps(regressor))
+    np.testing.assert_array_equal(copy.predict(X), regressor.predict(X))
+    same = ReservoirRegressor(n_neurons=30, random_state=0).fit(X[:200], y[:200])
+    np.testing.assert_array_equal(same.kernel_, regressor.kernel_)
+
+
+def test_leave_one_out_is_what_scikit_learn_finds(data, monkeypatch):
+    from greenfold.estimators import regressor as estimator
+
+    X, y = data[0][:40], data[1][:40, :1]
+    regressor = ReservoirRegressor(n_neurons=8, ridge=1e-3, random_state=0).fit(X, y[:, 0])
+    x, t = (X - X.mean(0)) / np.sqrt(((X - X.mean(0)) ** 2).mean()), y - y.mean(0)
+    unfolding, u = regressor.unfolding_, regressor.projections_.u
+    states = x.reshape(40, -1) @ unfolding.input_response(u)
+    errors = []
+    monkeypatch.setattr(estimator, "_RIDGES", estimator._RIDGES[::3])
+    for ridge in estimator._RIDGES:
+        # The penalty of all cases, as ours is one of their mean.
+        held: Any = cross_val_predict(Ridge(alpha=40 * ridge), states, t, cv=LeaveOneOut())
+        errors.append(((np.reshape(held, t.shape) - t) ** 2).sum())
+    wanted = estimator._RIDGES[int(np.argmin(errors))]
+    assert estimator._leave_one_out(unfolding, x, t, u) == pytest.approx(wanted)
+
+
+def test_a_solved_projection_bears_noise_better(data):
+    X, y = data
+    error = {}
+    for projection in ("optimal", "random"):
+        regressor = ReservoirRegressor(
+            input_projection=projection, n_neurons=30, readout_noise=0.3, random_state=0
+        ).fit(X, y)
+        assert regressor.ridge_ >= 0.09
+        error[projection] = regressor.projections_.loss
+        assert (regressor.projections_.upper_bound is None) == (projection == "random")
+    assert error["optimal"] < error["random"]
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"ridge": -1.0}, "ridge"),
+        ({"input_projection": "best"}, "input_projection"),
+        ({"n_neurons": 0}, "n_neurons"),
+        ({"tau": "auto"}, "tau"),
+        ({"readout_noise": -0.1}, "readout_noise"),
+    ],
+)
+def test_bad_parameters(data, options, name):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of ReservoirRegressor"):
+        ReservoirRegressor(**options).fit(*data)

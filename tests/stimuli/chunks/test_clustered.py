@@ -1,0 +1,72 @@
+"""A real cluster that loses a worker during an ascent, and is closed afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask.array as da
+from distributed import Client
+
+from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
+from greenfold.stimuli.chunked import ScatteredMoments
+
+from ...clusters import Cluster
+from ...conftest import small
+
+#: Its types know no chunks.
+from_array: Any = da.from_array
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def series():
+    rng = np.random.default_rng(5)
+    y = np.arange(60) % 2
+    wave = np.sin(np.arange(8) / 2)
+    return rng.standard_normal((60, 8)) + np.where(y[:, None], wave, -wave), y
+
+
+def test_a_worker_killed_during_the_ascent_changes_nothing(cluster, series, monkeypatch):
+    X, y = series
+    order_1 = unfold(small(Gain.quadratic(0.05), n=6), n_steps=8, dt=0.2, order=1)
+    dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=8, dt=0.2, tol=1e-4)
+    original, calls = ScatteredMoments.pull, []
+
+    def pull(self, v, eta):
+        calls.append(None)
+        if len(calls) == 3:
+            cluster.kill_worker()
+        return original(self, v, eta)
+
+    with Client(cluster.address, set_as_default=False) as client:
+        stimuli = SampleStimuli.from_dask(from_array(X, chunks=(17, -1)), y, client=client)
+        quiet = optimize(order_1, stimuli, n_starts=1)
+        monkeypatch.setattr(ScatteredMoments, "pull", pull)
+        found = optimize(order_1, stimuli, n_starts=1)
+        assert len(calls) > 3
+        # Added up in the same order, whoever worked.
+        assert np.array_equal(found.u, quiet.u)
+        assert found.soft_margin == quiet.soft_margin
+        whole = SampleStimuli(X, y)
+        assert found.u == pytest.approx(optimize(order_1, whole, n_starts=1).u, abs=1e-8)
+        # With one worker fewer, or a new one.
+        u = np.ones(6) / 6**0.5
+        for a, b in zip(
+            stimuli.moments(dynamics, u), whole.moments(dynamics, u), strict=True
+        ):
+            assert a == pytest.approx(b, abs=1e-12)
+    with pytest.raises(ConnectionError, match="`client` is closed: make one that is conn"):
+        stimuli.moments(dynamics, u)
+    with pytest.raises(ConnectionError, match="`client` is closed"):
+        SampleStimuli.from_dask(from_array(X, chunks=(17, -1)), y, client=client)
