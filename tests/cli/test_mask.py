@@ -153,17 +153,15 @@ def test_noise_eta_and_lags_reach_the_solution(loop, short_beats):
     )
 
 
-def test_the_same_from_npz_and_twice(tmp_path, drive, loop, short_beats):
+def test_the_same_twice_and_from_npz(tmp_path, drive, loop, short_beats):
     table = np.loadtxt(loop, delimiter=",", skiprows=1)
     np.savez(tmp_path / "loop.npz", drive=table[:, :N], states=table[:, N:])
     quick = ["--mask", "sign", "--replicates", "10", "--draws", "2"]
     results = [
         json.loads(invoke("mask", one, short_beats, *quick, "--json").stdout)
-        for one in (loop, loop, tmp_path / "loop.npz")
+        for one in (loop, tmp_path / "loop.npz")
     ]
-    assert results[0] == results[1]
-    for name in ("mask", "soft_margin", "expected", "gain"):
-        assert results[0][name] == results[2][name]
+    assert results[0] | {"recording": None} == results[1] | {"recording": None}
     both = invoke("mask", loop, short_beats, "--more", loop, *quick, "--json").stdout
     assert json.loads(both)["n_samples"] > 1.9 * results[0]["n_samples"]
 

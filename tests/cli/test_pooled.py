@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from greenfold import PooledReservoirClassifier, ReservoirClassifier, load
+from greenfold import (
+    PooledReservoirClassifier,
+    ReservoirClassifier,
+    choose_classifier,
+    load,
+)
 
 from .conftest import SMALL, invoke
 
@@ -26,10 +31,11 @@ def unaligned():
 
 @pytest.fixture
 def small_bank(monkeypatch):
-    """Fewer oscillators and readouts than by default, where their number is not tested."""
+    """Fewer oscillators, readouts and folds than by default, where they do not matter."""
     defaults = PooledReservoirClassifier.__init__.__kwdefaults__
     for name, value in (("n_scales", 3), ("n_oscillators", 4), ("n_readouts", 16)):
         monkeypatch.setitem(defaults, name, value)
+    monkeypatch.setitem(choose_classifier.__kwdefaults__, "n_folds", 3)
 
 
 def test_fit_and_predict_with_the_pooled_classifier(unaligned):

@@ -8,8 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("jinja2")
-
 from greenfold import Reservoir, unfold
 from greenfold.explore import Grid, Source, bundle, make_explorer, prepare, solve_grid
 from greenfold.explore.page import MAX_NEURONS, PAGE_BYTES, render, room_for_series

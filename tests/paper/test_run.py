@@ -7,8 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold.paper import _setting, fig2
 from greenfold.paper._run import Run
 
@@ -65,7 +63,17 @@ def test_another_parameter_is_another_run(tmp_path):
     assert Run("toy", Toy(2), tmp_path).folder != Run("toy", Toy(3), tmp_path).folder
 
 
-def test_processes_change_nothing(tmp_path):
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.contract)]
+)
+def test_processes_change_nothing(tmp_path, monkeypatch, backend):
+    """Nor do threads, which stand in for processes where a second counts."""
+    if backend == "threading":
+        import joblib
+
+        configured = partial(joblib.parallel_config, backend)
+        monkeypatch.setattr(joblib, "parallel_config", lambda *_, **__: configured())
+        monkeypatch.setattr(signal, "signal", lambda *_: None)  # which threads may not set
     p = replace(fig2.QUICK, n_random=4, n_stimuli=3)
     work = partial(fig2.random_part, p)
     items = _setting.chunks(4, 2)
