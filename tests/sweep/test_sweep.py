@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 
 import numpy as np
 import pytest
@@ -45,8 +46,7 @@ def test_files_hold_what_the_estimator_predicts(tmp_path, archive):
 
 @pytest.mark.needs("tsml_eval")
 def test_tsml_eval_reads_them(tmp_path, archive):
-    from tsml_eval.evaluation import storage
-
+    storage = importlib.import_module("tsml_eval.evaluation.storage")
     sweep(["nb=sklearn.naive_bayes:GaussianNB"], ["Three"], 3, data_dir=archive, n_jobs=1)
     for resample in range(3):
         path = tmp_path / "results" / "nb" / RESULT.format("Three", resample)
