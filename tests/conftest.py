@@ -1,6 +1,6 @@
 """Shared fixtures: small networks, stimuli, and a judge for slopes.
 
-Marks: ``needs("torch")`` skips a test where an optional part is missing (see `tests.parts`),
+Marks: ``needs("torch")`` skips a test where an optional part is missing (`tests.parts`);
 `contract` and `slow` keep it out of `make test`.
 """
 
@@ -35,7 +35,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line what all the skipped tests need."""
     skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
-    reasons = [one[2].removeprefix("Skipped: ") for one in skipped if isinstance(one, tuple)]
+    reasons = [
+        one[2].removeprefix("Skipped: ") for one in skipped if isinstance(one, tuple)
+    ]
     if line := parts.summary(reasons):
         terminalreporter.write_line(line, yellow=True)
 

@@ -1,6 +1,6 @@
 """Optional parts: which there are, what installs them, and which code needs them.
 
-The plain environment is that of `make test`: the library with the group `test` of
+The plain environment is that of `make test`: the library with the group `dev` of
 pyproject.toml. Whatever else a test imports is an optional part, and the test says so with
 ``@pytest.mark.needs("torch")``; `conftest` skips it where the part is missing.
 
@@ -11,6 +11,7 @@ reads the files and imports none of them, so it finds them where every part is i
 from __future__ import annotations
 
 import ast
+import doctest
 import functools
 import importlib.util
 import os
@@ -188,7 +189,8 @@ def imports(node: ast.AST, package: str = "", deep: bool = True) -> Iterator[tup
         yield from imports(child, package, deep)
 
 
-def _file_of(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
+    """Where a module of the library is written."""
     if not module.startswith("greenfold"):
         return None
     path = SOURCE.joinpath(*module.split("."))
@@ -205,7 +207,7 @@ def _package_of(path: Path, root: Path) -> str:
 @functools.cache
 def _imported_by(module: str) -> frozenset[str]:
     """What a module of the library imports when it is imported, its packages included."""
-    path = _file_of(module)
+    path = file_of(module)
     if path is None:
         return frozenset()
     tree = ast.parse(path.read_text("utf-8"))
@@ -225,25 +227,25 @@ def needed_by(module: str) -> frozenset[str]:
     return frozenset({name.partition(".")[0] for name in seen} & optional())
 
 
-def needed_by_examples(docstring: str) -> set[str]:
-    """Optional parts that the examples of a docstring import."""
-    import doctest
-
-    code = "".join(one.source for one in doctest.DocTestParser().get_examples(docstring))
-    return {part for _, name in imports(ast.parse(code)) for part in needed_by(name)}
-
-
-def examples() -> Iterator[tuple[str, str, set[str]]]:
-    """Module, name in it and needed parts of every docstring with examples."""
+def examples() -> Iterator[tuple[str, str]]:
+    """Module and name of every docstring that has examples."""
     for path in sorted(SOURCE.rglob("*.py")):
         text = path.read_text("utf-8")
-        if ">>>" not in text:
-            continue
-        inner = path.relative_to(SOURCE).with_suffix("").parts
-        module = ".".join(inner[:-1] if inner[-1] == "__init__" else inner)
-        for name, docstring in _docstrings(ast.parse(text)):
-            if ">>>" in docstring:
-                yield module, name, needed_by(module) | needed_by_examples(docstring)
+        if ">>>" in text:
+            inner = path.relative_to(SOURCE).with_suffix("").parts
+            module = ".".join(inner[:-1] if inner[-1] == "__init__" else inner)
+            found = _docstrings(ast.parse(text))
+            yield from ((module, name) for name, docstring in found if ">>>" in docstring)
+
+
+def needed_by_examples(module: str, name: str) -> set[str]:
+    """Optional parts that the examples of a docstring need: to be reached, and to run."""
+    path = file_of(module)
+    assert path is not None
+    docstring = dict(_docstrings(ast.parse(path.read_text("utf-8"))))[name]
+    code = "".join(one.source for one in doctest.DocTestParser().get_examples(docstring))
+    inside = (needed_by(imported) for _, imported in imports(ast.parse(code)))
+    return set(needed_by(module).union(*inside))
 
 
 def _docstrings(node: ast.AST, above: str = "") -> Iterator[tuple[str, str]]:
@@ -267,7 +269,7 @@ def _guards(node: ast.AST) -> set[str]:
         if isinstance(call, ast.Call)
         and getattr(call.func, "attr", getattr(call.func, "id", "")) == "needs"
         for argument in call.args
-        if isinstance(argument, ast.Constant)
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     }
 
 
