@@ -14,8 +14,9 @@ OLDEST := $(OLD)/.installed
 PINS   := requirements/pins.txt
 PIP    := -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python $(PIP) --constraint $(PINS)
-# BLAS threads multiply with the test workers; one thread each is fastest.
-TESTENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# BLAS threads multiply with the test workers; one thread each is fastest. Where nothing
+# compiled may be kept, every worker and every process that a test starts compiles anew.
+TESTENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help demo test test-contract test-all test-slow test-oldest check format heavy docs peers bench dist clean
 
