@@ -75,9 +75,8 @@ def optional() -> set[str]:
     """Packages that some extra or group installs beyond the plain environment."""
     dependencies, extras, groups = _project()
     every = [entry for entries in (*extras.values(), *groups.values()) for entry in entries]
-    return (_packages(every) | BROUGHT_BY.keys()) - _packages(
-        [*dependencies, *groups["test"]]
-    )
+    plain = _packages([*dependencies, *groups["dev"]])
+    return (_packages(every) | BROUGHT_BY.keys()) - plain
 
 
 @functools.cache
@@ -99,7 +98,7 @@ def is_missing(part: str) -> bool:
         return not any(map(shutil.which, CHROMIUM))
     if part == "data":
         return not os.environ.get("GREENFOLD_DATA")
-    return importlib.util.find_spec(part) is None
+    return importlib.util.find_spec(part.partition(".")[0]) is None
 
 
 def reason(part: str) -> str:
@@ -116,7 +115,7 @@ def reason(part: str) -> str:
 
 def summary(reasons: list[str]) -> str:
     """One line for all the tests that were skipped for these reasons."""
-    found = [re.match(r"needs (\w+): ", one) for one in reasons]
+    found = [re.match(r"needs ([\w.]+): ", one) for one in reasons]
     parts = [match[1] for match in found if match]
     if not parts:
         return ""
