@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import joblib
@@ -18,39 +15,26 @@ from sklearn.preprocessing import StandardScaler
 
 from greenfold.classifier import ReservoirClassifier
 
+from ..contracts import pass_every_check, pass_quick_checks
 from .conftest import make
 
-CHECKS = """
-import warnings
-warnings.simplefilter("error")
-from sklearn.utils.estimator_checks import check_estimator
-from greenfold.classifier import ReservoirClassifier
-results = check_estimator(ReservoirClassifier({}), on_skip=None, on_fail=None)
-bad = [(r["check_name"], r["status"], r["exception"]) for r in results
-       if r["status"] != "passed"]
-assert not bad, bad
-assert len(results) > 50
-"""
+clone: Any = base.clone
+
+
+def test_passes_the_quick_checks_of_scikit_learn():
+    pass_quick_checks(ReservoirClassifier(n_neurons=4, eta=10.0))
 
 
 @pytest.mark.parametrize(
     "parameters",
-    ["n_neurons=20, eta=10.0", pytest.param("", marks=pytest.mark.slow)],
+    [
+        pytest.param("n_neurons=20, eta=10.0", marks=pytest.mark.contract),
+        pytest.param("", marks=pytest.mark.slow),
+    ],
     ids=["small", "default"],
 )
 def test_passes_every_check_of_scikit_learn_without_a_skip(parameters):
-    # In a process of its own: one check is skipped unless SciPy was imported with this.
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKS.replace("{}", parameters)],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-
-
-clone: Any = base.clone
+    pass_every_check(f"ReservoirClassifier({parameters})")
 
 
 def test_works_with_the_tools_of_scikit_learn(beats, tmp_path):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 import zipfile
 from typing import Any
 
@@ -16,21 +13,9 @@ from greenfold import Dynamics, Gain, Reservoir, load, simulate
 from greenfold._archive import ModelFileError
 from greenfold.classifier import ReservoirClassifier, to_numpy
 
+from ..contracts import pass_every_check
 from ..sealed import seal
 from .conftest import make
-
-CHECKS = """
-from sklearn.utils.estimator_checks import check_estimator
-from greenfold import Gain, Reservoir
-from greenfold.classifier import ReservoirClassifier
-network = Reservoir.random(30, gain=Gain.biased_tanh(0.5), rng=0)
-small = ReservoirClassifier(order="exact", reservoir=network, eta=10.0)
-results = check_estimator(small, on_skip=None, on_fail=None)
-bad = [(r["check_name"], r["status"], r["exception"]) for r in results
-       if r["status"] != "passed"]
-assert not bad, bad
-assert len(results) > 50
-"""
 
 
 def exact(n: int = 8, gain: Gain | None = None, **parameters: Any) -> Any:
@@ -46,11 +31,8 @@ def fitted(beats) -> Any:
 
 @pytest.mark.slow
 def test_passes_every_check_of_scikit_learn():
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKS], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    network = "Reservoir.random(30, gain=Gain.biased_tanh(0.5), rng=0)"
+    pass_every_check(f"ReservoirClassifier(order='exact', reservoir={network}, eta=10.0)")
 
 
 def test_predictions_are_those_of_the_simulated_network(beats, fitted):
@@ -140,7 +122,6 @@ def with_sub_steps(whole: bytes, n_sub: np.ndarray | None) -> bytes:
 
 
 def test_command_and_report(beats, tmp_path):
-    pytest.importorskip("typer")
     from ..cli.conftest import invoke
 
     X, y, X_test, _ = beats

@@ -144,8 +144,10 @@ def test_rows_of_a_comparison(three):
     assert drawn.bound == one.bound < own.bound
 
 
+@pytest.mark.needs("aeon")
 def test_aeon(three):
-    aeon = pytest.importorskip("greenfold.classifier.aeon")
+    from greenfold.classifier import aeon
+
     X, y = three
     made = aeon.AeonReservoirClassifier(
         input_projection="shared", n_neurons=20, eta=10.0, random_state=0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -27,6 +27,9 @@ from greenfold.pooled import (
 from greenfold.pooled.head import fit_head
 from greenfold.pooled.kinds import N_ROWS, row_weights
 from greenfold.pooled.model_file import from_arrays, to_arrays
+
+from ..conftest import LIBRARIES
+from ..contracts import pass_every_check, pass_quick_checks
 
 clone: Any = base.clone
 SMALL: dict[str, Any] = {"n_scales": 4, "n_readouts": 16, "random_state": 0}
@@ -56,28 +59,21 @@ def two():
 
 # scikit-learn's contract
 
-CHECKS = """
-import warnings
-warnings.simplefilter("error")
-from sklearn.utils.estimator_checks import check_estimator
-from greenfold.pooled import *
-for kind in (ReservoirFeatures, PooledReservoirClassifier, PooledReservoirRegressor):
-    small = kind(n_scales=2, n_readouts=16, n_oscillators=8)
-    results = check_estimator(small, on_skip=None, on_fail=None)
-    bad = [(r["check_name"], r["status"], r["exception"]) for r in results
-           if r["status"] != "passed"]
-    assert not bad, bad
-    assert len(results) > 40
-"""
+KINDS = {
+    kind.__name__: kind
+    for kind in (ReservoirFeatures, PooledReservoirClassifier, PooledReservoirRegressor)
+}
 
 
-def test_pass_every_check_of_scikit_learn_without_a_skip():
-    # In a process of its own: one check is skipped unless SciPy was imported with this.
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKS], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("kind", KINDS)
+def test_pass_the_quick_checks_of_scikit_learn(kind):
+    pass_quick_checks(KINDS[kind](n_scales=2, n_readouts=16, n_oscillators=8))
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("kind", KINDS)
+def test_pass_every_check_of_scikit_learn_without_a_skip(kind):
+    pass_every_check(f"{kind}(n_scales=2, n_readouts=16, n_oscillators=8)")
 
 
 def test_importing_imports_no_optional_package():
@@ -303,9 +299,9 @@ def test_constant_series_are_no_trouble(three):
     np.testing.assert_allclose(same.predict_proba(np.ones((1, 9))), 0.5)
 
 
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_arrays_of_other_libraries(library, three):
-    xp = pytest.importorskip(library)
+    xp = importlib.import_module(library)
     X, y, X_test, y_test = three
     features = ReservoirFeatures(**SMALL).fit(X)
     found = features.transform(xp.asarray(X_test))

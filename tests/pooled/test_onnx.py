@@ -10,8 +10,7 @@ import pytest
 from greenfold.pooled import PooledReservoirClassifier, PooledReservoirRegressor
 from greenfold.pooled.onnx import to_onnx
 
-pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.needs("onnx", "onnxruntime")
 
 SMALL: dict[str, Any] = {
     "n_scales": 2,
@@ -22,6 +21,8 @@ SMALL: dict[str, Any] = {
 
 
 def run(model, X, n_outputs):
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(model.SerializeToString())
     found = session.run(None, {"X": X})
     assert len(found) == n_outputs

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,23 +12,16 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from greenfold import ReservoirRegressor
 
-CHECKS = """
-from sklearn.utils.estimator_checks import check_estimator
-from greenfold import ReservoirRegressor
-
-results = check_estimator(ReservoirRegressor(n_neurons=20), on_skip=None, on_fail=None)
-print(len(results))
-bad = [one for one in results if one["status"] == "failed"]
-bad += [one for one in results if one["status"] == "skipped" and "SCIPY" not in str(one)]
-assert not bad, [(one["check_name"], one["exception"]) for one in bad]
-"""
+from ..contracts import pass_every_check, pass_quick_checks
 
 
-def test_all_checks_of_scikit_learn():
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKS], check=True, capture_output=True, text=True
-    )
-    assert int(done.stdout.split()[-1]) > 40
+def test_passes_the_quick_checks_of_scikit_learn():
+    pass_quick_checks(ReservoirRegressor(n_neurons=4))
+
+
+@pytest.mark.contract
+def test_passes_every_check_of_scikit_learn():
+    pass_every_check("ReservoirRegressor(n_neurons=20)")
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,8 @@ def test_what_was_saved_comes_back(tmp_path, given, targets):
 
 
 def test_names_of_columns_come_back(tmp_path):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     X, y = data()
     table = pandas.DataFrame(X[:, 0], columns=[f"t{i}" for i in range(7)])
     before = ReservoirRegressor(n_neurons=5, random_state=0).fit(table, y[:, 0])
