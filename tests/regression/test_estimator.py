@@ -34,15 +34,15 @@ def data():
 
 def test_predictions_are_those_of_the_network(data):
     X, y = data
-    regressor = ReservoirRegressor(n_neurons=30, random_state=0).fit(X[:200], y[:200])
+    regressor = ReservoirRegressor(n_neurons=8, random_state=0).fit(X[:200], y[:200])
     assert regressor.score(X[200:], y[200:]) > 0.9
-    states = regressor.unfolding_.states(X, regressor.projections_.u.reshape(30, 2))
+    states = regressor.unfolding_.states(X, regressor.projections_.u.reshape(8, 2))
     fit = np.linalg.lstsq(np.column_stack([states, np.ones(260)]), regressor.predict(X))
     again = np.column_stack([states, np.ones(260)]) @ fit[0]
     np.testing.assert_allclose(again, regressor.predict(X), atol=1e-8)
     copy = pickle.loads(pickle.dumps(regressor))
     np.testing.assert_array_equal(copy.predict(X), regressor.predict(X))
-    same = ReservoirRegressor(n_neurons=30, random_state=0).fit(X[:200], y[:200])
+    same = ReservoirRegressor(n_neurons=8, random_state=0).fit(X[:200], y[:200])
     np.testing.assert_array_equal(same.kernel_, regressor.kernel_)
 
 
@@ -69,7 +69,7 @@ def test_a_solved_projection_bears_noise_better(data):
     error = {}
     for projection in ("optimal", "random"):
         regressor = ReservoirRegressor(
-            input_projection=projection, n_neurons=30, readout_noise=0.3, random_state=0
+            input_projection=projection, n_neurons=8, readout_noise=0.3, random_state=0
         ).fit(X, y)
         assert regressor.ridge_ >= 0.09
         error[projection] = regressor.projections_.loss
