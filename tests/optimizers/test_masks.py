@@ -19,7 +19,7 @@ from greenfold import (
 )
 from greenfold.datasets import ecg5000_paper, synthetic_heartbeats
 from greenfold.diagnosis import mask_bound
-from greenfold.optimizers import masks
+from greenfold.optimizers import exchange, masks
 from greenfold.optimizers.bounded import into_box
 from greenfold.optimizers.exchange import UnitQuadratic, climb, symmetric_levels
 from greenfold.sphere import maximize_on_sphere
@@ -259,6 +259,20 @@ def test_exchange_keeps_exact_sums(rng):
         for k, l in itertools.product(range(3), repeat=2):
             other = end.copy()
             other[i], other[j] = k, l
+            assert quadratic.value(levels[other]) <= value + 1e-10
+
+
+def test_single_exchanges_keep_exact_sums_too(rng, monkeypatch):
+    """Without the search of pairs, which would make up for a wrong sum."""
+    monkeypatch.setattr(exchange, "_PAIRED", 0)
+    A, levels = rng.standard_normal((9, 9)), np.array([-1.0, 0.3, 2.0])
+    for _ in range(20):
+        quadratic = UnitQuadratic(rng.standard_normal(9), A @ A.T, 2.0)
+        end = climb(quadratic, rng.integers(0, 3, 9), levels)
+        value = quadratic.value(levels[end])
+        for i, k in itertools.product(range(9), range(3)):
+            other = end.copy()
+            other[i] = k
             assert quadratic.value(levels[other]) <= value + 1e-10
 
 
