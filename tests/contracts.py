@@ -52,7 +52,8 @@ def pass_quick_checks(estimator: Any) -> None:
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
     ran = set()
-    for made, check in estimator_checks_generator(estimator):
+    pairs: Any = estimator_checks_generator(estimator)
+    for made, check in pairs:
         name = check.func.__name__
         if name in QUICK:
             check(made)

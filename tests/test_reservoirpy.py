@@ -22,7 +22,7 @@ def bridge() -> Any:
     return importlib.import_module("greenfold.reservoirpy")
 
 
-def reservoir(n: int, **settings):
+def reservoir(n: int, **settings) -> Any:
     from reservoirpy import nodes
 
     return nodes.Reservoir(n, **settings)

@@ -221,6 +221,7 @@ def test_what_the_simulated_network_loses_is_part_of_the_verdict():
     assert found.soft_margin > 0
     assert found.validity.largest_eigenvalue < 1
     assert found.validity.next_order < 0.5
+    assert found.validity.simulated_loss is not None
     assert found.validity.simulated_loss > 0.5
     assert not found.validity.trustworthy
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,8 +80,7 @@ def test_numpy_export_by_its_formula(n_classes, n_channels, any_length, order, t
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize(("n_classes", "n_channels", "any_length", "order"), CASES)
 def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance, tmp_path):
-    import onnxruntime as runtime
-
+    runtime: Any = importlib.import_module("onnxruntime")
     fitted, series, table = problem(n_classes, n_channels, any_length, order)
     path = tmp_path / "model.onnx"
     to_onnx(fitted, path, dtype=dtype)
@@ -103,8 +104,7 @@ def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance,
 @pytest.mark.needs("onnx", "onnxruntime")
 @pytest.mark.parametrize("labels", [[0, 1], [1.0, 2.0], [False, True], [3, 4, 9]])
 def test_onnx_gives_the_labels_themselves(labels):
-    import onnxruntime as runtime
-
+    runtime: Any = importlib.import_module("onnxruntime")
     X, _ = synthetic_heartbeats(30, n_steps=10, rng=0)
     y = np.array(labels)[np.arange(30) % len(labels)]
     fitted = ReservoirClassifier(n_neurons=5, eta=1.0, random_state=0).fit(X, y)
@@ -133,8 +133,7 @@ def test_numbers_of_half_precision_are_refused():
 
 @pytest.mark.needs("onnx", "onnxruntime")
 def test_heartbeats_through_onnx(data_dir):
-    import onnxruntime as runtime
-
+    runtime: Any = importlib.import_module("onnxruntime")
     X, y = load_dataset("ECG5000", "train", data_dir=data_dir)
     X_test, _ = load_dataset("ECG5000", "test", data_dir=data_dir)
     fitted = ReservoirClassifier(random_state=0).fit(X, y)  # five classes

@@ -45,7 +45,7 @@ def assert_same_up_to_rounding(one: Any, two: Any, X) -> None:
 def test_small_batches_come_close_to_one_fit(beats):
     X, y, X_test, y_test = beats
     whole = make().fit(X, y)
-    stream = streamed(make(), X, y, 10)
+    stream = streamed(make(), X, y, 20)
     # The last choice saw two thirds of the series or more; its η may be one or two
     # steps of the grid away, which changes an accuracy on 200 series by a few of them.
     assert stream._stream.chosen_at * 1.5 >= len(X)

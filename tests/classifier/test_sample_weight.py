@@ -84,7 +84,7 @@ def test_a_weighted_stream_is_a_weighted_fit():
     weights = np.random.default_rng(6).random(60) + 0.1
     whole = make(eta=10.0).fit(X, y, sample_weight=weights)
     stream = make(eta=10.0)
-    for part in np.array_split(np.arange(60), 4):
+    for part in np.array_split(np.arange(60), 2):
         stream.partial_fit(X[part], y[part], np.unique(y), sample_weight=weights[part])
     np.testing.assert_allclose(
         stream.decision_function(X), whole.decision_function(X), rtol=1e-4, atol=1e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,8 @@ SMALL: dict[str, Any] = {
 
 
 def run(model, X, n_outputs):
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    runtime: Any = importlib.import_module("onnxruntime")
+    session = runtime.InferenceSession(model.SerializeToString())
     found = session.run(None, {"X": X})
     assert len(found) == n_outputs
     return dict(zip([one.name for one in session.get_outputs()], found, strict=True))
