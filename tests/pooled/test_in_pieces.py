@@ -7,10 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("dask")
-
-import dask.array as da
-
 from greenfold import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,
@@ -19,8 +15,10 @@ from greenfold import (
 from greenfold.datasets import open_series, synthetic_heartbeats
 from greenfold.pooled import _base, head, parts
 
-#: Its types know no chunks.
-from_array: Any = da.from_array
+from ..chunked import from_array
+
+pytestmark = pytest.mark.needs("dask")
+
 SMALL: dict[str, Any] = {
     "n_scales": 2,
     "n_oscillators": 4,
