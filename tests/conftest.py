@@ -6,7 +6,9 @@ Marks: ``needs("torch")`` skips a test where an optional part is missing (`tests
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,34 @@ def rng():
 def data_dir() -> Path:
     """Folder of real data; tests that ask for it are skipped where it is not given."""
     return Path(os.environ["GREENFOLD_DATA"])
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What numba compiles is in its cache: made by one worker, the others wait for it.
+
+    Tests ask for it that use the pooled estimators. On a machine that has compiled before
+    it takes no time.
+    """
+    if importlib.util.find_spec("numba") is None:
+        return
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    done = folder / "compiled"
+    try:
+        (folder / "compiling").touch(exist_ok=False)
+    except FileExistsError:
+        end = time.monotonic() + 120
+        while not done.exists() and time.monotonic() < end:
+            time.sleep(0.2)
+        return
+    from greenfold import PooledReservoirClassifier, ReservoirFeatures
+
+    X, y = np.random.default_rng(0).standard_normal((4, 10)), [0, 1, 0, 1]
+    small = {"n_scales": 1, "n_oscillators": 2, "n_readouts": 16, "engine": "numba"}
+    PooledReservoirClassifier(**small).fit(X, y).predict(X)
+    ReservoirFeatures(**small).fit_transform(X)
+    done.touch()
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ QUICK = {
 _EVERY = """
 import warnings
 warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "numba is not installed")
 from sklearn.utils.estimator_checks import check_estimator
 from greenfold import *
 results = check_estimator({}, on_skip=None, on_fail=None)

@@ -8,6 +8,8 @@ import pytest
 from greenfold import choose_classifier
 from greenfold.choosing import ClassifierChoice, _folds
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 SMALL = {
     "margin": {"n_neurons": 10, "eta": 10.0},
     "pooled": {"n_scales": 3, "n_oscillators": 4, "n_readouts": 16},

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from . import _validation as check
 from ._repr import Shown
+from ._threads import with_few_threads
 from .dynamics import Dynamics
 from .echo_state import EchoStateNetwork
 from .gains import Gain
@@ -79,6 +80,7 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
     return _network(_drawn(node, n_channels), gain)
 
 
+@with_few_threads(lambda node, *_, **__: node.units)
 def solve_input(
     node: Any,
     X: Any,

@@ -16,6 +16,7 @@ from scipy.integrate import solve_ivp
 
 from . import _validation as check
 from ._arrays import batches, like
+from ._threads import rows_of, with_few_threads
 from .echo_state import EchoStateNetwork
 from .reservoir import Reservoir
 
@@ -27,6 +28,7 @@ _CASES_TOGETHER = 256
 _EXPLICIT_REACH, _STIFF_STEPS = 6.0, 200
 
 
+@with_few_threads(rows_of)
 def simulate(
     reservoir: Reservoir | EchoStateNetwork,
     X: Any,

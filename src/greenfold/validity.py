@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _validation as check
 from ._arrays import to_host
+from ._threads import rows_of, with_few_threads
 from .margins import gaussian_soft_margin, state_moments
 from .modes import abscissa
 from .reservoir import Reservoir
@@ -117,6 +118,7 @@ class Validity:
         )
 
 
+@with_few_threads(rows_of)
 def assess(
     expansion: Expansion,
     stimuli: Stimuli,
@@ -312,6 +314,7 @@ class SimulatedCheck:
     simulated_accuracy: float
 
 
+@with_few_threads(rows_of)
 def check_by_simulation(
     unfolding: Unfolding,
     X: Any,

@@ -13,7 +13,7 @@ from greenfold.datasets import synthetic_heartbeats, write_npz
 
 from .conftest import SMALL, invoke
 
-pytestmark = pytest.mark.needs("h5py")
+pytestmark = [pytest.mark.needs("h5py"), pytest.mark.usefixtures("compiled")]
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from greenfold import (
 
 from .conftest import SMALL, invoke
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 
 @pytest.fixture
 def unaligned():

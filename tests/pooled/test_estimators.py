@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from greenfold.pooled import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,
     ReservoirFeatures,
+    SlowEngineWarning,
+    feature_map,
 )
 from greenfold.pooled.head import fit_head
 from greenfold.pooled.kinds import N_ROWS, row_weights
@@ -79,6 +82,22 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_pass_the_quick_checks_of_scikit_learn(kind):
     pass_quick_checks(KINDS[kind](n_scales=2, n_readouts=16, n_oscillators=8))
+
+
+def test_without_numba_the_slow_engine_says_so_once(three, monkeypatch):
+    monkeypatch.setattr(feature_map, "has_numba", lambda: False)
+    X, y, *_ = three
+    feature_map.auto_engine.cache_clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PooledReservoirClassifier(**SMALL, engine="array").fit(X, y)
+        assert not caught  # the user has asked for it
+        for _ in range(2):
+            fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
+            assert fitted.map_.engine == "array"
+    feature_map.auto_engine.cache_clear()
+    assert [one.category for one in caught] == [SlowEngineWarning]
+    assert "greenfold[fast]" in str(caught[0].message)
 
 
 @pytest.mark.contract

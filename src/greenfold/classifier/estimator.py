@@ -14,6 +14,7 @@ from sklearn.base import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._threads import rows_of_estimator, rows_to_read, with_few_threads
 from ..pieces import pieces_of
 from ..pieces.methods import by_pieces
 from . import parameters
@@ -214,6 +215,7 @@ class ReservoirClassifier(
 
     # Fitting
 
+    @with_few_threads(rows_of_estimator)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
         """Solve for the projections.
 
@@ -261,6 +263,7 @@ class ReservoirClassifier(
         return codes
 
     @available_if(_is_linear)
+    @with_few_threads(rows_of_estimator)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ReservoirClassifier:
@@ -330,6 +333,7 @@ class ReservoirClassifier(
         return hasattr(self, "heads_")
 
     @by_pieces
+    @with_few_threads(rows_to_read)
     def read_out(self, X: Any) -> np.ndarray:
         """Readout values (n_cases, n_heads)."""
         check_is_fitted(self)
@@ -394,6 +398,7 @@ class ReservoirClassifier(
         return self.decision_.probabilities(Z)
 
     @by_pieces
+    @with_few_threads(rows_to_read)
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
+from .._threads import rows_of, with_few_threads
 from ..measured import MeasuredResponse
 from ..optimizers import Projections
 from ..optimizers.bounded import into_box
@@ -68,6 +69,7 @@ class MaskStudy(Shown):
         }
 
 
+@with_few_threads(rows_of)
 def study_mask(
     system: MeasuredResponse,
     stimuli: Stimuli,

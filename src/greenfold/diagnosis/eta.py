@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
+from .._threads import rows_of, with_few_threads
 from ..calibration import fit_slope, with_heavy_tails
 from ..optimizers.linear import LinearProblem
 from ..stimuli import SampleStimuli, Series
@@ -80,6 +81,7 @@ class EtaChoice(Shown):
         return ""
 
 
+@with_few_threads(rows_of)
 def choose_eta(
     system: System,
     X: Any,

@@ -20,6 +20,7 @@ from scipy.stats import t as student_t
 from .. import _validation as check
 from .._progress import display
 from .._repr import Shown
+from .._threads import rows_of, with_few_threads
 from ..measured import MeasuredResponse
 from ..optimizers import Projections
 from ..optimizers.ascent import ascend
@@ -71,6 +72,7 @@ class MarginInterval(Shown):
         }
 
 
+@with_few_threads(rows_of)
 def margin_interval(
     system: MeasuredResponse,
     stimuli: Stimuli,

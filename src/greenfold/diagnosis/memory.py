@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
+from .._threads import rows_of, with_few_threads
 from ..optimizers.regression_result import RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
@@ -49,6 +50,7 @@ class MemoryCapacity(Shown):
         return facts
 
 
+@with_few_threads(rows_of)
 def memory_capacity(
     system: System,
     u: Any = "solved",

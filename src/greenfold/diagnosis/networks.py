@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from .. import _validation as check
 from .._progress import Bar, display
 from .._repr import Shown
+from .._threads import rows_of, with_few_threads
 from ..echo_state import EchoStateNetwork
 from ..optimizers import Projections
 from ..reservoir import Reservoir
@@ -88,6 +89,7 @@ class ReservoirPath(Shown):
         return {**facts, "status": self.status}
 
 
+@with_few_threads(rows_of)
 def optimize_reservoir(
     reservoir: Reservoir | EchoStateNetwork,
     stimuli: Stimuli,

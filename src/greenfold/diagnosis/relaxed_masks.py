@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .. import _validation as check
+from .._threads import rows_of, with_few_threads
 from ..optimizers import Projections
 from ..optimizers.bound import Metric, metric_root
 from ..optimizers.linear import LinearProblem
@@ -37,6 +38,7 @@ _WEIGHT = 1e-9
 _ROUNDING = 4 * np.finfo(float).eps
 
 
+@with_few_threads(rows_of)
 def mask_bound(
     system: System,
     stimuli: Stimuli,

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._repr import Shown
+from .._threads import rows_of, with_few_threads
 from ..optimizers.linear import LinearProblem
 from ..reservoir import Reservoir
 from ..stimuli import Stimuli
@@ -46,6 +47,7 @@ class TauChoice(Shown):
         return {"best": self.best, "compared": compared, "times": len(self.times)}
 
 
+@with_few_threads(rows_of)
 def choose_tau(
     reservoir: Reservoir,
     stimuli: Stimuli,

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace
+from .._threads import rows_of, with_few_threads
 from ..echo_state import EchoStateNetwork
 from ..gains import Gain
 from ..reservoir import Reservoir
@@ -248,6 +249,7 @@ class Dynamics:
         self.step_error = found
         return self._course(found.n_sub)
 
+    @with_few_threads(rows_of)
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
     ) -> Any:
@@ -283,6 +285,7 @@ class Dynamics:
         walk = batch.trajectories if trajectories else batch.states
         return walk(course, X, projection)
 
+    @with_few_threads(rows_of)
     def pullback(
         self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
     ) -> Any:

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from .. import _validation as check
+from .._threads import with_few_threads
 from . import recordings
 from .response import FitReport
 
@@ -34,6 +35,13 @@ _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 
 
+def _rows(drive: Any, _: Any, *, n_steps: int, **__: Any) -> int:
+    """Rows of the covariance of the lagged drive."""
+    one = drive[0] if isinstance(drive, list | tuple) else drive
+    return np.shape(one)[1] * n_steps
+
+
+@with_few_threads(_rows)
 def fit_response(
     drive: Any,
     states: Any,

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from .. import _validation as check
+from .._threads import rows_of, with_few_threads
 from ..stimuli import RegressionTask, Stimuli
 from ..systems import System, lacking
 from .device_noise import read_noise
@@ -36,6 +37,7 @@ def optimize(
 ) -> Projections: ...
 
 
+@with_few_threads(rows_of)
 def optimize(  # pyright: ignore[reportInconsistentOverload]
     system: System,
     stimuli: Stimuli | RegressionTask,

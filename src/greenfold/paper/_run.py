@@ -21,12 +21,12 @@ from typing import Any
 
 import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .. import __version__
 from .._files import plain, write_json
 from .._interrupts import noticing_interrupts
 from .._progress import Display
+from .._threads import one_thread
 from ..datasets import BinarySplit
 
 #: Formats that every figure is written in.
@@ -166,7 +166,7 @@ def _execute(
     """Results as they come, each with its number."""
     if n_jobs == 1 or len(items) <= 1:
         for i, item in items:
-            with threadpool_limits(1), noticing_interrupts(insist=True):
+            with one_thread(), noticing_interrupts(insist=True):
                 result = work(item)
             yield i, result
         return

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from ..pieces import pieces_of
 from .bank import GROUP, draw_bank
 from .collection import Collection, match_shape, read_collection
-from .feature_map import FeatureMap, fit_map, has_numba
+from .feature_map import FeatureMap, auto_engine, fit_map, has_numba
 from .head import DUAL_CASES
 from .in_pieces import PieceCollection
 
@@ -70,14 +70,17 @@ class PooledBase(BaseEstimator):
         ):
             self._refuse("n_jobs", "None or an int other than 0")
 
-    def _engine(self) -> str:
+    def _engine(self, series: Collection) -> str:
         if self.engine == "numba" and not has_numba():
             raise ImportError(
-                "engine='numba' needs numba; install it with: pip install numba"
+                "engine='numba' needs numba; install it with: pip install greenfold[fast]"
             )
-        return (
-            ("numba" if has_numba() else "array") if self.engine == "auto" else self.engine
-        )
+        if self.engine != "auto":
+            return self.engine
+        groups = getattr(series, "groups", None)
+        if groups is None or isinstance(groups[0][1], np.ndarray):
+            return auto_engine()
+        return "numba" if has_numba() else "array"  # for series on the host, later on
 
     def save(self, path: str | Path) -> None:
         """Write what was fitted to a file that holds no code.
@@ -119,5 +122,7 @@ class PooledBase(BaseEstimator):
             n_oscillators=self.n_oscillators,
             n_readouts=self.n_readouts,
         )
-        self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=self._engine())
+        self.map_ = fit_map(
+            bank, series, rng, scaling=self.scaling, engine=self._engine(series)
+        )
         self._head_seed = int(rng.integers(2**31))

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_array, to_host
+from .._threads import with_few_threads
 from ..calibration import fit_slope
 from ..pieces.find import host_labels
 from ..pieces.methods import by_pieces
@@ -115,6 +116,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
     def fit(self, X: Any, y: Any) -> PooledReservoirClassifier:
         """Draw the bank and fit the ridge regression.
 

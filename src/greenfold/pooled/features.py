@@ -38,7 +38,8 @@ class ReservoirFeatures(TransformerMixin, PooledBase):
         set, so that level and amplitude of a series count, or each series by its own.
     engine : {"auto", "numba", "array"}, default "auto"
         "numba" is compiled and some twenty times as fast on one thread; "array" needs
-        nothing beyond the array library. "auto" compiles where numba is installed. Arrays
+        nothing beyond the array library. "auto" compiles where numba is installed (extra
+        ``greenfold[fast]``), and says once where it is not (`SlowEngineWarning`). Arrays
         of PyTorch and CuPy are always treated by their own library, on their device.
     random_state : int, RandomState or None, default None
         Draws oscillators, readouts and thresholds.

@@ -10,6 +10,7 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import is_array, to_host
+from .._threads import with_few_threads
 from ..pieces.find import host_labels
 from ..pieces.methods import by_pieces
 from ._base import PooledBase
@@ -89,6 +90,7 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
     def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
         """Draw the bank and fit the ridge regression.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _validation as check
 from .._arrays import like, namespace
+from .._threads import rows_of, with_few_threads
 from ..echo_state import EchoStateNetwork
 from ..reservoir import Reservoir
 from . import all_neurons, routes
@@ -24,6 +25,7 @@ from .propagators import build, build_map, plan_quadrature
 from .unfolded import Unfolded
 
 
+@with_few_threads(rows_of)
 def unfold(
     reservoir: Reservoir | EchoStateNetwork,
     *,
@@ -197,6 +199,7 @@ class Unfolding(Unfolded):
             schedule, projection = schedule.on(reference), like(projection, reference)
         return all_neurons.respond(schedule, projection, self.n_steps)
 
+    @with_few_threads(rows_of)
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
     ) -> Any:
@@ -225,6 +228,7 @@ class Unfolding(Unfolded):
             schedule, X, projection, trajectories=trajectories, orders=orders
         )
 
+    @with_few_threads(rows_of)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Gradient with respect to the projections, by the adjoint.
 
@@ -262,6 +266,7 @@ class Unfolding(Unfolded):
         u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
         return u_bar if readout is None else (u_bar, v_bar)
 
+    @with_few_threads(rows_of)
     def kernels(self, u: Any, v: Any) -> Kernel:
         """Collapse the reservoir with both projections into plain kernels.
 
