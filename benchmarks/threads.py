@@ -49,8 +49,8 @@ def run(rounds: int) -> Report:
         f"{N_SERIES} series of 140 steps, N neurons; pooled: N series. Through Dynamics: "
         f"{N_INTEGRATED} series of {N_STEPS} steps, {N_EVALUATIONS} evaluations, one start",
         "as it comes: no variable set. One thread, all threads: OMP_NUM_THREADS and its "
-        "likes set. Busy: beside as many endless loops as there are cores; else the machine "
-        "as it was, with its load average",
+        "likes set. Busy: beside as many endless loops as there are cores; else the "
+        "machine as it was, with its load average",
         f"median over {rounds} rounds, from N = 500 on half as many, of the ratio within a "
         f"round; a time is the least of up to {MOST_CALLS} calls",
     ]
