@@ -26,14 +26,16 @@ PACKAGES = [
 def test_importing_greenfold_imports_no_optional_package():
     """In a process of its own: every public name is there, and no optional package."""
     # Where they are installed, scikit-learn imports pandas, and pandas pyarrow.
-    unwanted = parts.optional() - {"pyarrow"}
+    unwanted = (parts.optional() | {"numba"}) - {"pyarrow"}
     code = (
         "import sys, greenfold\n"
         "assert 'greenfold.pooled' not in sys.modules\n"  # loaded when it is used
         "assert {'PooledReservoirRegressor', 'pooled'} <= set(dir(greenfold))\n"
         "for name in greenfold.__all__: getattr(greenfold, name)\n"
         f"brought = {unwanted!r} & set(sys.modules)\n"
-        "assert not brought, brought"
+        "assert not brought, brought\n"
+        "from greenfold.cli.app import app\n"  # what --help loads
+        "assert 'numba' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
