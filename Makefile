@@ -14,10 +14,11 @@ OLDEST := $(OLD)/.installed
 PINS   := requirements/pins.txt
 PIP    := -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python $(PIP) --constraint $(PINS)
-# BLAS threads multiply with the test workers; one thread each is fastest.
-TESTENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# BLAS threads multiply with the test workers; one thread each is fastest. Where nothing
+# compiled may be kept, every worker and every process that a test starts compiles anew.
+TESTENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help demo test test-slow test-oldest check format heavy docs peers bench dist clean
+.PHONY: help demo test test-contract test-all test-slow test-oldest check format heavy docs peers bench dist clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,23 +56,30 @@ $(OLDEST): pyproject.toml requirements/oldest.txt
 demo: $(STAMP)  ## fit and compare on synthetic heartbeats, write a report page
 	$(BIN)/greenfold demo
 
-test: $(STAMP)  ## run the whole test suite
+test: $(STAMP)  ## run the test suite, two minutes on two cores
 	$(TESTENV) $(BIN)/python -m pytest -n auto
+
+test-contract: $(HEAVY)  ## suites of scikit-learn and aeon, kills, clusters, browsers
+	$(TESTENV) $(BIN)/python -m pytest -m "contract and not slow" -n auto
+
+test-all: $(HEAVY)  ## both of these, with every optional part
+	$(TESTENV) $(BIN)/python -m pytest -m "not slow" -n auto
 
 test-slow: $(STAMP)  ## the full-size reproductions, minutes each
 	$(TESTENV) $(BIN)/python -m pytest -m slow -n auto
 
 # aeon's checks import a part of scikit-learn that before 1.7 wants this variable.
 test-oldest: $(OLDEST)  ## the suite with the oldest supported versions
-	$(TESTENV) $(OLD)/bin/python -m pytest -n auto --ignore-glob='*/test_aeon.py'
-	$(TESTENV) SCIPY_ARRAY_API=1 $(OLD)/bin/python -m pytest -n auto $$(find tests -name test_aeon.py)
+	$(TESTENV) $(OLD)/bin/python -m pytest -m "not slow" -n auto --ignore-glob='*/test_aeon.py'
+	$(TESTENV) SCIPY_ARRAY_API=1 $(OLD)/bin/python -m pytest -m "not slow" -n auto $$(find tests -name test_aeon.py)
 
-check: $(STAMP)  ## lint, format, types, layers and bounds
+check: $(STAMP)  ## lint, format, types, layers, bounds and guards of tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python requirements/check.py
+	$(BIN)/python -m tests.parts
 
 format: $(STAMP)  ## apply the formatter and the safe lint fixes
 	$(BIN)/ruff check --fix .
@@ -79,7 +87,8 @@ format: $(STAMP)  ## apply the formatter and the safe lint fixes
 
 heavy: $(HEAVY)  ## add the optional parts some tests need (PyTorch, NEST, aeon, dask, ONNX, reservoirpy)
 
-docs: $(DOCS)  ## build the documentation, its code executed
+docs: $(DOCS)  ## check the texts against code and records; build the pages, their code executed
+	$(TESTENV) $(BIN)/python -m pytest -q docs/tests
 	$(TESTENV) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
 peers: $(PEERS)  ## add the libraries that benchmarks measure beside

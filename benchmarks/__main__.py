@@ -25,6 +25,7 @@ NAMES = (
     "reservoirs",
     "nest_recording",
     "data",
+    "threads",
 )
 
 

@@ -1,9 +1,14 @@
-"""Shared fixtures: small networks, stimuli, and a judge for slopes."""
+"""Shared fixtures: small networks, stimuli, and a judge for slopes.
+
+Marks: ``needs("torch")`` skips a test where an optional part is missing (`tests.parts`);
+`contract` and `slow` keep it out of `make test`.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +16,32 @@ import pytest
 
 from greenfold import Gain, Reservoir
 
+from . import parts
+
 #: Array libraries beside NumPy, to run a test once with each.
-LIBRARIES = [
-    pytest.param(
-        name,
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec(name) is None, reason=f"{name} is not installed"
-        ),
-    )
-    for name in ("array_api_strict", "torch")
-]
+LIBRARIES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.needs("torch"))]
+#: Fixtures that hand out real data.
+OF_REAL_DATA = {"data_dir", "real_data"}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Skip what needs a part that is not here."""
+    if OF_REAL_DATA.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker(pytest.mark.needs("data"))
+    for mark in item.iter_markers("needs"):
+        for part in filter(parts.is_missing, mark.args):
+            item.add_marker(pytest.mark.skip(reason=parts.reason(part)))
+            return
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line what all the skipped tests need."""
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
+    reasons = [
+        one[2].removeprefix("Skipped: ") for one in skipped if isinstance(one, tuple)
+    ]
+    if line := parts.summary(reasons):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture
@@ -30,11 +51,36 @@ def rng():
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Folder of real data; tests that need it are skipped where it is not given."""
-    folder = os.environ.get("GREENFOLD_DATA")
-    if not folder:
-        pytest.skip("GREENFOLD_DATA is not set")
-    return Path(folder)
+    """Folder of real data; tests that ask for it are skipped where it is not given."""
+    return Path(os.environ["GREENFOLD_DATA"])
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What numba compiles is in its cache: made by one worker, the others wait for it.
+
+    Tests ask for it that use the pooled estimators. On a machine that has compiled before
+    it takes no time.
+    """
+    if importlib.util.find_spec("numba") is None:
+        return
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    done = folder / "compiled"
+    try:
+        (folder / "compiling").touch(exist_ok=False)
+    except FileExistsError:
+        end = time.monotonic() + 120
+        while not done.exists() and time.monotonic() < end:
+            time.sleep(0.2)
+        return
+    from greenfold import PooledReservoirClassifier, ReservoirFeatures
+
+    X, y = np.random.default_rng(0).standard_normal((4, 10)), [0, 1, 0, 1]
+    small = {"n_scales": 1, "n_oscillators": 2, "n_readouts": 16, "engine": "numba"}
+    PooledReservoirClassifier(**small).fit(X, y).predict(X)
+    ReservoirFeatures(**small).fit_transform(X)
+    done.touch()
 
 
 @pytest.fixture(scope="session")

@@ -1,27 +1,53 @@
-"""What importing greenfold brings along."""
+"""What importing greenfold brings along, and under which names."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import greenfold
+
+from . import parts
+
+PACKAGES = [
+    "greenfold",
+    *(
+        f"greenfold.{path.parent.name}"
+        for path in sorted(Path(greenfold.__file__).parent.glob("*/__init__.py"))
+    ),
+]
 
 
 def test_importing_greenfold_imports_no_optional_package():
-    code = (
-        "import sys, greenfold.estimators.margin.classifier\n"
-        "import greenfold.estimators.margin.export\n"
-        "optional = {'aeon', 'onnx', 'onnxruntime', 'reservoirpy', 'torch'}\n"
-        "assert not optional & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_pooled_names_load_when_they_are_used():
+    """In a process of its own: every public name is there, and no optional package."""
+    # Where they are installed, scikit-learn imports pandas, and pandas pyarrow.
+    unwanted = (parts.optional() | {"numba"}) - {"pyarrow"}
     code = (
         "import sys, greenfold\n"
-        "assert 'greenfold.estimators.pooled.classifier' not in sys.modules\n"
-        "from greenfold import PooledReservoirClassifier, ReservoirFeatures\n"
-        "assert not {'aeon', 'numba', 'onnx', 'torch'} & set(sys.modules)\n"
-        "assert {'PooledReservoirRegressor', 'pooled'} <= set(dir(greenfold))"
+        # Loaded when they are used.
+        "assert 'greenfold.estimators.pooled' not in sys.modules\n"
+        "assert {'PooledReservoirRegressor', 'estimators'} <= set(dir(greenfold))\n"
+        "for name in greenfold.__all__: getattr(greenfold, name)\n"
+        f"brought = {unwanted!r} & set(sys.modules)\n"
+        "assert not brought, brought\n"
+        "from greenfold.cli.app import app\n"  # what --help loads
+        "assert 'numba' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_name_shadows_a_module(package):
+    """`import greenfold.math.margins as m` must yield the module, not a function."""
+    public = importlib.import_module(package)
+    for entry in Path(public.__path__[0]).iterdir():
+        if entry.stem.startswith("__"):
+            continue
+        found = getattr(public, entry.stem, None)
+        assert found is None or isinstance(found, types.ModuleType), entry.stem

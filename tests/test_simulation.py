@@ -1,5 +1,3 @@
-import importlib.util
-
 import numpy as np
 import pytest
 
@@ -7,10 +5,6 @@ from greenfold import Gain, Reservoir, simulate, unfold
 from greenfold.simulation import _is_stiff
 
 from .conftest import slope, small, unit
-
-needs_nest = pytest.mark.skipif(
-    importlib.util.find_spec("nest") is None, reason="the NEST simulator is not installed"
-)
 
 
 def test_a_single_neuron_has_a_textbook_solution():
@@ -94,7 +88,7 @@ def test_rest_stays_at_rest():
     assert not simulate(small(Gain.tanh()), np.zeros((2, 3)), np.ones(12), 0.4).any()
 
 
-@needs_nest
+@pytest.mark.needs("nest")
 def test_nest_runs_the_linear_network(ecg_like, rng):
     """The paper's size; the error of NEST's exponential Euler is linear in its step."""
     reservoir = Reservoir.random(100, g=0.9, tau=0.25, rng=1)
@@ -111,7 +105,7 @@ def test_nest_runs_the_linear_network(ecg_like, rng):
     assert slope(resolutions, errors) == pytest.approx(1, abs=0.1)
 
 
-@needs_nest
+@pytest.mark.needs("nest")
 @pytest.mark.parametrize("gain", [Gain.linear(), Gain.tanh()], ids=lambda gain: gain.name)
 def test_nest_agrees_with_scipy_on_strong_two_channel_input(gain, rng):
     reservoir = small(gain, n=10)
@@ -130,7 +124,7 @@ def test_nest_agrees_with_scipy_on_strong_two_channel_input(gain, rng):
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.1)
 
 
-@needs_nest
+@pytest.mark.needs("nest")
 def test_nest_refuses_other_gains():
     with pytest.raises(ValueError, match=r"quadratic\(alpha=0.1\).*engine=\"scipy\""):
         simulate(small(Gain.quadratic(0.1)), np.zeros((1, 2)), np.ones(12), 0.1, "nest")

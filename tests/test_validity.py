@@ -76,11 +76,11 @@ def test_errors_are_ratios_of_orders_at_the_readout():
 
 
 def test_errors_of_gaussian_classes_are_exact_for_the_soft_margin():
-    """Against many draws, a hundred times as many as points in the rule."""
+    """Against many draws, forty times as many as points in the rule."""
     unfolding, stimuli = setting(0.2)
     u, v = projections()
     parts = [
-        next_order_by_hand(unfolding, *stimuli.sample(1000, rng=seed), u, v)
+        next_order_by_hand(unfolding, *stimuli.sample(400, rng=seed), u, v)
         for seed in range(20)
     ]
     found = assess(unfolding, stimuli, u, v, eta=ETA)
@@ -172,7 +172,7 @@ def test_the_state_error_foretells_the_simulated_one():
     assert found == pytest.approx(error, rel=0.1)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 2.0, 200.0])
+@pytest.mark.parametrize("alpha", [1.0, 200.0])
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_suggested_scale_makes_it_trustworthy(alpha, order):
     u, v = projections()
@@ -207,17 +207,22 @@ def test_the_suggested_alpha_leads_to_an_optimum_that_can_be_trusted():
 
 
 def test_what_the_simulated_network_loses_is_part_of_the_verdict():
-    """A margin that rests on a small difference: small orders, and nothing survives."""
+    """A margin that rests on a small difference: the orders fall, and little survives."""
     rng = np.random.default_rng(5)
-    reservoir = Reservoir(0.08 * rng.standard_normal((100, 100)), 1.0, Gain.quadratic(1.0))
-    X, labels = rng.standard_normal((200, 40)), np.repeat([0, 1], 100)
+    weights = 0.8 / np.sqrt(30) * rng.standard_normal((30, 30))
+    reservoir = Reservoir(weights, 1.0, Gain.quadratic(0.8))
+    X, labels = rng.standard_normal((100, 20)), np.repeat([0, 1], 50)
     X[labels == 1] *= 1.3
     stimuli = SampleStimuli(X, labels, normalize=None)
-    unfolding = unfold(reservoir, n_steps=40, dt=0.5, order=1)
-    with pytest.warns(ExpansionWarning, match="NOT trustworthy.*simulated on"):
-        found = optimize(unfolding, stimuli, n_starts=2, rng=0)
+    unfolding = unfold(reservoir, n_steps=20, dt=0.5, order=1)
+    with pytest.warns(ExpansionWarning, match="NOT trustworthy.*simulated on 100 series"):
+        found = optimize(unfolding, stimuli, n_starts=1, rng=0)
     assert found.validity is not None
     assert found.soft_margin > 0
+    assert found.validity.largest_eigenvalue < 1
+    assert found.validity.next_order < 0.5
+    assert found.validity.simulated_loss is not None
+    assert found.validity.simulated_loss > 0.5
     assert not found.validity.trustworthy
 
 

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from ._base import checks as check
 from ._base.printing import Shown
+from ._base.threads import with_few_threads
 from .dynamics.dynamics import Dynamics
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
@@ -80,6 +81,7 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
     return _network(_drawn(node, n_channels), gain)
 
 
+@with_few_threads(lambda node, *_, **__: node.units)
 def solve_input(
     node: Any,
     X: Any,

@@ -19,6 +19,7 @@ from scipy.integrate import solve_ivp
 
 from ._base import checks as check
 from ._base.arrays import batches, like
+from ._base.threads import rows_of, with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
 
@@ -137,6 +138,7 @@ _CASES_TOGETHER = 256
 _EXPLICIT_REACH, _STIFF_STEPS = 6.0, 200
 
 
+@with_few_threads(rows_of)
 def simulate(
     reservoir: Reservoir | EchoStateNetwork,
     X: Any,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._base import checks as check
 from ._base.arrays import to_host
+from ._base.threads import rows_of, with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
 from .networks.modes import abscissa
@@ -116,6 +117,7 @@ class Validity:
         )
 
 
+@with_few_threads(rows_of)
 def assess(
     expansion: Expansion,
     stimuli: Stimuli,
@@ -311,6 +313,7 @@ class SimulatedCheck:
     simulated_accuracy: float
 
 
+@with_few_threads(rows_of)
 def check_by_simulation(
     unfolding: Unfolding,
     X: Any,

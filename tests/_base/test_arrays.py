@@ -16,9 +16,9 @@ def library(request):
     return importlib.import_module(request.param)
 
 
-@pytest.mark.parametrize("n_channels", [1, 2])
+#: Stepped, and by kernels of all neurons.
+@pytest.mark.parametrize(("n_cases", "n_channels"), [(3, 2), (60, 1), (60, 2)])
 @pytest.mark.parametrize("readout", [None, 0.7, "weights"])
-@pytest.mark.parametrize("n_cases", [3, 60])  # stepped, and by kernels of all neurons
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_unfolding(library, order, n_cases, readout, n_channels, rng):
     unfolding = unfold(small(Gain.quadratic(0.2)), n_steps=4, dt=0.5, order=order)

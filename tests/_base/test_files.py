@@ -107,7 +107,9 @@ def test_a_device_is_not_replaced(tmp_path):
 
 
 @unix
-@pytest.mark.parametrize("redirected", [False, True])
+@pytest.mark.parametrize(
+    "redirected", [pytest.param(False, marks=pytest.mark.contract), True]
+)
 def test_standard_output(tmp_path, redirected):
     """In a pipe and redirected to a file: after what was printed, before what follows."""
     code = (
@@ -131,6 +133,28 @@ def test_standard_output(tmp_path, redirected):
         said = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
     assert said == b"before\ncontent\nafter\n"
     assert link.is_symlink()
+
+
+@unix
+def test_a_process_killed_while_it_writes_leaves_the_old_file(tmp_path):
+    """At the last moment: all is written, but not yet moved to its place."""
+    code = (
+        "import os, sys, time; from pathlib import Path\n"
+        "from greenfold._base.files import replacing\n"
+        "os.replace = lambda *_: (print('begun', flush=True), time.sleep(60))\n"
+        "with replacing(Path(sys.argv[1])) as stream: stream.write(b'new')\n"
+    )
+    target = tmp_path / "model"
+    target.write_bytes(b"old")
+    command = [sys.executable, "-c", code, str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        process.kill()
+    assert target.read_bytes() == b"old"
+    assert len(leftovers(tmp_path)) == 1
+    put(target)
+    assert target.read_bytes() == b"new"
 
 
 @unix

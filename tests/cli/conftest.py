@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -47,14 +49,43 @@ def archive(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def invoke(*arguments: object, code: int = 0):
-    """Run a command in this process; it must end with that code."""
-    # Here, so that the tests of other files are skipped, not broken, without the extra.
-    from typer.testing import CliRunner
+@pytest.fixture(scope="session")
+def fitted_beats(tmp_path_factory) -> Path:
+    """A model fitted to the file of beats with the options SMALL and the seed 0."""
+    X, y = synthetic_heartbeats(60, n_steps=24, rng=3)
+    folder = tmp_path_factory.mktemp("fitted")
+    write_npz(folder / "beats.npz", X, np.where(y > 0, "normal", "ectopic"))
+    invoke("fit", folder / "beats.npz", "--model", folder / "m.gfm", *SMALL)
+    return folder / "m.gfm"
+
+
+@pytest.fixture
+def model(fitted_beats: Path, tmp_path: Path) -> str:
+    """Its copy in the folder of the test, `m.gfm`."""
+    shutil.copy(fitted_beats, tmp_path / "m.gfm")
+    return "m.gfm"
+
+
+@cache
+def _command():
+    """The commands, built once: that takes as long as many a test."""
+    from typer.main import get_command
 
     from greenfold.cli.app import app
 
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    return get_command(app)
+
+
+def invoke(*arguments: object, code: int = 0, stdin: bytes | None = None):
+    """Run a command in this process; it must end with that code."""
+    import typer.testing
+
+    from greenfold.cli.app import app
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", lambda _: _command())
+        runner = typer.testing.CliRunner()
+        result = runner.invoke(app, [str(one) for one in arguments], input=stdin)
     assert result.exit_code == code, (result.stdout, result.stderr)
     assert "Traceback" not in result.stderr
     return result

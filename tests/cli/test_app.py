@@ -9,12 +9,6 @@ from itertools import pairwise
 
 import pytest
 
-pytest.importorskip("typer")
-
-from typer.testing import CliRunner
-
-from greenfold.cli.app import app
-
 from .conftest import ENVIRONMENT, invoke, one_sentence
 
 COMMANDS = [
@@ -36,20 +30,16 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_explains_itself(command):
+def test_every_command_explains_itself(command, monkeypatch):
+    """And is wrapped once: lines end where the terminal does, not as the source does."""
+    monkeypatch.setenv("COLUMNS", "80")
     text = invoke(*command, "--help").stdout
     assert "Example: greenfold" in text
     for option in ("--json", "--debug"):
         assert option in text
     # The demo brings its own data, and memory is one of white noise.
     assert ("--data-dir" in text) != (command in (["demo"], ["memory"]))
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_help_is_wrapped_once(command, monkeypatch):
-    """Lines end where the terminal does, not where the source does as well."""
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = invoke(*command, "--help").stdout.split("╭")[0].splitlines()
+    lines = text.split("╭")[0].splitlines()
     for line, following in pairwise(one.strip() for one in lines):
         if line and following and not line.startswith("Usage"):
             assert len(line) + 1 + len(following.split()[0]) > 76, (line, following)
@@ -114,6 +104,10 @@ def test_garbled_data_give_one_sentence(tmp_path, name, command):
 
 
 def test_a_traceback_only_with_debug():
+    from typer.testing import CliRunner
+
+    from greenfold.cli.app import app
+
     result = CliRunner().invoke(app, ["fit", "absent.ts", "--debug"])
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
@@ -128,11 +122,28 @@ def test_an_unexpected_error_is_still_one_sentence(monkeypatch, beats):
     assert "--debug" in result.stderr
 
 
-def test_completion():
-    words = {"_GREENFOLD_COMPLETE": "complete_bash", "COMP_WORDS": "greenfold ev"}
+COMPLETION = {
+    "_GREENFOLD_COMPLETE": "complete_bash",
+    "COMP_WORDS": "greenfold ev",
+    "COMP_CWORD": "1",
+}
+
+
+def test_completion(monkeypatch, capsys):
+    from greenfold.cli import main
+
+    for name, value in COMPLETION.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == ["evaluate"]
+
+
+@pytest.mark.contract
+def test_completion_as_a_shell_asks_for_it():
     done = subprocess.run(
         [sys.executable, "-m", "greenfold"],
-        env=ENVIRONMENT | words | {"COMP_CWORD": "1"},
+        env=ENVIRONMENT | COMPLETION,
         capture_output=True,
         text=True,
         timeout=60,

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-pytest.importorskip("typer")
-
 from .conftest import SMALL, invoke, one_sentence
 
 

@@ -6,10 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-pytest.importorskip("typer")
-pytest.importorskip("jinja2")
 
 from greenfold.apps import demo
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
-
-from greenfold import Reservoir, ReservoirClassifier, save
+from greenfold import Reservoir, ReservoirClassifier, load, save
 from greenfold.apps.explorer import solved
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.networks.echo_state import EchoStateNetwork
@@ -69,13 +67,13 @@ def test_an_own_file_of_three_classes_and_long_series():
 
 
 def test_a_saved_model_with_the_series_it_has_kept(beats):
-    invoke("fit", beats, "--model", "m.gfm", *SMALL, "--noise", "0.1")
+    options = ("--noise", "0.1", "--model", "m.gfm", "--json")
+    model = json.loads(invoke("fit", beats, *SMALL, *options).stdout)
+    eta = model["eta"]
     found = explored("m.gfm")
     (one,) = found["sets"]
     assert one["judged"] == "training"
     assert one["series"] == 60
-    model = json.loads(invoke("fit", beats, *SMALL, "--noise", "0.1", "--json").stdout)
-    eta = next(v for k, v in model.items() if k == "eta")
     (pair,) = one["pairs"]
     assert eta in pair["etas"]
     # Same network, series and η: the page's solved κ is the model's, up to the 16 bits.
@@ -140,14 +138,12 @@ def test_an_opened_page(monkeypatch, tmp_path):
         (["kernel.gfm"], 2, "Kernel"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments, code, part):
+def test_bad_input_is_one_sentence(fitted_beats, arguments, code, part):
     write_csv("my.csv")
     write_csv("one.csv", n_classes=1)
     Path("noise.bin").write_bytes(b"\x00\x01\x02")
     save(Reservoir.random(5, rng=0), "net.gfm")
-    model = ReservoirClassifier(n_neurons=5, eta=3.0, random_state=0)
-    X, y = synthetic_heartbeats(20, n_steps=8, rng=0)
-    save(model.fit(X, y).kernel_, "kernel.gfm")
+    save(load(fitted_beats).kernel_, "kernel.gfm")
     given = arguments if "--out" in arguments else [*arguments, "--out", "page.html"]
     result = invoke("explore", *given, code=code)
     one_sentence(result.stderr)
@@ -155,9 +151,8 @@ def test_bad_input_is_one_sentence(arguments, code, part):
     assert not Path("page.html").exists()
 
 
-def test_labels_that_a_model_does_not_know(beats):
-    invoke("fit", beats, "--model", "m.gfm", *SMALL, "--eta", "3")
+def test_labels_that_a_model_does_not_know(model):
     write_csv("my.csv", n_steps=24)
-    result = invoke("explore", "m.gfm", "my.csv", "--out", "page.html", code=1)
+    result = invoke("explore", model, "my.csv", "--out", "page.html", code=1)
     one_sentence(result.stderr)
     assert "c0" in result.stderr

@@ -8,19 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("h5py")
-pytest.importorskip("typer")
-
-import h5py
-
 from greenfold.cli import inputs
 from greenfold.datasets import synthetic_heartbeats, write_npz
 
 from .conftest import SMALL, invoke
 
+pytestmark = [pytest.mark.needs("h5py"), pytest.mark.usefixtures("compiled")]
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
+    import h5py
+
     X, y = synthetic_heartbeats(60, n_steps=24, rng=3)
     write_npz(tmp_path / "beats.npz", X, y)
     np.save(tmp_path / "beats.npy", X)

@@ -8,11 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
-
-from greenfold import PooledReservoirClassifier, ReservoirClassifier, load
+from greenfold import (
+    PooledReservoirClassifier,
+    ReservoirClassifier,
+    choose_classifier,
+    load,
+)
 
 from .conftest import SMALL, invoke
+
+pytestmark = pytest.mark.usefixtures("compiled")
 
 
 @pytest.fixture
@@ -24,6 +29,15 @@ def unaligned():
     rows = np.column_stack([y, X + 0.3 * rng.standard_normal(X.shape)])
     np.savetxt("series.csv", rows, delimiter=",", fmt="%.6g")
     return "series.csv"
+
+
+@pytest.fixture
+def small_bank(monkeypatch):
+    """Fewer oscillators, readouts and folds than by default, where they do not matter."""
+    defaults = PooledReservoirClassifier.__init__.__kwdefaults__
+    for name, value in (("n_scales", 3), ("n_oscillators", 4), ("n_readouts", 16)):
+        monkeypatch.setitem(defaults, name, value)
+    monkeypatch.setitem(choose_classifier.__kwdefaults__, "n_folds", 3)
 
 
 def test_fit_and_predict_with_the_pooled_classifier(unaligned):
@@ -39,8 +53,10 @@ def test_fit_and_predict_with_the_pooled_classifier(unaligned):
     np.testing.assert_allclose(np.sum(found["probabilities"], axis=1), 1)
 
 
-def test_auto_takes_what_the_held_out_series_say_and_tells_how_sure_that_is(unaligned):
-    arguments = ("fit", unaligned, "--classifier", "auto", *SMALL)
+def test_auto_takes_what_the_held_out_series_say_and_tells_how_sure_that_is(
+    unaligned, small_bank
+):
+    arguments = ("fit", unaligned, "--classifier", "auto", *SMALL, "--eta", 10)
     found = json.loads(invoke(*arguments, "-m", "m.gfm", "--json").stdout)
     choice = found["choice"]
     assert found["classifier"] == choice["best"] == "pooled"
@@ -53,7 +69,7 @@ def test_auto_takes_what_the_held_out_series_say_and_tells_how_sure_that_is(unal
     assert "held out: pooled" in invoke(*arguments).stdout
 
 
-def test_auto_keeps_the_margin_where_series_are_aligned(beats):
+def test_auto_keeps_the_margin_where_series_are_aligned(beats, small_bank):
     arguments = ("fit", beats, "--classifier", "auto", *SMALL)
     found = json.loads(invoke(*arguments, "-m", "m.gfm", "--json").stdout)
     assert found["classifier"] == "margin"
@@ -63,7 +79,7 @@ def test_auto_keeps_the_margin_where_series_are_aligned(beats):
     assert "upper bound" in shown
 
 
-def test_missing_values_are_kept_for_the_pooled_classifier(unaligned):
+def test_missing_values_are_kept_for_the_pooled_classifier(unaligned, small_bank):
     text = Path(unaligned).read_text().splitlines()
     cells = text[3].split(",")
     cells[5] = "NaN"
@@ -91,8 +107,8 @@ def test_options_of_the_other_classifier_are_refused(unaligned, kind, option):
     )
 
 
-def test_evaluate_shows_the_pooled_classifier_beside_the_networks(unaligned):
-    arguments = ("evaluate", unaligned, "--order", 0, "--pooled", "--neurons", 10)
+def test_evaluate_shows_the_pooled_classifier_beside_the_networks(unaligned, small_bank):
+    arguments = ("evaluate", unaligned, "--order", 0, "--pooled", "-n", 10, "--eta", 10)
     assert "Pooled classifier: accuracy" in invoke(*arguments).stdout
     assert json.loads(invoke(*arguments, "--json").stdout)["pooled"]["accuracy"] > 0.8
 

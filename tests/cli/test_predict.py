@@ -8,8 +8,6 @@ import os
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
-
 from greenfold.datasets import synthetic_heartbeats, write_npz
 from greenfold.estimators.margin.model_file import load
 
@@ -35,23 +33,25 @@ def test_fit_predict_round_trip(beats):
     assert lines == classifier.predict(np.load(beats)["X"].reshape(60, 24)).tolist()
 
 
-def test_garbled_models_give_one_sentence(tmp_path, beats):
+def test_garbled_models_give_one_sentence(tmp_path, beats, model):
     (tmp_path / "noise").write_bytes(os.urandom(300))
     (tmp_path / "empty").write_bytes(b"")
-    invoke("fit", beats, "--model", "good", *SMALL)
-    (tmp_path / "cut").write_bytes((tmp_path / "good").read_bytes()[:-100])
+    (tmp_path / "cut").write_bytes((tmp_path / model).read_bytes()[:-100])
     for name in ("noise", "empty", "cut", "absent", "."):
         result = invoke("predict", name, beats, "--json", code=1)
         one_sentence(result.stderr)
         assert result.stdout == ""
     X, y = synthetic_heartbeats(6, n_steps=7, rng=0)
     write_npz("short.npz", X, y)
-    one_sentence(invoke("predict", "good", "short.npz", code=1).stderr)
+    one_sentence(invoke("predict", model, "short.npz", code=1).stderr)
 
 
-def test_a_reader_that_leaves_early(beats):
-    invoke("fit", beats, "--model", "m.gfm", *SMALL)
-    with spawn("predict", "m.gfm", beats) as process:
+@pytest.mark.parametrize(
+    "command",
+    ["--version", pytest.param("predict m.gfm beats.npz", marks=pytest.mark.contract)],
+)
+def test_a_reader_that_leaves_early(beats, model, command):
+    with spawn(*command.split()) as process:
         assert process.stdout
         process.stdout.close()  # before anything was written
         assert process.stderr

@@ -5,11 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("typer")
-pytest.importorskip("matplotlib")
-
 from .conftest import invoke, one_sentence
 
 

@@ -37,7 +37,6 @@ def zipped(files: dict[str, str]) -> bytes:
 @pytest.fixture
 def archive(monkeypatch):
     """Files on a local server that stands in for the public archive; counts requests."""
-    pytest.importorskip("pooch")
     files: dict[str, bytes] = {}
     requests: list[str] = []
 
@@ -221,8 +220,7 @@ def test_default_cache_is_the_platforms(archive, monkeypatch, tmp_path):
     files, _ = archive
     files["Small.zip"] = zipped(GOOD)
     monkeypatch.delenv("GREENFOLD_CACHE")
-    pooch = pytest.importorskip("pooch")
-    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "os" / project)
+    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "os" / project)
     assert download_dataset("Small") == tmp_path / "os" / "greenfold" / "Small"
 
 

@@ -40,9 +40,10 @@ def test_npz(tmp_path, values):
     check(read_recording(path), values)
 
 
+@pytest.mark.needs("pyarrow")
 def test_parquet(tmp_path, values):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    import pandas
+
     path = tmp_path / "it.parquet"
     pandas.DataFrame(values, columns=HEADER.split(",")).to_parquet(path)
     check(read_recording(path), values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from greenfold.datasets import synthetic_heartbeats
 
@@ -60,6 +59,8 @@ def test_noise_is_what_it_says():
 
 
 def test_a_linear_classifier_is_good_but_not_perfect():
+    from sklearn.linear_model import LogisticRegression
+
     X, y = synthetic_heartbeats(300, rng=0)
     X_test, y_test = synthetic_heartbeats(2000, rng=1)
     accuracy = LogisticRegression(max_iter=2000).fit(X, y).score(X_test, y_test)

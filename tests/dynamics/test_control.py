@@ -1,9 +1,10 @@
-import importlib.util
+import importlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from greenfold._base import arrays as _arrays
 from greenfold.dynamics import (
     Divergence,
     Linearization,
@@ -15,6 +16,7 @@ from greenfold.dynamics import (
 from greenfold.dynamics import plan_substeps as plan
 from greenfold.dynamics.step_control import probe_series
 
+from ..conftest import LIBRARIES
 from .problems import problem, relative_error
 
 
@@ -46,14 +48,14 @@ def test_one_step_where_the_network_is_driven_weakly():
     assert (silent.n_sub, silent.error) == (1, 0.0)
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
+@pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
 def test_the_largest_series_are_looked_at(library, rng):
     X = rng.standard_normal((200, 2, 5))
     X[137] *= 10
     X[20] *= 5
     X[3] *= 0.01
     if library != "numpy":
-        X = pytest.importorskip(library).asarray(X)
+        X = importlib.import_module(library).asarray(X)
     chosen = probe_series(X)
     assert len(set(chosen.tolist())) == 16
     assert {3, 20, 137} <= set(chosen.tolist())
@@ -96,8 +98,6 @@ def blow_up(case, series):
 
 
 def test_divergence_names_the_series_and_the_step(monkeypatch):
-    from greenfold._base import arrays as _arrays
-
     monkeypatch.setattr(_arrays, "BATCH_BYTES", 5000)  # several batches
     case = problem("quadratic", n_cases=20, n_steps=6, dt_over_tau=1.0)
     X = case.X
@@ -112,13 +112,21 @@ def test_divergence_names_the_series_and_the_step(monkeypatch):
         lambda: plan(case.make, X, case.u, 1e-6),
         lambda: step_error(case.make, X, case.u, 4),
     ]
-    if importlib.util.find_spec("torch"):
-        torch = importlib.import_module("torch")
-        calls.append(lambda: states(course, torch.asarray(X), case.u))
     for call in calls:
         with pytest.raises(Divergence, match=where) as said:
             call()
         assert isinstance(said.value, FloatingPointError)
+
+
+@pytest.mark.needs("torch")
+def test_divergence_of_series_in_another_library(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(_arrays, "BATCH_BYTES", 5000)
+    case = problem("quadratic", n_cases=20, n_steps=6, dt_over_tau=1.0)
+    case.X[13, 0, 3:] = 1e3
+    with pytest.raises(Divergence, match="of series 13;"):
+        states(case.make(4), torch.asarray(case.X), case.u)
 
 
 def test_a_scheme_that_diverges_is_refined_where_the_network_does_not():

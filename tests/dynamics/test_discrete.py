@@ -53,7 +53,9 @@ def test_states_are_those_of_the_map(gain, biased, leak):
     assert read == pytest.approx(np.tensordot(expected, weights, (1, 0)), abs=1e-11)
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    "library", ["numpy", pytest.param("torch", marks=pytest.mark.needs("torch"))]
+)
 @pytest.mark.parametrize("weights", [np.eye(9)[-1], np.eye(9)[4], np.arange(9.0)])
 @pytest.mark.parametrize("leak", [0.3, 1.0])
 def test_gradient(leak, weights, library):
@@ -66,7 +68,8 @@ def test_gradient(leak, weights, library):
     bar = rng.standard_normal(4)
     given = X, bar
     if library == "torch":
-        torch = pytest.importorskip("torch")
+        import torch
+
         given = torch.asarray(X), torch.asarray(bar)
     u_bar, v_bar = (to_host(g) for g in pullback(course, given[0], u, given[1], v))
     assert v_bar == pytest.approx(bar @ states(course, X, u), rel=1e-10)
@@ -80,8 +83,10 @@ def test_gradient(leak, weights, library):
     assert slope(sizes, remainders) >= 1.9
 
 
+@pytest.mark.needs("torch")
 def test_equal_to_autograd(rng):
-    torch = pytest.importorskip("torch")
+    import torch
+
     W, rng = network()
     bias, leak = rng.normal(0, 0.3, 14), np.linspace(0.2, 0.9, 14)
     rest = rest_of_map(W, bias, leak, tanh, tanh_slope)
@@ -101,10 +106,12 @@ def test_equal_to_autograd(rng):
     assert np.abs(gradient - expected).max() < 1e-10 * np.abs(expected).max()
 
 
+@pytest.mark.needs("reservoirpy")
 @pytest.mark.parametrize("size", [0.0, 0.5])
 def test_reservoirpy_runs_the_same_network(size):
     """With a bias too, although its networks begin at zero and not at rest."""
-    nodes = pytest.importorskip("reservoirpy.nodes")
+    from reservoirpy import nodes
+
     W, rng = network()
     bias = rng.normal(0, size, 14)
     X, u = rng.standard_normal((3, 2, 9)), unit(rng, 14, 2)

@@ -10,6 +10,8 @@ from greenfold import PooledReservoirClassifier, ReservoirClassifier, load
 from greenfold.datasets import load_dataset
 from greenfold.math.calibration import expected_calibration_error, fit_slope
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 
 def drawn(rng, n, slope=3.0):
     scores = rng.standard_normal((n, 4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import factorial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,6 @@ from scipy import sparse
 from greenfold import EchoStateNetwork, Gain, Reservoir, simulate
 from greenfold.networks.reservoir import UnstableError
 from greenfold.networks.weights import legendre_delay, legendre_step
-
-networkx = pytest.importorskip("networkx")
 
 
 def pade_of_delay(n: int) -> tuple[list[Fraction], list[Fraction]]:
@@ -114,7 +113,10 @@ def test_the_eigenvalues_of_a_network_in_space_fill_the_disc():
     np.testing.assert_allclose(radii, 0.8, rtol=0.1)
 
 
+@pytest.mark.needs("networkx")
 def test_an_edge_drives_its_head():
+    import networkx
+
     graph = networkx.DiGraph()
     graph.add_nodes_from("cab")
     graph.add_edge("a", "b", weight=2.0)
@@ -133,17 +135,21 @@ def test_an_edge_drives_its_head():
     np.testing.assert_array_equal(part.weights, [[0, 1], [0, 0]])
 
 
+@pytest.mark.needs("networkx")
 @pytest.mark.parametrize(
-    "graph",
+    "make",
     [
-        networkx.erdos_renyi_graph(30, 0.2, seed=0, directed=True),
-        networkx.watts_strogatz_graph(30, 4, 0.1, seed=0),
-        networkx.MultiDiGraph([(0, 1), (0, 1), (1, 0), (0, 0)]),  # parallel, a self-loop
-        networkx.disjoint_union(networkx.cycle_graph(4), networkx.cycle_graph(5)),
+        lambda nx: nx.erdos_renyi_graph(30, 0.2, seed=0, directed=True),
+        lambda nx: nx.watts_strogatz_graph(30, 4, 0.1, seed=0),
+        lambda nx: nx.MultiDiGraph([(0, 1), (0, 1), (1, 0), (0, 0)]),  # parallel, a loop
+        lambda nx: nx.disjoint_union(nx.cycle_graph(4), nx.cycle_graph(5)),
     ],
     ids=["random", "small world", "multigraph", "disconnected"],
 )
-def test_any_graph_has_the_radius_that_was_asked_for(graph):
+def test_any_graph_has_the_radius_that_was_asked_for(make):
+    import networkx
+
+    graph = make(networkx)
     network = Reservoir.from_graph(graph, spectral_radius=0.7)
     radius = np.abs(np.linalg.eigvals(network.weights)).max()
     assert abs(radius - 0.7) < 1e-9
@@ -169,21 +175,6 @@ def test_any_graph_has_the_radius_that_was_asked_for(graph):
         (lambda: Reservoir.spatial(9, positions=np.zeros((8, 2))), ValueError,
          "`positions` must have one row for each of the 9 neurons"),
         (lambda: Reservoir.spatial(50, 5.0, rng=0), UnstableError, "lower `g`"),
-        (lambda: Reservoir.from_graph(networkx.path_graph(3, networkx.DiGraph)),
-         ValueError, "has no loop"),
-        (lambda: Reservoir.from_graph(networkx.Graph()), ValueError, "`graph` is empty"),
-        (lambda: Reservoir.from_graph(networkx.complete_graph(4), spectral_radius=1.2),
-         UnstableError, "`weights` make the network unstable"),
-        (lambda: Reservoir.from_graph(networkx.complete_graph(4), weight="w"),
-         ValueError, "an attribute that no edge"),
-        (lambda: Reservoir.from_graph(networkx.Graph([(0, 1, {"weight": np.nan})])),
-         ValueError, "`graph` must be finite"),
-        (lambda: Reservoir.from_graph(networkx.Graph([(0, 1, {"weight": "a"})])),
-         TypeError, "is not a number"),
-        (lambda: Reservoir.from_graph(networkx.complete_graph(4), nodes=[0, 9]),
-         ValueError, "`nodes` do not fit the graph"),
-        (lambda: Reservoir.from_graph(networkx.complete_graph(4), inhibitory=[9]),
-         ValueError, "`inhibitory` names the node 9"),
         (lambda: Reservoir.from_graph(np.ones((3, 2))), ValueError, "a square matrix"),
         (lambda: Reservoir.from_graph("graph"), ValueError, "`graph` must be a graph of"),
         (lambda: Reservoir.from_graph(np.eye(3), nodes=[0, 3]), ValueError, "below 3"),
@@ -194,6 +185,33 @@ def test_any_graph_has_the_radius_that_was_asked_for(graph):
 def test_bad_input_is_named(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.needs("networkx")
+@pytest.mark.parametrize(
+    ("graph", "options", "error", "message"),
+    [
+        (lambda nx: nx.path_graph(3, nx.DiGraph), {}, ValueError, "has no loop"),
+        (lambda nx: nx.Graph(), {}, ValueError, "`graph` is empty"),
+        (lambda nx: nx.complete_graph(4), {"spectral_radius": 1.2}, UnstableError,
+         "`weights` make the network unstable"),
+        (lambda nx: nx.complete_graph(4), {"weight": "w"}, ValueError,
+         "an attribute that no edge"),
+        (lambda nx: nx.Graph([(0, 1, {"weight": np.nan})]), {}, ValueError,
+         "`graph` must be finite"),
+        (lambda nx: nx.Graph([(0, 1, {"weight": "a"})]), {}, TypeError,
+         "is not a number"),
+        (lambda nx: nx.complete_graph(4), {"nodes": [0, 9]}, ValueError,
+         "`nodes` do not fit the graph"),
+        (lambda nx: nx.complete_graph(4), {"inhibitory": [9]}, ValueError,
+         "`inhibitory` names the node 9"),
+    ],
+)  # fmt: skip
+def test_a_bad_graph_is_named(graph, options: dict[str, Any], error, message):
+    import networkx
+
+    with pytest.raises(error, match=message):
+        Reservoir.from_graph(graph(networkx), **options)
 
 
 def test_a_part_of_a_graph_that_is_too_large():

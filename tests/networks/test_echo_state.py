@@ -109,10 +109,12 @@ def test_optimum_of_the_true_network():
     assert best.step_error == 0
 
 
+@pytest.mark.needs("reservoirpy")
 @pytest.mark.parametrize("bias", [None, "drawn"])
 @pytest.mark.parametrize("activation", ["identity", "tanh"])
 def test_reservoirpy_runs_the_same_network(activation, bias, rng):
-    nodes = pytest.importorskip("reservoirpy.nodes")
+    from reservoirpy import nodes
+
     gain = Gain.tanh() if activation == "tanh" else Gain.linear()
     constant = None if bias is None else 0.5 * rng.standard_normal(10)
     net = network(gain, bias=constant)

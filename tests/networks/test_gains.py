@@ -1,5 +1,6 @@
 """Gain functions against their series and derivatives."""
 
+import importlib
 import pickle
 
 import numpy as np
@@ -125,7 +126,7 @@ def test_without_bias_it_is_tanh():
 )
 def test_any_array_library(gain, library):
     y = np.linspace(-2, 2, 9)
-    there = pytest.importorskip(library).asarray(y)
+    there = importlib.import_module(library).asarray(y)
     for call in (gain, gain.derivative):
         assert type(call(there)) is type(there)
         # Each library has its own tanh, good to some roundings.
@@ -137,7 +138,7 @@ def test_any_array_library(gain, library):
     "gain", [Gain.tanh(), Gain.biased_tanh(0.5), Gain.quadratic(0.1)], ids=lambda g: g.name
 )
 def test_value_and_derivative_at_once(gain, library):
-    xp = pytest.importorskip(library)
+    xp = importlib.import_module(library)
     y = xp.asarray(np.linspace(-3, 3, 61).reshape(1, -1).tolist(), dtype=xp.float64)
     before = to_host(y).copy()
     value, derivative = gain.with_derivative(y)

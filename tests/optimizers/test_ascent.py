@@ -13,8 +13,7 @@ from ..conftest import small
 from .nonlinear_cases import ETA, judged, kappa_of, setting
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize(("strength", "least"), [(0.1, 1.0), (1.0, 0.99)])
+@pytest.mark.parametrize(("strength", "least", "seed"), [(0.1, 1.0, 0), (1.0, 0.99, 1)])
 def test_above_the_linear_optimum_and_above_random(strength, least, seed):
     """Weakly separable classes gain. For others it is no law: order 1 also adds variance,
     of order α², here less than 1 %. From the linear optimum and its negative alone an
@@ -39,18 +38,18 @@ def test_ascent_ends_where_the_gradient_has_no_tangent_part():
     assert np.linalg.norm(tangent) < 1e-5 * np.linalg.norm(gradient)
 
 
-def test_ascent_is_at_least_as_good_as_alternation():
-    """To 1 % on each problem, with the same number of starts, and mostly better."""
-    ratios = []
-    for strength in (0.2, 1.0):
-        unfolding, stimuli = setting(n=20, strength=strength)
-        ours, paper = (
-            optimize(unfolding, stimuli, ETA, method, n_starts=2, max_iter=n, rng=5)
-            for method, n in (("ascent", 300), ("alternating", 12))
-        )
-        ratios.append(ours.soft_margin / paper.soft_margin)
-    assert min(ratios) >= 0.99
-    assert np.median(ratios) >= 1 - 1e-6
+@pytest.mark.parametrize(
+    ("strength", "least"),
+    [(0.2, 1 - 1e-6), pytest.param(1.0, 0.99, marks=pytest.mark.slow)],
+)
+def test_ascent_is_at_least_as_good_as_alternation(strength, least):
+    """With the same number of starts; to 1 % where classes are told apart well."""
+    unfolding, stimuli = setting(strength=strength)
+    ours, paper = (
+        optimize(unfolding, stimuli, ETA, method, n_starts=2, max_iter=n, rng=5)
+        for method, n in (("ascent", 300), ("alternating", 12))
+    )
+    assert ours.soft_margin >= least * paper.soft_margin
 
 
 def test_both_signs_matter():

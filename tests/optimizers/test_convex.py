@@ -14,7 +14,7 @@ from ..conftest import interrupt, small, unit
 from .linear_cases import ETA, EVERY, certify, relaxed_optimum, setting
 
 
-def brute_force(unfolding, stimuli, rng, n_starts=25, eta=ETA):
+def brute_force(unfolding, stimuli, rng, n_starts=8, eta=ETA):
     """Best of many starts of a general minimiser over both projections at once."""
     tensor = unfolding.greens1()
     n, n_channels = unfolding.n_neurons, stimuli.n_channels
@@ -47,8 +47,7 @@ def brute_force(unfolding, stimuli, rng, n_starts=25, eta=ETA):
     return -min(ends)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("strength", [0.1, 1.0])
+@pytest.mark.parametrize(("strength", "seed"), [(0.1, 0), (1.0, 1)], ids=["weak", "strong"])
 @pytest.mark.parametrize(("n", "n_steps"), [(3, 2), (4, 3), (3, 5)])
 def test_convex_against_brute_force(n, n_steps, strength, seed, rng):
     unfolding, stimuli = setting(n=n, n_steps=n_steps, strength=strength, seed=seed)
@@ -127,7 +126,7 @@ def test_bound_holds_when_the_search_is_cut_short(
     assert relaxed <= early.upper_bound <= relaxed * (1 + 1e-4)  # by descent in the dual
     monkeypatch.setattr(convex, "tighten", lambda *_: np.inf)
     bounds = []
-    for max_iter in (1, 2, 3, 300):
+    for max_iter in (1, 2, 300):
         early = certify(unfolding, stimuli, ETA, max_iter=max_iter)
         assert early.n_iter <= max_iter
         assert early.soft_margin < 0.996 * relaxed
@@ -138,8 +137,7 @@ def test_bound_holds_when_the_search_is_cut_short(
     assert bounds[-1] <= relaxed * (1 + 1e-4)  # `tol`
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("n_channels", [1, 2])
+@pytest.mark.parametrize(("n_channels", "seed"), [(1, 0), (2, 1)])
 def test_the_two_bounds_agree(seed, n_channels):
     """Frank–Wolfe and the descent in the dual solve the same problem from two sides."""
     problem = LinearProblem(*setting(None, n_channels, strength=0.3, seed=seed), ETA)
@@ -171,14 +169,13 @@ def test_relaxation_of_rank_two_is_reported_as_it_is():
     assert found.gap > 1e-3
 
 
-@pytest.mark.parametrize("seed", [0, 2])
-def test_rank_two_is_rounded_to_a_pair_as_good_as_random_starts_find(seed):
-    """The ascent from the leading pair alone ends 0.3 % and 0.9 % below these."""
-    unfolding = unfold(Reservoir.random(100, rng=seed), n_steps=10, dt=1.0)
-    stimuli = GaussianStimuli.random(10, rng=100 + seed)
+def test_rank_two_is_rounded_to_a_pair_as_good_as_random_starts_find():
+    """The ascent from the leading pair alone ends 0.3 % below these."""
+    unfolding = unfold(Reservoir.random(100, rng=0), n_steps=10, dt=1.0)
+    stimuli = GaussianStimuli.random(10, rng=100)
     found = certify(unfolding, stimuli, ETA)
     problem, rng = LinearProblem(unfolding, stimuli, ETA), np.random.default_rng(0)
-    ends = [convex._ascend(problem, unit(rng, 100, 1)).margin.value for _ in range(6)]
+    ends = [convex._ascend(problem, unit(rng, 100, 1)).margin.value for _ in range(4)]
     assert found.status == "relaxed"
     assert found.soft_margin >= max(ends) * (1 - 1e-9)
     assert found.gap <= 1e-2

@@ -21,6 +21,7 @@ from greenfold.analysis import mask_bound
 from greenfold.datasets import ecg5000_paper, synthetic_heartbeats
 from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import masks
+from greenfold.optimizers import masks as exchange
 from greenfold.optimizers.ascent import into_box
 from greenfold.optimizers.masks import UnitQuadratic, climb, symmetric_levels
 
@@ -51,10 +52,10 @@ def every(levels, n):
 
 
 CASES = {
-    "sign": ({"mask": "sign"}, [-1, 1], 10),
-    "two levels": ({"levels": [0, 1]}, [0, 1], 10),
-    "three levels": ({"levels": [-1, 0, 1]}, [-1, 0, 1], 7),
-    "four uneven levels": ({"levels": [-1, -0.2, 0.4, 3]}, [-1, -0.2, 0.4, 3], 5),
+    "sign": ({"mask": "sign"}, [-1, 1], 8),
+    "two levels": ({"levels": [0, 1]}, [0, 1], 8),
+    "three levels": ({"levels": [-1, 0, 1]}, [-1, 0, 1], 5),
+    "four uneven levels": ({"levels": [-1, -0.2, 0.4, 3]}, [-1, -0.2, 0.4, 3], 4),
 }
 
 
@@ -83,28 +84,28 @@ def test_equal_to_exhaustive_search(monkeypatch, options, levels, n, enumerate_a
 
 
 def test_levels_that_are_found_beat_every_ratio_of_a_grid():
-    network, stimuli = setting(6)
+    network, stimuli = setting(5)
     best = optimize(network, stimuli, ETA, levels=4, rng=0)
     assert len(np.unique(np.abs(best.u).round(9))) <= 2
     truth = max(
-        margins(network, stimuli, every([-1, -r, r, 1], 6)).max()
+        margins(network, stimuli, every([-1, -r, r, 1], 5)).max()
         for r in np.linspace(0.05, 0.95, 19)
     )
     assert best.soft_margin >= truth * (1 - 1e-9)
 
 
-@pytest.mark.parametrize(("n_levels", "n"), [(3, 7), (4, 5)])
+@pytest.mark.parametrize(("n_levels", "n"), [(3, 6), (4, 5)])
 def test_levels_with_their_sizes_equal_exhaustive_search(n_levels, n):
     """Every mask of 0, ±1; every one of ±1, ±r for r on a grid."""
     network, stimuli = setting(n)
     best = optimize(network, stimuli, ETA, levels=n_levels, rng=0)
     grid = (
-        [[-1, 0, 1]] if n_levels == 3 else [[-1, -r, r, 1] for r in np.arange(1, 50) / 50]
+        [[-1, 0, 1]] if n_levels == 3 else [[-1, -r, r, 1] for r in np.arange(1, 25) / 25]
     )
     truth = max(margins(network, stimuli, every(one, n)).max() for one in grid)
     assert best.soft_margin >= truth * (1 - 1e-9)
-    # Half a step of 0.02 in r, squared, and some curvature.
-    assert best.soft_margin <= truth * (1 + (1e-9 if n_levels == 3 else 1e-3))
+    # Half a step of 0.04 in r, squared, and some curvature.
+    assert best.soft_margin <= truth * (1 + (1e-9 if n_levels == 3 else 4e-3))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_ranges_are_solved_as_by_a_general_solver(options, low, high, rng):
         return -float(margins(network, stimuli, u[None])[0])
 
     truth = -np.inf
-    for _ in range(3):
+    for _ in range(2):
         start = into_box(rng.standard_normal(n), low, high)
         found = minimize(
             negative,
@@ -197,10 +198,10 @@ def test_the_nearest_vector_in_a_box(rng, low):
 
 
 def test_a_support_has_its_own_certificate(rng):
-    network, stimuli = setting(14)
-    inputs, outputs = np.arange(2, 9), np.arange(14) % 2 == 0
+    network, stimuli = setting(10)
+    inputs, outputs = np.arange(2, 7), np.arange(10) % 2 == 0
     best = optimize(network, stimuli, ETA, inputs=inputs, outputs=outputs, tol=1e-11)
-    assert best.u.shape == best.v.shape == (14,)
+    assert best.u.shape == best.v.shape == (10,)
     assert not np.delete(best.u, inputs).any()
     assert not best.v[~outputs].any()
     # The judge: a network of which only those inputs and outputs exist.
@@ -209,11 +210,11 @@ def test_a_support_has_its_own_certificate(rng):
     assert best.soft_margin == pytest.approx(alone.soft_margin, rel=1e-10)
     assert best.upper_bound == pytest.approx(alone.upper_bound, rel=1e-8)
     cut = optimize(network, stimuli, ETA).u
-    cut = np.where(np.isin(np.arange(14), inputs), cut, 0)
+    cut = np.where(np.isin(np.arange(10), inputs), cut, 0)
     kept = optimize(network, stimuli, ETA, u=cut, inputs=inputs, outputs=outputs)
     assert kept.soft_margin < best.soft_margin
     masked = optimize(network, stimuli, ETA, inputs=inputs, mask="sign", rng=0)
-    assert np.abs(masked.u[inputs]) == pytest.approx(np.full(7, 7**-0.5))
+    assert np.abs(masked.u[inputs]) == pytest.approx(np.full(5, 5**-0.5))
 
 
 def test_a_support_of_a_non_linear_network():
@@ -262,6 +263,20 @@ def test_exchange_keeps_exact_sums(rng):
             assert quadratic.value(levels[other]) <= value + 1e-10
 
 
+def test_single_exchanges_keep_exact_sums_too(rng, monkeypatch):
+    """Without the search of pairs, which would make up for a wrong sum."""
+    monkeypatch.setattr(exchange, "_PAIRED", 0)
+    A, levels = rng.standard_normal((9, 9)), np.array([-1.0, 0.3, 2.0])
+    for _ in range(20):
+        quadratic = UnitQuadratic(rng.standard_normal(9), A @ A.T, 2.0)
+        end = climb(quadratic, rng.integers(0, 3, 9), levels)
+        value = quadratic.value(levels[end])
+        for i, k in itertools.product(range(9), range(3)):
+            other = end.copy()
+            other[i] = k
+            assert quadratic.value(levels[other]) <= value + 1e-10
+
+
 def test_symmetric_levels_are_the_means_of_their_entries(rng):
     values = rng.standard_normal(200)
     levels = symmetric_levels(values, 5)
@@ -272,7 +287,7 @@ def test_symmetric_levels_are_the_means_of_their_entries(rng):
 
 
 def test_same_seed_same_mask():
-    network, stimuli = setting(20)
+    network, stimuli = setting(10)
     first, second = (optimize(network, stimuli, levels=3, rng=4) for _ in range(2))
     np.testing.assert_array_equal(first.u, second.u)
 

@@ -8,7 +8,7 @@ from greenfold.math.margins import gaussian_soft_margin
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import slope, unit
-from ..stimuli.nonlinear_cases import CHANNELS, READOUTS
+from ..stimuli.nonlinear_cases import READOUTS
 from ..stimuli.nonlinear_cases import setting as strong_setting
 from .nonlinear_cases import ETA, setting
 
@@ -39,8 +39,11 @@ def test_value_is_that_of_the_green_tensors():
 
 @pytest.mark.parametrize("kind", ["gaussian", "few samples", "many samples"])
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("readout", [None, 1.7, READOUTS["weights"]])
-@CHANNELS
+@pytest.mark.parametrize(
+    ("readout", "n_channels"),
+    [(None, 1), (None, 2), (1.7, 1), (READOUTS["weights"], 2)],
+    ids=["end", "two channels", "inside a step", "weights"],
+)
 def test_gradient_by_its_taylor_remainder(order, n_channels, readout, kind, rng):
     """Slope ≥ 1.9 of what the gradient of F(u) = max_v κ leaves over; 2 is expected."""
     unfolding, stimuli = strong_setting(order, n_channels, readout, alpha=0.3, n=6)

@@ -99,8 +99,6 @@ def test_what_was_measured_is_saved(tmp_path):
 
 
 def test_bars_join_the_display_that_is_open(monkeypatch):
-    pytest.importorskip("rich")
-
     class Terminal(io.StringIO):
         def isatty(self):
             return True

@@ -17,8 +17,8 @@ from greenfold.stimuli import SampleStimuli
 def classes(rng: np.random.Generator, n_channels: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Three classes of short random series."""
     y = np.repeat(np.arange(3), 8)
-    means = rng.standard_normal((3, n_channels, 8))
-    return means[y] + 0.7 * rng.standard_normal((24, n_channels, 8)), y
+    means = rng.standard_normal((3, n_channels, 6))
+    return means[y] + 0.7 * rng.standard_normal((24, n_channels, 6)), y
 
 
 def problem_of(X: np.ndarray, y: np.ndarray, system, eta: float = 10.0) -> SharedProblem:
@@ -44,7 +44,7 @@ def solved(problem: SharedProblem, system, *, certify: bool):
 def case(request):
     rng = np.random.default_rng(3)
     X, y = classes(rng, request.param)
-    system = unfold(Reservoir.random(8, rng=4), n_steps=8, dt=0.4)
+    system = unfold(Reservoir.random(6, rng=4), n_steps=6, dt=0.4)
     return problem_of(X, y, system), system, rng
 
 
@@ -146,7 +146,7 @@ def test_relaxation_is_solved_to_its_end(case, proven):
 def test_one_comparison_is_the_ordinary_problem():
     rng = np.random.default_rng(5)
     X, y = classes(rng)
-    system = unfold(Reservoir.random(8, rng=4), n_steps=8, dt=0.4)
+    system = unfold(Reservoir.random(6, rng=4), n_steps=6, dt=0.4)
     part = problem_of(X, y, system).parts[0]
     found, (alone,) = solved(SharedProblem((part,)), system, certify=True)
     assert found.total == pytest.approx(alone.soft_margin, rel=1e-6)
@@ -157,7 +157,7 @@ def test_same_classes_twice():
     """Two equal comparisons want the same u: twice the optimum, twice the bound."""
     rng = np.random.default_rng(6)
     X, y = classes(rng)
-    system = unfold(Reservoir.random(8, rng=4), n_steps=8, dt=0.4)
+    system = unfold(Reservoir.random(6, rng=4), n_steps=6, dt=0.4)
     part = problem_of(X, y, system).parts[0]
     found, (alone, _) = solved(SharedProblem((part, part)), system, certify=True)
     assert found.total == pytest.approx(2 * alone.soft_margin, rel=1e-6)
@@ -171,7 +171,7 @@ def test_operator_gives_the_same_bound(case, monkeypatch):
     kernels = problem.kernels(u, problem.best_readouts(u)[0])
     formed = SharedBound(problem).at(kernels, u)
     start = problem.stacked_atom()
-    kind = type(problem.parts[0].system.response_sum(np.ones((u.shape[1], 8))))
+    kind = type(problem.parts[0].system.response_sum(np.ones((u.shape[1], 6))))
     monkeypatch.setattr(kind, "matrix", lambda self: None)
     assert SharedBound(problem).at(kernels, u) == pytest.approx(formed, rel=1e-5)
     overlap = abs((problem.stacked_atom() * start).sum())

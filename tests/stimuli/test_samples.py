@@ -246,10 +246,12 @@ def test_transform_names_bad_input(X, message):
         SampleStimuli(X4, Y4).transform(X)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("system", ["order 1", "tanh, order 1", "integrated"])
 def test_series_of_a_device_are_summed_there(system, rng, monkeypatch):
     """Judge: the same in NumPy. A device is played by PyTorch on the host."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     gain = Gain.quadratic(0.1) if system == "order 1" else Gain.tanh()
     network = Reservoir.random(12, 0.7, 0.5, gain, rng=0)
     X = rng.standard_normal((40, 6)) + np.repeat([[0.3], [-0.3]], 20, axis=0)

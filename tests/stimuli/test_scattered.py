@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("dask")
-
-import dask.array as da
-
 from greenfold import Dynamics, Gain, SampleStimuli, optimize, optimize_reservoir, unfold
 from greenfold.stimuli import chunks as sliced
 from greenfold.stimuli.chunked import ScatteredMoments
 from greenfold.stimuli.design import Design
 
+from ..chunked import from_array
 from ..conftest import small, unit
 
 #: Two sums of some hundred terms of order one, added up in another order.
@@ -24,8 +21,7 @@ ROUNDING = 1e-12
 #: Chunks of any size, one of a single series, and a series cut in two.
 UNEVEN = ((25, 1, 30, 4), (3, 5))
 
-#: Its types know no chunks.
-from_array: Any = da.from_array
+pytestmark = pytest.mark.needs("dask")
 
 
 @pytest.fixture
@@ -202,6 +198,8 @@ def test_stimuli_accumulated_apart_are_merged_by_their_moments(rng):
 
 
 def attacked(X, y):
+    import dask.array as da
+
     chunks = from_array(X, chunks=(20, -1))
     nan = X.copy()
     nan[45, 3] = np.nan
@@ -232,14 +230,13 @@ def attacked(X, y):
     }
 
 
-@pytest.mark.parametrize("how", attacked(np.zeros((60, 8)), np.zeros(60, int)))
-def test_what_cannot_be_done_is_said_in_one_sentence(beats, how):
-    X, y, sentence = attacked(*beats)[how]
-    with pytest.raises((ValueError, TypeError), match=sentence) as caught:
-        SampleStimuli.from_dask(X, y)
-    said = str(caught.value)
-    assert "\n" not in said
-    assert said.endswith(".")
+def test_what_cannot_be_done_is_said_in_one_sentence(beats):
+    for how, (X, y, sentence) in attacked(*beats).items():
+        with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+            SampleStimuli.from_dask(X, y)
+        said = str(caught.value)
+        assert "\n" not in said, how
+        assert said.endswith("."), how
 
 
 def test_series_in_pieces_are_not_brought_into_memory(pair):
@@ -270,10 +267,12 @@ def test_what_travels_is_small(beats, monkeypatch):
     assert max(sizes) < 8 * 36 + 500 < X.nbytes
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ["kernels", "dynamics"])
 def test_chunks_may_be_arrays_of_another_library(beats, rng, name):
     """Where a worker holds its chunks on a GPU, states and sums are formed there."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     X, y = beats
     chunks = from_array(X, chunks=(UNEVEN[0], 8))
     moved = chunks.map_blocks(torch.as_tensor, dtype=float, meta=np.empty((0, 0)))
@@ -289,9 +288,11 @@ def test_chunks_may_be_arrays_of_another_library(beats, rng, name):
         assert np.abs(one - other).max() <= ROUNDING * np.abs(one).max()
 
 
+@pytest.mark.needs("torch")
 def test_a_chunk_on_a_device_travels_through_the_host(beats, monkeypatch):
     """dask moves no CUDA tensors; a processor plays the GPU."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     X, _ = beats
     arrived = []
 
@@ -310,8 +311,10 @@ def test_a_chunk_on_a_device_travels_through_the_host(beats, monkeypatch):
     assert design.__sizeof__() >= X.nbytes
 
 
+@pytest.mark.needs("torch")
 def test_a_device_that_is_not_there_is_named(beats):
-    torch = pytest.importorskip("torch")
+    import torch
+
     if torch.cuda.is_available():
         pytest.skip("there is one")
     X, y = beats

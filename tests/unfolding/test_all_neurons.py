@@ -90,10 +90,12 @@ def test_several_panels_of_a_step_are_doubled_too(n_channels, rng, monkeypatch):
     assert found == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.needs("torch")
 @CHANNELS
 @EVERY_READOUT
 def test_another_library_pulls_back_the_same(readout, n_channels, rng):
-    torch = pytest.importorskip("torch")
+    import torch
+
     unfolding, _ = setting(n_channels=n_channels, readout=readout)
     u, v = unit(rng, 8, n_channels), unit(rng, 8)
     X = rng.standard_normal((4, n_channels, 5))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
+from .._base.threads import rows_of, with_few_threads
 from ..math.margins import gaussian_soft_margin
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
@@ -31,6 +32,7 @@ class MarginCurve:
     variance: np.ndarray
 
 
+@with_few_threads(rows_of)
 def margin_over_time(
     unfolding: Any,
     stimuli: Stimuli,
@@ -77,6 +79,7 @@ def margin_over_time(
     return MarginCurve(grid, *np.array(terms).T)
 
 
+@with_few_threads(rows_of)
 def margin_over_angle(
     system: System,
     stimuli: Stimuli,

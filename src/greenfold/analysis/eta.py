@@ -15,6 +15,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.threads import rows_of, with_few_threads
 from ..math.calibration import fit_slope, with_heavy_tails
 from ..math.decisions import Clouds, decide, held_out_score
 from ..optimizers.ascent import ascend
@@ -253,6 +254,7 @@ class EtaChoice(Shown):
         return ""
 
 
+@with_few_threads(rows_of)
 def choose_eta(
     system: System,
     X: Any,

@@ -20,6 +20,7 @@ from scipy.stats import t as student_t
 from .._base import checks as check
 from .._base.printing import Shown
 from .._base.progress import display
+from .._base.threads import rows_of, with_few_threads
 from ..devices.response import MeasuredResponse
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
@@ -71,6 +72,7 @@ class MarginInterval(Shown):
         }
 
 
+@with_few_threads(rows_of)
 def margin_interval(
     system: MeasuredResponse,
     stimuli: Stimuli,

@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.threads import rows_of, with_few_threads
 from ..devices.response import MeasuredResponse
 from ..optimizers.ascent import into_box
 from ..optimizers.certified import Metric, metric_root
@@ -44,6 +45,7 @@ _WEIGHT = 1e-9
 _ROUNDING = 4 * np.finfo(float).eps
 
 
+@with_few_threads(rows_of)
 def mask_bound(
     system: System,
     stimuli: Stimuli,
@@ -299,6 +301,7 @@ class MaskStudy(Shown):
         }
 
 
+@with_few_threads(rows_of)
 def study_mask(
     system: MeasuredResponse,
     stimuli: Stimuli,

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.threads import rows_of, with_few_threads
 from ..optimizers.regression import RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
@@ -49,6 +50,7 @@ class MemoryCapacity(Shown):
         return facts
 
 
+@with_few_threads(rows_of)
 def memory_capacity(
     system: System,
     u: Any = "solved",

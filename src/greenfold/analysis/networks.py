@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 from .._base import checks as check
 from .._base.printing import Shown
 from .._base.progress import Bar, display
+from .._base.threads import rows_of, with_few_threads
 from ..devices.noise import covariance, state_covariance
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
@@ -603,6 +604,7 @@ class ReservoirPath(Shown):
         return {**facts, "status": self.status}
 
 
+@with_few_threads(rows_of)
 def optimize_reservoir(
     reservoir: Reservoir | EchoStateNetwork,
     stimuli: Stimuli,

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.threads import rows_of, with_few_threads
 from ..networks.reservoir import Reservoir
 from ..optimizers.linear import LinearProblem
 from ..stimuli.base import Stimuli
@@ -46,6 +47,7 @@ class TauChoice(Shown):
         return {"best": self.best, "compared": compared, "times": len(self.times)}
 
 
+@with_few_threads(rows_of)
 def choose_tau(
     reservoir: Reservoir,
     stimuli: Stimuli,

@@ -8,17 +8,14 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from .._base.progress import noticing_interrupts, was_interrupted
+from .._base.threads import few_threads
 from .options import remember
-
-#: Variables by which users set the number of BLAS threads.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class _Group(TyperGroup):
@@ -38,7 +35,7 @@ def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
     """Exit code of the work; whatever it raises becomes a sentence."""
     debug = "--debug" in arguments
     try:
-        with warnings.catch_warnings(), noticing_interrupts(), _one_blas_thread():
+        with warnings.catch_warnings(), noticing_interrupts(), few_threads():
             warnings.showwarning = _say_warning
             code = work(args=arguments, **extra)
             sys.stdout.flush()
@@ -66,19 +63,6 @@ def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
     if code == 130:
         _say("interrupted.")
     return code if isinstance(code, int) else 0
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """One thread for the linear algebra, unless the user has said how many.
-
-    The matrices are small: more threads gain nothing on an idle machine, and waiting for
-    each other they took twenty times as long on a busy one.
-    """
-    if any(os.environ.get(name) for name in _THREADS):
-        return nullcontext()
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="blas")
 
 
 def _refuse_usage(error: Any) -> int:

@@ -25,6 +25,7 @@ from scipy import linalg
 
 from .._base import checks as check
 from .._base.arrays import to_host
+from .._base.threads import with_few_threads
 from ..datasets.errors import DataError
 from .response import FitReport
 
@@ -226,6 +227,13 @@ _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 
 
+def _rows(drive: Any, _: Any, *, n_steps: int, **__: Any) -> int:
+    """Rows of the covariance of the lagged drive."""
+    one = drive[0] if isinstance(drive, list | tuple) else drive
+    return np.shape(one)[1] * n_steps
+
+
+@with_few_threads(_rows)
 def fit_response(
     drive: Any,
     states: Any,

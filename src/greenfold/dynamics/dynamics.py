@@ -17,6 +17,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace
+from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
@@ -302,6 +303,7 @@ class Dynamics:
         self.step_error = found
         return self._course(found.n_sub)
 
+    @with_few_threads(rows_of)
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
     ) -> Any:
@@ -337,6 +339,7 @@ class Dynamics:
         walk = batch.trajectories if trajectories else batch.states
         return walk(course, X, projection)
 
+    @with_few_threads(rows_of)
     def pullback(
         self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
     ) -> Any:

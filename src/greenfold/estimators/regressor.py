@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, validation
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import checks as check
+from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ..networks.reservoir import Reservoir
 from ..optimizers.regression import RegressionProjections, solve_regression
 from ..stimuli.regression import RegressionTask
@@ -110,6 +111,7 @@ class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
+    @with_few_threads(rows_of_estimator)
     def fit(self, X: Any, y: Any) -> ReservoirRegressor:
         """Solve for the input projection and the readouts.
 
@@ -169,6 +171,7 @@ class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         # The last that a fit sets.
         return hasattr(self, "intercept_")
 
+    @with_few_threads(rows_to_read)
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, by the kernels.
 

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from .._base import checks as check
+from .._base.threads import rows_of, with_few_threads
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import System, lacking
@@ -35,6 +36,7 @@ def optimize(
 ) -> Projections: ...
 
 
+@with_few_threads(rows_of)
 def optimize(  # pyright: ignore[reportInconsistentOverload]
     system: System,
     stimuli: Stimuli | RegressionTask,

@@ -18,6 +18,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import like, namespace
 from .._base.printing import Shown
+from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from . import batches as routes
@@ -154,6 +155,7 @@ class Unfolded(Shown):
         )
 
 
+@with_few_threads(rows_of)
 def unfold(
     reservoir: Reservoir | EchoStateNetwork,
     *,
@@ -327,6 +329,7 @@ class Unfolding(Unfolded):
             schedule, projection = schedule.on(reference), like(projection, reference)
         return all_neurons.respond(schedule, projection, self.n_steps)
 
+    @with_few_threads(rows_of)
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
     ) -> Any:
@@ -355,6 +358,7 @@ class Unfolding(Unfolded):
             schedule, X, projection, trajectories=trajectories, orders=orders
         )
 
+    @with_few_threads(rows_of)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Gradient with respect to the projections, by the adjoint.
 
@@ -392,6 +396,7 @@ class Unfolding(Unfolded):
         u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
         return u_bar if readout is None else (u_bar, v_bar)
 
+    @with_few_threads(rows_of)
     def kernels(self, u: Any, v: Any) -> Kernel:
         """Collapse the reservoir with both projections into plain kernels.
 

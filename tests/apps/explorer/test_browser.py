@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("jinja2")
-
 from greenfold import Reservoir, unfold
 from greenfold.apps.explorer import Grid, Start, prepare, solve_grid, write_explorer
 from greenfold.math.decisions import Clouds, decide, held_out_score
@@ -21,6 +19,8 @@ from greenfold.optimizers.linear import LinearProblem
 
 from ..report.test_browser import NAMES, Browser, _contrast, _luminance, _quiet
 from .conftest import N_NEURONS, N_STEPS
+
+pytestmark = [pytest.mark.contract, pytest.mark.needs("chromium")]
 
 #: The page and Python compute the same numbers in double precision, by other routes; what
 #: remains is rounding, amplified where a readout is nearly undetermined (K close to N).
@@ -60,9 +60,7 @@ class Explorer(Browser):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    program = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine")
+    program = next(found for name in NAMES if (found := shutil.which(name)))
     made = Explorer(program, tmp_path_factory.mktemp("profile"))
     yield made
     made.close()

@@ -8,8 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("jinja2")
-
 from greenfold import Reservoir, unfold
 from greenfold.apps.explorer import (
     Grid,

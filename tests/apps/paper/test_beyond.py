@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold import Dynamics, Gain
 from greenfold.apps.paper import beyond
 from greenfold.apps.paper.true_network import ROWS, _bounded

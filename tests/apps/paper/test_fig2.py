@@ -5,19 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold import optimize
 from greenfold.apps.paper import fig2
 
 from .conftest import compute, full
 
 
-@pytest.mark.parametrize("engine", ["scipy", "nest"])
+@pytest.mark.parametrize(
+    "engine", ["scipy", pytest.param("nest", marks=pytest.mark.needs("nest"))]
+)
 def test_fig2a_simulated_within_one_per_cent(engine):
-    if engine == "nest":
-        pytest.importorskip("nest")
-    p = replace(fig2.QUICK, fine=5)
+    p = replace(fig2.QUICK, n_neurons=30, fine=5)
     unfolding = fig2._unfolding(p)
     best = optimize(unfolding, fig2._stimuli(p, 0), p.eta).u
     # What NEST integrates does not depend on the projection; one is slow enough.
@@ -48,9 +46,8 @@ def _check_fig2(numbers):
 
 def test_fig2(tmp_path, monkeypatch):
     monkeypatch.setattr(fig2, "engine", lambda: "scipy")
-    p = replace(
-        fig2.QUICK, fine=3, n_stimuli=1, n_random=6, n_angles=7, n_planes=3, chunk=3
-    )
+    small = {"n_neurons": 30, "fine": 3, "n_stimuli": 1, "n_random": 6}
+    p = replace(fig2.QUICK, **small, n_angles=7, n_planes=3, chunk=3)
     _check_fig2(compute(fig2, p, tmp_path))
 
 

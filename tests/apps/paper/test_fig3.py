@@ -11,8 +11,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.apps.paper import fig3
 from greenfold.optimizers.linear import LinearProblem

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold.apps.paper import fig4
 
 from .conftest import compute, full

@@ -7,8 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold.apps.paper import fig2
 from greenfold.apps.paper import setting as _setting
 from greenfold.apps.paper.run import Run
@@ -66,7 +64,17 @@ def test_another_parameter_is_another_run(tmp_path):
     assert Run("toy", Toy(2), tmp_path).folder != Run("toy", Toy(3), tmp_path).folder
 
 
-def test_processes_change_nothing(tmp_path):
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.contract)]
+)
+def test_processes_change_nothing(tmp_path, monkeypatch, backend):
+    """Nor do threads, which stand in for processes where a second counts."""
+    if backend == "threading":
+        import joblib
+
+        configured = partial(joblib.parallel_config, backend)
+        monkeypatch.setattr(joblib, "parallel_config", lambda *_, **__: configured())
+        monkeypatch.setattr(signal, "signal", lambda *_: None)  # which threads may not set
     p = replace(fig2.QUICK, n_random=4, n_stimuli=3)
     work = partial(fig2.random_part, p)
     items = _setting.chunks(4, 2)

@@ -1,9 +1,6 @@
 """The paper's setting, against the optimiser."""
 
 import numpy as np
-import pytest
-
-pytest.importorskip("matplotlib")
 
 from greenfold import optimize
 from greenfold.apps.paper import fig2

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("matplotlib")
-
 from greenfold import SampleStimuli, optimize, unfold
 from greenfold.apps.paper import setting as _setting
 from greenfold.apps.paper import table1

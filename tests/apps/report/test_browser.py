@@ -15,10 +15,8 @@ import pytest
 from greenfold.apps.report import Split, compare
 from greenfold.datasets import synthetic_heartbeats
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
-from greenfold.apps.report.page import write_report
+#: By hand and in CI: a browser takes seconds to start.
+pytestmark = [pytest.mark.contract, pytest.mark.needs("chromium")]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = [
@@ -122,9 +120,7 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    program = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine")
+    program = next(found for name in NAMES if (found := shutil.which(name)))
     made = Browser(program, tmp_path_factory.mktemp("profile"))
     yield made
     made.close()
@@ -132,6 +128,8 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> Path:
+    from greenfold.apps.report.page import write_report
+
     X, y = synthetic_heartbeats(80, n_steps=24, rng=0)
     names = np.where(y > 0, "normal", "<script>alert(1)</script> & " + "long name " * 20)
     task = Split("<b>Beats</b>", X[:40], names[:40], X[40:], names[40:], "Synthetic.")

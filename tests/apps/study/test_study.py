@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
-
 from greenfold import Reservoir, SampleStimuli, memory_capacity, optimize, unfold
 from greenfold.apps.runner import SEAL
-from greenfold.apps.study import Grid, read_study, study, write_table
+from greenfold.apps.study import Grid, experiment, read_study, study, write_table
 from greenfold.apps.study.experiment import ARCHITECTURES, judge, make_network
 from greenfold.apps.study.plan import PRESETS, plan, read_config
-from greenfold.cli.app import run as command
 from greenfold.datasets import load_dataset
 from greenfold.devices.noise import state_covariance
+
+from ...cli.conftest import invoke
+from ...conftest import interrupt
 
 SMALL = {"neurons": 8, "tau": 1.0}
 
@@ -94,7 +94,7 @@ def test_a_row_is_what_the_library_finds(archive):
 def test_non_linear_orders(archive, order):
     X, y = load_dataset("Beats", "train", data_dir=archive)
     stimuli = SampleStimuli(X, y)
-    grid = Grid({**SMALL, "order": order, "gain": "biased_tanh:0.5"})
+    grid = Grid({"neurons": 5, "tau": 1.0, "order": order, "gain": "biased_tanh:0.5"})
     for setting in grid.networks():
         row = judge(setting, stimuli, stimuli.series, np.asarray(stimuli.signs))
         assert row["bound"] is None
@@ -205,15 +205,19 @@ def test_tables(archive, tmp_path):
     with open(made, newline="") as stream:
         back = list(csv.DictReader(stream))
     assert [float(row["kappa"]) for row in back] == [row["kappa"] for row in rows]
-    pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    table = parquet.read_table(write_table(rows, tmp_path / "t.parquet"))
-    assert table.column("kappa").to_pylist() == [row["kappa"] for row in rows]
     with pytest.raises(ValueError, match=r"must end in .csv or .parquet"):
         write_table(rows, "t.xls")
     with pytest.raises(FileNotFoundError, match="no results of a study"):
         read_study(tmp_path / "none")
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_table_in_parquet(tmp_path):
+    from pyarrow import parquet
+
+    rows = [{"dataset": "Beats", "kappa": 0.25}, {"dataset": "Three", "kappa": 0.5}]
+    table = parquet.read_table(write_table(rows, tmp_path / "t.parquet"))
+    assert table.column("kappa").to_pylist() == [0.25, 0.5]
 
 
 def test_damaged_and_foreign_files_are_left_out(archive):
@@ -229,7 +233,29 @@ def test_damaged_and_foreign_files_are_left_out(archive):
     assert SEAL not in first.read_text()
 
 
-def test_a_killed_study_goes_on_and_loses_nothing(archive, capsys):
+def test_an_interrupted_study_goes_on_and_loses_nothing(archive, monkeypatch):
+    """Ctrl-C in the third network; in a process of its own: below."""
+    options = ["Beats", "-n", "5,6", "--g", "0.5,0.9", "--data-dir", archive]
+    options += ["--jobs", 1, "--figures", "none", "--out", "out", "--json"]
+    with monkeypatch.context() as patch:
+        interrupt(patch, experiment, "judge", after=2)
+        said = invoke("study", *options, code=130).stderr
+    assert "2 of 4 results are written; the same command goes on" in said
+    kept = {path: path.stat().st_mtime_ns for path in Path("out/results").rglob("*.json")}
+    assert len(kept) == 2
+    record = json.loads(invoke("study", *options).stdout)
+    assert (record["total"], record["found"], record["made"]) == (4, 2, 2)
+    for path, written in kept.items():
+        assert path.stat().st_mtime_ns == written  # not made twice
+    # A study that was never stopped has the same numbers.
+    grid = Grid({"neurons": [5, 6], "g": [0.5, 0.9]})
+    study(["Beats"], grid, "whole", data_dir=archive, n_jobs=1)
+    for row, other in zip(record["rows"], read_study("whole"), strict=True):
+        assert row | {"seconds": 0} == other | {"seconds": 0}
+
+
+@pytest.mark.contract
+def test_a_killed_study_goes_on_and_loses_nothing(archive):
     """A real process, killed without warning after some results, and one by Ctrl-C."""
     options = ["Beats", "-n", "6,10", "--g", "0.5,0.7,0.9", "--seeds", "2"]
     options += ["--data-dir", str(archive), "--jobs", "1", "--figures", "none"]
@@ -252,8 +278,7 @@ def test_a_killed_study_goes_on_and_loses_nothing(archive, capsys):
             assert finished()[name] == written  # not made twice
         kept = finished()
     assert "of 12 results are written; the same command goes on" in said
-    assert command(["study", *options, "--out", "out", "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = json.loads(invoke("study", *options, "--out", "out", "--json").stdout)
     assert (record["total"], record["found"]) == (12, len(kept))
     assert record["made"] == 12 - len(kept)
     rows = record["rows"]
@@ -285,13 +310,12 @@ tau = { low = 0.1, high = 2.0, log = true }
 """
 
 
-def test_a_study_in_a_file_with_its_figures(archive, capsys):
+def test_a_study_in_a_file_with_its_figures(archive):
     Path("study.toml").write_text(CONFIG)
     planned = read_config("study.toml")
     assert planned.datasets == ["Beats"]
     where = ["--data-dir", str(archive), "--jobs", "1"]
-    assert command(["study", "--config", "study.toml", *where]) == 0
-    assert "κ random" in capsys.readouterr().out
+    assert "κ random" in invoke("study", "--config", "study.toml", *where).stdout
     for name in ("study.csv", "Beats_architectures.svg", "Beats_map.svg"):
         assert Path("study", name).stat().st_size > 500
 
@@ -318,44 +342,39 @@ def test_presets_can_be_planned():
         assert all(grid.networks() for grid in planned.grids)
 
 
-def run_here(capsys, *arguments: str) -> tuple[int, str]:
-    """Exit code and the one line on stderr, without a process."""
-    code = command(["study", *arguments])
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return code, line
+def refused(*arguments: str, code: int) -> str:
+    """The one line on stderr."""
+    (line,) = invoke("study", *arguments, code=code).stderr.strip().splitlines()
+    return line
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["--preset", "others"], "--preset must be one of architectures"),
-        (["--preset", "architectures", "--g", "0.5"], "without other options"),
-        (["Beats", "--g", "strong"], "--g must be like 0.5,0.9"),
-        (["Beats", "--order", "many"], "--order must be like 0,1"),
-        (["Beats", "--table", "xls"], "--table must be csv or parquet"),
-        (["Beats", "--figures", "gif"], "--figures must be svg"),
-        (["--neurons", "5"], "name a data set"),
-        (["Beats", "-a", "ring"], "`architecture` must be one of"),
-        (["Beats", "--g", "0.1..0.9"], "is for a random search"),
-        (["--config", "none.toml"], "none.toml"),
+        (["--preset", "others"], 2, "--preset must be one of architectures"),
+        (["--preset", "architectures", "--g", "0.5"], 2, "without other options"),
+        (["Beats", "--g", "strong"], 2, "--g must be like 0.5,0.9"),
+        (["Beats", "--order", "many"], 2, "--order must be like 0,1"),
+        (["Beats", "--table", "xls"], 2, "--table must be csv or parquet"),
+        (["Beats", "--figures", "gif"], 2, "--figures must be svg"),
+        (["--neurons", "5"], 2, "name a data set"),
+        (["Beats", "-a", "ring"], 1, "`architecture` must be one of"),
+        (["Beats", "--g", "0.1..0.9"], 1, "is for a random search"),
+        (["--config", "none.toml"], 1, "none.toml"),
     ],
 )
-def test_wrong_commands_are_one_sentence(archive, capsys, arguments, message):
-    code, line = run_here(capsys, *arguments, "--data-dir", str(archive))
-    assert code in (1, 2)
-    assert message in line
+def test_wrong_commands_are_one_sentence(archive, arguments, code, message):
+    assert message in refused(*arguments, "--data-dir", str(archive), code=code)
     assert not Path("study/results").exists()
 
 
-def test_a_folder_that_cannot_be_written(archive, capsys):
+def test_a_folder_that_cannot_be_written(archive):
     Path("out").write_text("a file")
     where = ["--out", "out", "--data-dir", str(archive), "--jobs", "1"]
-    code, line = run_here(capsys, "Beats", "-n", "5", *where)
-    assert code == 1
-    assert "out" in line
+    assert "out" in refused("Beats", "-n", "5", *where, code=1)
 
 
-def test_a_full_disk_is_said_and_what_was_written_stays(archive, capsys, monkeypatch):
+def test_a_full_disk_is_said_and_what_was_written_stays(archive, monkeypatch):
     from greenfold.apps.runner import store
 
     whole, written = store.replacing, []
@@ -371,8 +390,7 @@ def test_a_full_disk_is_said_and_what_was_written_stays(archive, capsys, monkeyp
     where = ["--out", "out", "--data-dir", str(archive), "--jobs", "1"]
     with monkeypatch.context() as full:
         full.setattr(store, "replacing", filling)
-        code, line = run_here(capsys, "Beats", "-n", "5,6,7,8", *where)
-    assert code == 1
+        line = refused("Beats", "-n", "5,6,7,8", *where, code=1)
     assert "No space left on device" in line
     assert len(read_study("out")) == 2
     done = study(

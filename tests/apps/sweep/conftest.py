@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 OWN = '''
+import os
+import signal
 import time
 import numpy as np
 
@@ -26,6 +28,9 @@ class Nearest:
 
     def fit(self, X, y):
         time.sleep(self.seconds)
+        if self.fault == "interrupt" and not os.path.exists("pressed"):
+            open("pressed", "w").close()
+            signal.raise_signal(signal.SIGINT)
         if self.fault == "raise":
             raise RuntimeError("it does not converge")
         self.classes_ = np.unique(y)

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("distributed")
-pytest.importorskip("typer")
-
 from greenfold.apps.sweep import read_predictions, sweep
 
 from ...clusters import Cluster
 from .conftest import write_set
+
+pytestmark = [pytest.mark.contract, pytest.mark.needs("distributed")]
 
 ESTIMATORS = ["own_estimators:Nearest(seconds=0.25)", "other=own_estimators:Nearest"]
 N_RESULTS = 8 * 2

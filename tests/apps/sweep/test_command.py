@@ -12,21 +12,15 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("typer")
-
-from typer.testing import CliRunner
-
 from greenfold.apps.sweep import read_predictions
-from greenfold.cli.app import app
+
+from ...cli import conftest as commands
 
 OWN = "own_estimators:Nearest"
 
 
 def invoke(*arguments: object, code: int = 0):
-    result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
-    assert result.exit_code == code, (result.stdout, result.stderr)
-    assert "Traceback" not in result.stderr
-    return result
+    return commands.invoke("sweep", *arguments, code=code)
 
 
 def spawn(*arguments: object) -> subprocess.Popen:
@@ -95,6 +89,23 @@ def test_what_cannot_be_done_is_one_sentence(archive, own, tmp_path, arguments, 
     assert said.stdout == ""
 
 
+def test_an_interrupted_sweep_goes_on(archive, own, tmp_path):
+    """Ctrl-C in the second estimator, once; in processes of their own: below."""
+    arguments = ["-e", f"a={OWN}", "-e", f"b={OWN}(fault='interrupt')", "-e", f"c={OWN}"]
+    arguments += ["--data-dir", archive, "-j", "1"]
+    said = invoke(*arguments, code=130).stderr
+    kept = results(tmp_path / "results")
+    assert 0 < len(kept) < 9
+    assert f"{len(kept)} of 9 results are written" in said
+    moments = [path.stat().st_mtime_ns for path in kept]
+    done = json.loads(invoke(*arguments, "--json").stdout)
+    assert (done["found"], done["made"]) == (len(kept), 9 - len(kept))
+    assert [path.stat().st_mtime_ns for path in kept] == moments
+    for path in results(tmp_path / "results"):
+        read_predictions(path)
+
+
+@pytest.mark.contract
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("how", ["interrupt", "kill"])
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -122,6 +133,7 @@ def test_a_stopped_sweep_goes_on(archive, own, tmp_path, how, jobs):
         read_predictions(path)
 
 
+@pytest.mark.contract
 @pytest.mark.skipif(os.name != "posix", reason="locks")
 def test_two_sweeps_on_one_folder_share_the_work(archive, own, tmp_path):
     arguments = ["--data-dir", archive, "-j", "1", "--json"]

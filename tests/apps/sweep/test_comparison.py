@@ -92,8 +92,9 @@ def test_published_results_stand_beside(reference, tmp_path):
     assert f"HC2{PUBLISHED}" in both.estimators
 
 
+@pytest.mark.needs("aeon")
 def test_an_unreachable_archive_is_a_note(results, monkeypatch):
-    loaders = pytest.importorskip("aeon.benchmarking.results_loaders")
+    from aeon.benchmarking import results_loaders as loaders
 
     def unreachable(*_, **__):
         raise OSError("no route")
@@ -108,8 +109,10 @@ def test_an_unreachable_archive_is_a_note(results, monkeypatch):
     assert "Unknown estimator name Nonesuch" in note
 
 
+@pytest.mark.needs("aeon")
 def test_the_archive_of_aeon_is_read_by_resample(results, monkeypatch):
-    loaders = pytest.importorskip("aeon.benchmarking.results_loaders")
+    from aeon.benchmarking import results_loaders as loaders
+
     table = loaders.pd.DataFrame({"": SETS, 0: 0.5, 1: 0.7, 2: 0.0})
     monkeypatch.setattr(loaders.pd, "read_csv", lambda *_, **__: table)
     made = compare(results, published=["ROCKET"])
@@ -117,9 +120,11 @@ def test_the_archive_of_aeon_is_read_by_resample(results, monkeypatch):
     np.testing.assert_allclose(made.accuracy[:, -1], 0.6, rtol=1e-12)
 
 
+@pytest.mark.needs("aeon")
 def test_aeon_reads_the_tables(results, tmp_path):
     """Judge: aeon's loader of results, with an estimator that it knows."""
-    loaders = pytest.importorskip("aeon.benchmarking.results_loaders")
+    from aeon.benchmarking import results_loaders as loaders
+
     (results / "A").rename(results / "ROCKET")
     made = compare(results, published=(), estimators=["ROCKET"])
     write_tables(made, tmp_path / "out", results)
@@ -131,10 +136,9 @@ def test_aeon_reads_the_tables(results, tmp_path):
         assert found[name].tolist() == [(12 + SETS.index(name) + k) / 20 for k in (0, 1)]
 
 
+@pytest.mark.needs("aeon", "seaborn")
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_figures_are_drawn(results, tmp_path, kind):
-    pytest.importorskip("aeon")
-    pytest.importorskip("seaborn")
     from matplotlib import pyplot
 
     before = pyplot.get_fignums()
@@ -147,9 +151,8 @@ def test_figures_are_drawn(results, tmp_path, kind):
     assert pyplot.get_fignums() == before
 
 
+@pytest.mark.needs("aeon", "seaborn")
 def test_equal_results_and_few_sets_can_be_drawn(tmp_path):
-    pytest.importorskip("aeon")
-    pytest.importorskip("seaborn")
     for label in "ABC":
         for name in SETS:
             write_result(tmp_path / "same", label, name, 0, 15)

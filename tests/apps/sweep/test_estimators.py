@@ -86,14 +86,14 @@ def test_the_seed_is_given_where_it_is_taken_and_not_named():
     assert not hasattr(parse_estimator("sklearn.naive_bayes:GaussianNB").make(7), "seed")
 
 
+@pytest.mark.needs("aeon")
 def test_the_known_names_exist():
-    pytest.importorskip("aeon")
     for name in KNOWN:
         assert parse_estimator(name).load().__name__ == KNOWN[name].partition(":")[2]
 
 
+@pytest.mark.needs("aeon")
 def test_any_class_of_aeon_has_its_name():
-    pytest.importorskip("aeon")
     assert parse_estimator("SummaryClassifier").target == (
         "aeon.classification.feature_based:SummaryClassifier"
     )

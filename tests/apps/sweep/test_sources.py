@@ -44,11 +44,13 @@ def test_other_files_than_planned_are_refused(archive):
         read_source("One", str(archive / "other" / "One"), source.digest)
 
 
+@pytest.mark.needs("aeon")
 @pytest.mark.parametrize("resample", [1, 2, 29])
 @pytest.mark.parametrize("unequal", [False, True])
 def test_resamples_are_those_of_aeon(archive, resample, unequal):
     """Judge: aeon's own function on the labels as aeon reads them, which are texts."""
-    resampling = pytest.importorskip("aeon.benchmarking.resampling")
+    from aeon.benchmarking import resampling
+
     (source,) = find_sources(["Three"], archive)
     train, test = read_source(source.name, source.folder, source.digest)
     if unequal:
@@ -72,8 +74,8 @@ def test_resample_zero_is_the_provided_split(archive):
     assert resampled(*parts, 0) == parts
 
 
+@pytest.mark.needs("aeon")
 def test_classes_that_one_split_lacks_cannot_be_resampled():
-    pytest.importorskip("aeon")
     part = (np.zeros((4, 3)), np.array(["a", "a", "b", "b"]))
     other = (np.zeros((2, 3)), np.array(["a", "a"]))
     with pytest.raises(DataError, match="same classes"):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
+import importlib
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score
-from sklearn.naive_bayes import GaussianNB
 
 from greenfold.apps.sweep import read_predictions, sweep
 from greenfold.apps.sweep.plan import parse_resamples
@@ -19,6 +18,9 @@ RESULT = "Predictions/{}/testResample{}.csv"
 
 def test_files_hold_what_the_estimator_predicts(tmp_path, archive):
     """Judges: the estimator run by hand, and a reader with no code of ours."""
+    from sklearn.metrics import accuracy_score
+    from sklearn.naive_bayes import GaussianNB
+
     done = sweep(["nb=sklearn.naive_bayes:GaussianNB"], data_dir=archive, n_jobs=1)
     assert (done.made, done.failures) == (3, [])
     for name in ("One", "Two", "Three"):
@@ -42,8 +44,9 @@ def test_files_hold_what_the_estimator_predicts(tmp_path, archive):
         assert float(lines[2][0]) == accuracy_score(y_test.astype(str), predicted)
 
 
+@pytest.mark.needs("tsml_eval")
 def test_tsml_eval_reads_them(tmp_path, archive):
-    storage = pytest.importorskip("tsml_eval.evaluation.storage")
+    storage = importlib.import_module("tsml_eval.evaluation.storage")
     sweep(["nb=sklearn.naive_bayes:GaussianNB"], ["Three"], 3, data_dir=archive, n_jobs=1)
     for resample in range(3):
         path = tmp_path / "results" / "nb" / RESULT.format("Three", resample)
@@ -159,9 +162,9 @@ def test_resamples_in_words():
 
 
 @pytest.mark.slow
+@pytest.mark.needs("aeon", "data")
 def test_minirocket_has_its_published_accuracy(tmp_path, data_dir):
     """Judge: the published table, to its four digits."""
-    pytest.importorskip("aeon")
     with open(data_dir / "reference" / "ucr_default_split.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
     table = {row["dataset"]: row["MiniROCKET"] for row in rows}

@@ -14,6 +14,8 @@ from scipy.io import arff as scipy_arff
 
 from greenfold.datasets import load_dataset, read_arff, read_series, read_table, read_ts
 
+pytestmark = pytest.mark.needs("aeon")
+
 
 def assert_same(ours, theirs) -> None:
     (X, y), (X_aeon, y_aeon) = ours, theirs

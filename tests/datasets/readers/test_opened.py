@@ -18,7 +18,8 @@ def write_npy(path: Path, X, y) -> dict:
 
 
 def write_hdf5(path: Path, X, y) -> dict:
-    h5py = pytest.importorskip("h5py")
+    import h5py
+
     with h5py.File(path, "w") as file:
         file.create_dataset("X", data=X, chunks=(7, *X.shape[1:]))
         file["y"] = y.tolist()  # text as objects, as h5py writes it
@@ -26,7 +27,8 @@ def write_hdf5(path: Path, X, y) -> dict:
 
 
 def write_zarr(path: Path, X, y) -> dict:
-    zarr = pytest.importorskip("zarr")
+    import zarr
+
     group = zarr.open_group(str(path), mode="w")
     group.create_array("X", data=X, chunks=(7, *X.shape[1:]))
     if y.dtype.kind == "U":
@@ -37,7 +39,7 @@ def write_zarr(path: Path, X, y) -> dict:
 
 def write_lists(path: Path, X, y) -> dict:
     """Series as one column of lists, in row groups."""
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as parquet
 
     table = pa.table({"y": y.tolist(), "X": list(X)})
@@ -47,7 +49,7 @@ def write_lists(path: Path, X, y) -> dict:
 
 def write_columns(path: Path, X, y) -> dict:
     """One column a step."""
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as parquet
 
     columns = {f"t{i}": X[:, i] for i in range(X.shape[1])}
@@ -55,26 +57,28 @@ def write_columns(path: Path, X, y) -> dict:
     return {}
 
 
-WRITERS = {
-    "a.npy": write_npy,
-    "a.h5": write_hdf5,
-    "a.hdf5": write_hdf5,
-    "a.zarr": write_zarr,
-    "lists.parquet": write_lists,
-    "columns.parquet": write_columns,
-}
+WRITERS = [
+    pytest.param("a.npy", write_npy, id="npy"),
+    pytest.param("a.h5", write_hdf5, marks=pytest.mark.needs("h5py"), id="h5"),
+    pytest.param("a.hdf5", write_hdf5, marks=pytest.mark.needs("h5py"), id="hdf5"),
+    pytest.param("a.zarr", write_zarr, marks=pytest.mark.needs("zarr"), id="zarr"),
+    pytest.param("a.parquet", write_lists, marks=pytest.mark.needs("pyarrow"), id="lists"),
+    pytest.param(
+        "a.parquet", write_columns, marks=pytest.mark.needs("pyarrow"), id="columns"
+    ),
+]
 
 
-@pytest.fixture(params=WRITERS)
-def written(request, tmp_path, rng):
-    X, y = rng.standard_normal((40, 5)), np.array(["no", "yes"])[np.arange(40) % 2]
-    path = tmp_path / request.param
-    return path, X, y, WRITERS[request.param](path, X, y)
+@pytest.fixture
+def arrays(rng):
+    return rng.standard_normal((40, 5)), np.array(["no", "yes"])[np.arange(40) % 2]
 
 
-def test_slices_are_those_of_the_array(written, rng):
-    path, X, y, how = written
-    series, labels = open_series(path, **how)
+@pytest.mark.parametrize(("name", "write"), WRITERS)
+def test_slices_are_those_of_the_array(tmp_path, arrays, rng, name, write):
+    X, y = arrays
+    how = write(tmp_path / name, X, y)
+    series, labels = open_series(tmp_path / name, **how)
     assert (series.shape, series.dtype, len(series)) == (X.shape, X.dtype, 40)
     assert labels is not None
     assert labels.tolist() == y.tolist()
@@ -84,64 +88,84 @@ def test_slices_are_those_of_the_array(written, rng):
         assert np.array_equal(series[start : start + 6], X[start : start + 6])
 
 
-def test_stimuli_of_a_file_are_those_of_the_array(written, monkeypatch):
+@pytest.mark.parametrize(("name", "write"), WRITERS)
+def test_stimuli_of_a_file_are_those_of_the_array(
+    tmp_path, arrays, monkeypatch, name, write
+):
     from greenfold.stimuli import chunks as sliced
 
-    path, X, y, how = written
+    X, y = arrays
+    how = write(tmp_path / name, X, y)
     monkeypatch.setattr(sliced, "_PIECE_BYTES", 8 * 5 * 9)
-    series, labels = open_series(path, **how)
+    series, labels = open_series(tmp_path / name, **how)
     found, whole = SampleStimuli(series, labels), SampleStimuli(X, y)
     assert max(found._pieces.sizes) <= 36  # pyright: ignore[reportOptionalMemberAccess]
     assert found.psi == pytest.approx(whole.psi, abs=1e-13)
     assert found.classes.tolist() == ["no", "yes"]
 
 
-def test_channels_and_numbers(tmp_path, rng):
+@pytest.mark.parametrize(("name", "write"), WRITERS[:4])
+def test_channels_and_numbers(tmp_path, rng, name, write):
     X, y = rng.standard_normal((9, 2, 5)).astype(np.float32), np.arange(9) % 3
-    for name in ("a.npy", "a.h5", "a.zarr"):
-        how = WRITERS[name](tmp_path / name, X, y)
-        series, labels = open_series(tmp_path / name, **how)
-        assert np.array_equal(series[2:6], X[2:6])
-        assert labels is not None
-        assert labels.dtype == np.int64
+    how = write(tmp_path / name, X, y)
+    series, labels = open_series(tmp_path / name, **how)
+    assert np.array_equal(series[2:6], X[2:6])
+    assert labels is not None
+    assert labels.dtype == np.int64
+
+
+def refused(path: Path, sentence: str, **how) -> None:
+    with pytest.raises(DataError, match=sentence) as caught:
+        open_series(path, **how)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        ".npy",
+        pytest.param(".h5", marks=pytest.mark.needs("h5py")),
+        pytest.param(".parquet", marks=pytest.mark.needs("pyarrow")),
+    ],
+)
+def test_damaged_files_are_refused_in_a_sentence(tmp_path, suffix):
+    path = tmp_path / f"damaged{suffix}"
+    path.write_bytes(b"no such thing")
+    refused(path, f"cannot be read as {suffix} ")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        open_series(tmp_path / f"none{suffix}")
 
 
 def test_what_is_not_such_a_file_is_refused_in_a_sentence(tmp_path, rng):
-    h5py = pytest.importorskip("h5py")
     X = rng.standard_normal((6, 3))
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file["Y"] = X
-    (tmp_path / "damaged.h5").write_bytes(b"no such thing")
-    (tmp_path / "damaged.npy").write_bytes(b"no such thing")
-    (tmp_path / "damaged.parquet").write_bytes(b"no such thing")
     (tmp_path / "a.csv").write_text("1,2")
     np.save(tmp_path / "a.npy", X)
     np.save(tmp_path / "flat.npy", X[0])
     np.save(tmp_path / "text.npy", X.astype(str))
     np.save(tmp_path / "y.npy", np.arange(5))
-    refused = {
-        "other.h5": ({}, r"holds \['Y'\] but no array `X`: name the series with `X`"),
-        "damaged.h5": ({}, "cannot be read as .h5 "),
-        "damaged.npy": ({}, "cannot be read as .npy "),
-        "damaged.parquet": ({}, "cannot be read as .parquet "),
-        "a.csv": ({}, "the suffix '.csv', which is not read slice by slice"),
-        "flat.npy": ({}, r"holds series of shape \(3,\) and type float64"),
-        "text.npy": ({}, "and type <U"),
-        "a.npy": ({"labels": tmp_path / "y.npy"}, r"labels of shape \(5,\) and type int64"),
-    }
-    for name, (how, sentence) in refused.items():
-        with pytest.raises(DataError, match=sentence) as caught:
-            open_series(tmp_path / name, **how)
-        assert "\n" not in str(caught.value)
-    for how in ({}, {"labels": tmp_path / "none.npy"}):
-        name = "none.h5" if not how else "a.npy"
-        with pytest.raises(FileNotFoundError, match="does not exist"):
-            open_series(tmp_path / name, **how)
+    refused(tmp_path / "a.csv", "the suffix '.csv', which is not read slice by slice")
+    refused(tmp_path / "flat.npy", r"holds series of shape \(3,\) and type float64")
+    refused(tmp_path / "text.npy", "and type <U")
+    wrong = {"labels": tmp_path / "y.npy"}
+    refused(tmp_path / "a.npy", r"labels of shape \(5,\) and type int64", **wrong)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        open_series(tmp_path / "a.npy", labels=tmp_path / "none.npy")
+
+
+@pytest.mark.needs("h5py")
+def test_series_of_another_name(tmp_path, rng):
+    import h5py
+
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["Y"] = rng.standard_normal((6, 3))
+    sentence = r"holds \['Y'\] but no array `X`: name the series with `X`"
+    refused(tmp_path / "other.h5", sentence)
     assert open_series(tmp_path / "other.h5", X="Y")[1] is None
 
 
+@pytest.mark.needs("pyarrow")
 def test_missing_values_and_unequal_lengths_in_parquet(tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as parquet
 
     path = tmp_path / "a.parquet"

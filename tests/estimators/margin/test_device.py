@@ -10,14 +10,17 @@ from greenfold.estimators import series as reading
 from greenfold.estimators.margin import noisy_accuracy
 from greenfold.stimuli import samples
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.needs("torch")
 
 
 @pytest.fixture
 def played(monkeypatch):
-    """PyTorch arrays count as arrays of a GPU."""
+    """PyTorch, whose arrays count as arrays of a GPU."""
+    import torch
+
     for module in (reading, samples):
         monkeypatch.setattr(module, "on_gpu", torch.is_tensor)
+    return torch
 
 
 @pytest.mark.parametrize("order", [0, 1, "exact"])
@@ -25,7 +28,7 @@ def test_same_answers_as_on_the_host(order, played):
     X, y = synthetic_heartbeats(60, n_steps=12, rng=0)
     given = {"n_neurons": 8, "eta": 10.0, "alpha": 0.02, "random_state": 0, "order": order}
     host = ReservoirClassifier(**given).fit(X[:40], y[:40])
-    there = torch.asarray(X)
+    there = played.asarray(X)
     device = ReservoirClassifier(**given).fit(there[:40], y[:40])
     # The ascent of u ends at a relative change of κ of 1e-6; u is known to its root.
     tolerance = 1e-9 if order == 0 else 2e-3
@@ -50,16 +53,19 @@ def test_order_one_is_solved_there(played, monkeypatch):
     original = samples.Design
 
     def design(series, *rest):
-        seen.append(torch.is_tensor(series))
+        seen.append(played.is_tensor(series))
         return original(series, *rest)
 
     monkeypatch.setattr(samples, "Design", design)
-    ReservoirClassifier(order=1, **given).fit(torch.asarray(X), y)
+    ReservoirClassifier(order=1, **given).fit(played.asarray(X), y)
     assert any(seen)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_missing_device_is_named():
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
     with pytest.raises(ValueError, match="'cuda' is not there: PyTorch finds no CUDA"):
         _arrays.on_device(np.zeros(3), "cuda")
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 import zipfile
 from typing import Any
 
@@ -14,28 +11,23 @@ import pytest
 
 from greenfold import Dynamics, Gain, Reservoir, load, simulate
 from greenfold._base.archive import ModelFileError
+from greenfold.datasets import synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier, to_numpy
 
+from ...contracts import pass_every_check
 from ...sealed import seal
 from .conftest import make
-
-CHECKS = """
-from sklearn.utils.estimator_checks import check_estimator
-from greenfold import Gain, Reservoir
-from greenfold.estimators.margin import ReservoirClassifier
-network = Reservoir.random(30, gain=Gain.biased_tanh(0.5), rng=0)
-small = ReservoirClassifier(order="exact", reservoir=network, eta=10.0)
-results = check_estimator(small, on_skip=None, on_fail=None)
-bad = [(r["check_name"], r["status"], r["exception"]) for r in results
-       if r["status"] != "passed"]
-assert not bad, bad
-assert len(results) > 50
-"""
 
 
 def exact(n: int = 8, gain: Gain | None = None, **parameters: Any) -> Any:
     network = Reservoir.random(n, gain=gain or Gain.biased_tanh(0.5), rng=0)
     return make(reservoir=network, order="exact", **{"eta": 10.0, **parameters})
+
+
+@pytest.fixture(scope="module")
+def beats():
+    X, y = synthetic_heartbeats(100, n_steps=40, rng=0)
+    return X[:40], y[:40], X[40:], y[40:]
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +38,8 @@ def fitted(beats) -> Any:
 
 @pytest.mark.slow
 def test_passes_every_check_of_scikit_learn():
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKS], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    network = "Reservoir.random(30, gain=Gain.biased_tanh(0.5), rng=0)"
+    pass_every_check(f"ReservoirClassifier(order='exact', reservoir={network}, eta=10.0)")
 
 
 def test_predictions_are_those_of_the_simulated_network(beats, fitted):
@@ -73,11 +62,12 @@ def test_predictions_are_those_of_the_simulated_network(beats, fitted):
 def test_ascended_from_the_linear_optimum(beats):
     X, y, X_test, y_test = beats
     strong: dict[str, Any] = {"input_scaling": 3.0}
-    fitted = exact(**strong).fit(X, y)
+    fitted = exact(n=5, **strong).fit(X, y)
     linear = make(reservoir=fitted.reservoir_, eta=10.0, **strong).fit(X, y)
-    kept = exact(input_projection=linear.u_, **strong).fit(X, y)
+    kept = exact(n=5, input_projection=linear.u_, **strong).fit(X, y)
     assert fitted.soft_margin_ > kept.soft_margin_
-    assert exact(n=12, eta="cv").fit(X, y).score(X_test, y_test) > 0.8
+    # Guessing scores 0.5 on 60 series, with a standard error of 0.065: three of them.
+    assert exact(n=12, eta="cv").fit(X, y).score(X_test, y_test) > 0.69
 
 
 def test_one_series_is_read_as_in_a_batch(beats, fitted):
@@ -87,7 +77,7 @@ def test_one_series_is_read_as_in_a_batch(beats, fitted):
 
 
 def test_more_classes_and_unequal_lengths(beats, tmp_path):
-    X, y = beats[0][:45], beats[1][:45]
+    X, y = beats[0][:24, ::4], beats[1][:24]
     third = np.where(np.arange(len(y)) % 3 == 0, 7, y)
     series = [x[i % 3 :] for i, x in enumerate(X)]
     fitted = exact(n=5, n_jobs=2).fit(series, third)
@@ -140,7 +130,6 @@ def with_sub_steps(whole: bytes, n_sub: np.ndarray | None) -> bytes:
 
 
 def test_command_and_report(beats, tmp_path):
-    pytest.importorskip("typer")
     from ...cli.conftest import invoke
 
     X, y, X_test, _ = beats

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,11 +76,11 @@ def test_numpy_export_by_its_formula(n_classes, n_channels, any_length, order, t
     np.testing.assert_allclose(chances, fitted.predict_proba(series), atol=1e-5)
 
 
+@pytest.mark.needs("onnx", "onnxruntime")
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize(("n_classes", "n_channels", "any_length", "order"), CASES)
 def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance, tmp_path):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
+    runtime: Any = importlib.import_module("onnxruntime")
     fitted, series, table = problem(n_classes, n_channels, any_length, order)
     path = tmp_path / "model.onnx"
     to_onnx(fitted, path, dtype=dtype)
@@ -99,10 +101,10 @@ def test_onnx_export(n_classes, n_channels, any_length, order, dtype, tolerance,
     assert np.abs(chances - fitted.predict_proba(series)).max() <= allowed
 
 
+@pytest.mark.needs("onnx", "onnxruntime")
 @pytest.mark.parametrize("labels", [[0, 1], [1.0, 2.0], [False, True], [3, 4, 9]])
 def test_onnx_gives_the_labels_themselves(labels):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
+    runtime: Any = importlib.import_module("onnxruntime")
     X, _ = synthetic_heartbeats(30, n_steps=10, rng=0)
     y = np.array(labels)[np.arange(30) % len(labels)]
     fitted = ReservoirClassifier(n_neurons=5, eta=1.0, random_state=0).fit(X, y)
@@ -119,15 +121,19 @@ def test_what_has_no_kernel_is_refused():
     ).fit(X, y)
     with pytest.raises(ValueError, match="beyond the square"):
         to_numpy(fitted)
-    pytest.importorskip("onnx")
+
+
+@pytest.mark.needs("onnx")
+def test_numbers_of_half_precision_are_refused():
+    X, y = synthetic_heartbeats(30, n_steps=8, rng=0)
     linear = ReservoirClassifier(n_neurons=4, eta=1.0).fit(X, y)
     with pytest.raises(ValueError, match="dtype"):
         to_onnx(linear, dtype="float16")
 
 
+@pytest.mark.needs("onnx", "onnxruntime")
 def test_heartbeats_through_onnx(data_dir):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
+    runtime: Any = importlib.import_module("onnxruntime")
     X, y = load_dataset("ECG5000", "train", data_dir=data_dir)
     X_test, _ = load_dataset("ECG5000", "test", data_dir=data_dir)
     fitted = ReservoirClassifier(random_state=0).fit(X, y)  # five classes

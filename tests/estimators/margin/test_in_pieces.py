@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("dask")
-
-import dask.array as da
 from sklearn.exceptions import NotFittedError
 
 from greenfold import ReservoirClassifier
 from greenfold.datasets import open_series, synthetic_heartbeats
 from greenfold.estimators.margin import stream as sample
 
-#: Its types know no chunks.
-from_array: Any = da.from_array
+from ...chunked import from_array
 
+pytestmark = pytest.mark.needs("dask")
 
 #: The quick ascent ends where a step gains less than 1e-6 of κ; κ is flat there, so that u
 #: is known to the root of it. The same series in another order differ as much.

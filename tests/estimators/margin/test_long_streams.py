@@ -16,7 +16,7 @@ from greenfold.stimuli import Series
 
 
 def make(**parameters) -> Any:
-    return ReservoirClassifier(**{"n_neurons": 20, "random_state": 0, **parameters})
+    return ReservoirClassifier(**{"n_neurons": 8, "random_state": 0, **parameters})
 
 
 def streamed(classifier: Any, X, y, size: int) -> Any:
@@ -46,7 +46,7 @@ def assert_same_up_to_rounding(one: Any, two: Any, X) -> None:
 def test_small_batches_come_close_to_one_fit(beats):
     X, y, X_test, y_test = beats
     whole = make().fit(X, y)
-    stream = streamed(make(), X, y, 10)
+    stream = streamed(make(), X, y, 20)
     # The last choice saw two thirds of the series or more; its η may be one or two
     # steps of the grid away, which changes an accuracy on 200 series by a few of them.
     assert stream._stream.chosen_at * 1.5 >= len(X)
@@ -81,11 +81,11 @@ def test_the_choice_is_made_again_as_the_stream_grows(beats, monkeypatch):
 
 def test_an_automatic_time_constant_is_chosen_again(beats):
     X, y, X_test, _ = beats
-    stream = make(tau="auto", n_neurons=8)
+    stream = make(tau="auto", n_neurons=5)
     stream.partial_fit(X[:1], y[:1], classes=[-1, 1])  # nothing to choose by
     assert stream.reservoir_.tau == 0.25
     stream.partial_fit(X[1:], y[1:])
-    assert stream.reservoir_.tau == make(tau="auto", n_neurons=8).fit(X, y).reservoir_.tau
+    assert stream.reservoir_.tau == make(tau="auto", n_neurons=5).fit(X, y).reservoir_.tau
     states = stream.transform(X_test)
     z = states @ stream.v_ - stream.threshold_
     np.testing.assert_allclose(stream.decision_function(X_test), z, rtol=1e-8, atol=1e-10)

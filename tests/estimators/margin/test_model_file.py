@@ -45,6 +45,12 @@ def whole(tmp_path_factory) -> bytes:
 
 
 @pytest.fixture(scope="module")
+def wanted() -> np.ndarray:
+    """What the classifier of that file says."""
+    return fitted().decision_function(beats()[0])
+
+
+@pytest.fixture(scope="module")
 def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("broken") / "model"
 
@@ -173,9 +179,11 @@ def test_truncated_files_are_refused(whole, scratch, share):
     must_fail(scratch, whole[: int(share * len(whole))])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_flipped_bytes_are_refused_or_harmless_where_the_seal_fits(whole, scratch, data):
+def test_flipped_bytes_are_refused_or_harmless_where_the_seal_fits(
+    whole, wanted, scratch, data
+):
     """What the checks behind the checksum are for: a file that was sealed anew."""
     content = bytearray(whole[:-64])
     for _ in range(data.draw(st.integers(1, 3))):
@@ -190,7 +198,7 @@ def test_flipped_bytes_are_refused_or_harmless_where_the_seal_fits(whole, scratc
         return
     # A bit that means nothing, such as a date: the classifier is the same.
     X, _ = beats()
-    np.testing.assert_array_equal(found.decision_function(X), fitted().decision_function(X))
+    np.testing.assert_array_equal(found.decision_function(X), wanted)
 
 
 @settings(max_examples=40, deadline=None)
@@ -325,6 +333,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.contract
 @pytest.mark.skipif(os.name != "posix", reason="needs kill -9")
 def test_killed_while_saving_the_file_is_old_or_new(tmp_path):
     X, _ = beats()

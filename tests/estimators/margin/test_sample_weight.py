@@ -17,14 +17,14 @@ from greenfold.stimuli.class_moments import ClassMoments
 
 
 def make(**parameters) -> Any:
-    return ReservoirClassifier(**{"n_neurons": 12, "random_state": 0, **parameters})
+    return ReservoirClassifier(**{"n_neurons": 6, "random_state": 0, **parameters})
 
 
 def bumps(n_cases: int, seed: int, n_classes: int = 3):
     """Noisy bumps, each class at its own time."""
     rng = np.random.default_rng(seed)
     codes = np.arange(n_cases) % n_classes
-    time = np.linspace(0, 1, 20)
+    time = np.linspace(0, 1, 12)
     X = np.exp(-(((time - 0.3 - 0.2 * codes[:, None]) / 0.1) ** 2))
     return X + 0.4 * rng.standard_normal(X.shape), codes
 
@@ -33,7 +33,7 @@ SETTINGS = {
     "defaults": {},
     "balanced": {"class_weight": "balanced"},
     "order 1": {"order": 1, "alpha": 0.01, "eta": 10.0},
-    "automatic time constant": {"tau": "auto", "n_neurons": 5},
+    "automatic time constant": {"tau": "auto", "n_neurons": 4},
     "noise": {"readout_noise": 0.2},
 }
 
@@ -51,7 +51,7 @@ SETTINGS = {
     ],
 )
 def test_a_weight_is_a_number_of_copies(name, n_classes):
-    X, y = bumps(36, 0, n_classes)
+    X, y = bumps(24, 0, n_classes)
     weights = np.random.default_rng(1).integers(0, 4, len(X))
     copies = np.repeat(np.arange(len(X)), weights)
     copies = np.random.default_rng(2).permutation(copies)
@@ -69,7 +69,7 @@ def test_a_weight_is_a_number_of_copies(name, n_classes):
 
 def test_series_of_several_lengths_have_weights_too():
     X, y = bumps(30, 0)
-    lengths = np.random.default_rng(4).integers(14, 21, len(X))
+    lengths = np.random.default_rng(4).integers(8, 13, len(X))
     ragged = [x[-n:] for x, n in zip(X, lengths, strict=True)]
     weights = np.random.default_rng(1).integers(1, 3, len(X))
     copies = np.repeat(np.arange(len(X)), weights)
@@ -84,7 +84,7 @@ def test_a_weighted_stream_is_a_weighted_fit():
     weights = np.random.default_rng(6).random(60) + 0.1
     whole = make(eta=10.0).fit(X, y, sample_weight=weights)
     stream = make(eta=10.0)
-    for part in np.array_split(np.arange(60), 4):
+    for part in np.array_split(np.arange(60), 2):
         stream.partial_fit(X[part], y[part], np.unique(y), sample_weight=weights[part])
     np.testing.assert_allclose(
         stream.decision_function(X), whole.decision_function(X), rtol=1e-4, atol=1e-6
@@ -116,7 +116,9 @@ def test_wrong_weights_are_refused():
 
 def test_boosting_takes_the_classifier():
     X, y = bumps(60, 7)
-    boosted: Any = AdaBoostClassifier(make(eta=10.0), n_estimators=3, random_state=0)
+    boosted: Any = AdaBoostClassifier(
+        make(eta=10.0, n_neurons=12), n_estimators=3, random_state=0
+    )
     assert boosted.fit(X, y).score(*bumps(60, 8)) > 0.6
 
 

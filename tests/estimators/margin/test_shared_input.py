@@ -12,6 +12,7 @@ from greenfold.apps.report import comparison
 from greenfold.estimators.margin import ReservoirClassifier
 from greenfold.estimators.margin.model_file import ModelFileError
 
+from ...contracts import pass_quick_checks
 from .conftest import make
 
 
@@ -34,7 +35,7 @@ def test_sum_lies_between_random_u_and_own_u(shared, three):
     rng = np.random.default_rng(0)
     total = shared.soft_margin_.sum()
     assert total <= shared.shared_bound_ <= shared.soft_margin_bound_.sum() * (1 + 1e-12)
-    for _ in range(50):
+    for _ in range(15):
         given = make(input_projection=rng.standard_normal(20), eta=10.0).fit(*three)
         assert given.soft_margin_.sum() < total
     own = make(eta=10.0, certify=True).fit(*three)
@@ -111,6 +112,11 @@ def test_linear_order_only(order, three):
         make(input_projection="shared", order=order).fit(*three)
 
 
+def test_quick_checks_of_scikit_learn():
+    pass_quick_checks(ReservoirClassifier(input_projection="shared", n_neurons=4, eta=1.0))
+
+
+@pytest.mark.contract
 def test_checks_of_scikit_learn():
     name = "ReservoirClassifier"
     made = ReservoirClassifier(input_projection="shared", n_neurons=10)
@@ -144,8 +150,10 @@ def test_rows_of_a_comparison(three):
     assert drawn.bound == one.bound < own.bound
 
 
+@pytest.mark.needs("aeon")
 def test_aeon(three):
-    aeon = pytest.importorskip("greenfold.estimators.margin.aeon")
+    from greenfold.estimators.margin import aeon
+
     X, y = three
     made = aeon.AeonReservoirClassifier(
         input_projection="shared", n_neurons=20, eta=10.0, random_state=0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -14,49 +15,50 @@ from greenfold.estimators.pooled import (
     ReservoirFeatures,
 )
 
-pytest.importorskip("aeon")
+from ...contracts import pass_every_check_of_aeon
 
-from aeon.testing.estimator_checking import parametrize_with_checks
-
-from greenfold.estimators.pooled.aeon import (
-    AeonPooledReservoirClassifier,
-    AeonPooledReservoirRegressor,
-    AeonReservoirFeatures,
-)
+pytestmark = pytest.mark.needs("aeon")
 
 ADAPTERS = [
-    AeonPooledReservoirClassifier,
-    AeonPooledReservoirRegressor,
-    AeonReservoirFeatures,
+    "AeonPooledReservoirClassifier",
+    "AeonPooledReservoirRegressor",
+    "AeonReservoirFeatures",
 ]
 
 
-@parametrize_with_checks(ADAPTERS)
-def test_passes_every_check_of_aeon(check):
-    check()
+def adapter(name: str) -> Any:
+    return getattr(importlib.import_module("greenfold.estimators.pooled.aeon"), name)
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_passes_every_check_of_aeon(name):
+    pass_every_check_of_aeon(adapter(name))
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "method"),
+    ("ours", "name", "method"),
     [
-        (PooledReservoirClassifier, AeonPooledReservoirClassifier, "predict_proba"),
-        (PooledReservoirRegressor, AeonPooledReservoirRegressor, "predict"),
-        (ReservoirFeatures, AeonReservoirFeatures, "transform"),
+        (PooledReservoirClassifier, "AeonPooledReservoirClassifier", "predict_proba"),
+        (PooledReservoirRegressor, "AeonPooledReservoirRegressor", "predict"),
+        (ReservoirFeatures, "AeonReservoirFeatures", "transform"),
     ],
 )
-def test_is_the_same_estimator(ours: Any, theirs: Any, method):
+def test_is_the_same_estimator(ours: Any, name, method):
     X, y = synthetic_heartbeats(30, n_steps=20, rng=0)
-    if theirs is AeonPooledReservoirRegressor:
+    if ours is PooledReservoirRegressor:
         y = X.mean(axis=1)
     given: dict[str, Any] = {"n_readouts": 16, "random_state": 0}
-    a, b = ours(**given).fit(X, y), theirs(**given).fit(X[:, None], y)
+    a, b = ours(**given).fit(X, y), adapter(name)(**given).fit(X[:, None], y)
     assert a.get_params().keys() == b.get_params().keys()
     np.testing.assert_array_equal(getattr(b, method)(X[:, None]), getattr(a, method)(X))
 
 
 def test_unequal_lengths_and_channels(data_dir):
     X, y = load_dataset("JapaneseVowels", "train", data_dir=data_dir)
-    fitted: Any = AeonPooledReservoirClassifier(n_readouts=32, random_state=0).fit(X, y)
+    fitted = adapter("AeonPooledReservoirClassifier")(n_readouts=32, random_state=0).fit(
+        X, y
+    )
     X_test, y_test = load_dataset("JapaneseVowels", "test", data_dir=data_dir)
     # Some test series are longer than every training series.
     assert fitted.score(X_test, y_test) > 0.9

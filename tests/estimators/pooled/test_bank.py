@@ -34,11 +34,11 @@ def test_impulse_response_is_that_of_the_unfolded_reservoir(n_channels, n_oscill
         np.testing.assert_allclose(one.impulse_response(n_steps), wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["numba", "array"])
+@pytest.mark.parametrize(
+    "engine", [pytest.param("numba", marks=pytest.mark.needs("numba")), "array"]
+)
 @pytest.mark.parametrize(("n_steps", "n_channels"), [(60, 1), (60, 2), (1500, 1), (1, 1)])
 def test_readings_are_those_of_the_unfolded_reservoir(engine, n_steps, n_channels, rng):
-    if engine == "numba":
-        pytest.importorskip("numba")
     X = rng.standard_normal((3, n_channels, n_steps)) * 2 + 1
     series = Collection([(np.arange(3), X)], 3, n_channels)
     bank = bank_for(n_steps, n_channels, n_scales=4, n_oscillators=20, n_readouts=24)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import os
 import pickle
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,24 @@ from greenfold.estimators.pooled import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,
     ReservoirFeatures,
+    SlowEngineWarning,
+    feature_map,
 )
 from greenfold.estimators.pooled.bank import N_ROWS, row_weights
 from greenfold.estimators.pooled.model_file import from_arrays, to_arrays
 from greenfold.estimators.pooled.ridge import fit_head
 from greenfold.math.calibration import expected_calibration_error
 
+from ...conftest import LIBRARIES
+from ...contracts import pass_every_check, pass_quick_checks
+
 clone: Any = base.clone
-SMALL: dict[str, Any] = {"n_scales": 4, "n_readouts": 16, "random_state": 0}
+SMALL: dict[str, Any] = {
+    "n_scales": 2,
+    "n_oscillators": 16,
+    "n_readouts": 16,
+    "random_state": 0,
+}
 
 
 def waves(n_cases: int, n_steps: int = 60, n_classes: int = 3, seed: int = 0):
@@ -44,7 +55,7 @@ def waves(n_cases: int, n_steps: int = 60, n_classes: int = 3, seed: int = 0):
 
 @pytest.fixture(scope="module")
 def three():
-    X, y = waves(150)
+    X, y = waves(120)
     return X[:60], y[:60], X[60:], y[60:]
 
 
@@ -54,32 +65,48 @@ def two():
     return X[:60], y[:60], X[60:], y[60:]
 
 
+@pytest.fixture(scope="module")
+def solved(three):
+    """One fit to look at from several sides."""
+    return PooledReservoirClassifier(**SMALL).fit(*three[:2])
+
+
 # scikit-learn's contract
 
-CHECKS = """
-import warnings
-warnings.simplefilter("error")
-from sklearn.utils.estimator_checks import check_estimator
-from greenfold.estimators.pooled import *
-for kind in (ReservoirFeatures, PooledReservoirClassifier, PooledReservoirRegressor):
-    small = kind(n_scales=2, n_readouts=16, n_oscillators=8)
-    results = check_estimator(small, on_skip=None, on_fail=None)
-    bad = [(r["check_name"], r["status"], r["exception"]) for r in results
-           if r["status"] != "passed"]
-    assert not bad, bad
-    assert len(results) > 40
-"""
+KINDS = {
+    kind.__name__: kind
+    for kind in (ReservoirFeatures, PooledReservoirClassifier, PooledReservoirRegressor)
+}
 
 
-def test_pass_every_check_of_scikit_learn_without_a_skip():
-    # In a process of its own: one check is skipped unless SciPy was imported with this.
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CHECKS], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("kind", KINDS)
+def test_pass_the_quick_checks_of_scikit_learn(kind):
+    pass_quick_checks(KINDS[kind](n_scales=2, n_readouts=16, n_oscillators=8))
 
 
+def test_without_numba_the_slow_engine_says_so_once(three, monkeypatch):
+    monkeypatch.setattr(feature_map, "has_numba", lambda: False)
+    X, y, *_ = three
+    feature_map.auto_engine.cache_clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PooledReservoirClassifier(**SMALL, engine="array").fit(X, y)
+        assert not caught  # the user has asked for it
+        for _ in range(2):
+            fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
+            assert fitted.map_.engine == "array"
+    feature_map.auto_engine.cache_clear()
+    assert [one.category for one in caught] == [SlowEngineWarning]
+    assert "greenfold[fast]" in str(caught[0].message)
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("kind", KINDS)
+def test_pass_every_check_of_scikit_learn_without_a_skip(kind):
+    pass_every_check(f"{kind}(n_scales=2, n_readouts=16, n_oscillators=8)")
+
+
+@pytest.mark.contract
 def test_importing_imports_no_optional_package():
     code = (
         "import sys, greenfold.estimators.pooled, greenfold.estimators.pooled.model_file\n"
@@ -88,12 +115,12 @@ def test_importing_imports_no_optional_package():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_work_with_the_tools_of_scikit_learn(three):
+def test_work_with_the_tools_of_scikit_learn(three, solved):
     X, y, X_test, _ = three
     assert cross_val_score(PooledReservoirClassifier(**SMALL), X, y, cv=3).mean() > 0.8
     piped = make_pipeline(ReservoirFeatures(**SMALL), RidgeCV())
-    assert piped.fit(X, y == "a").predict(X_test).shape == (90,)
-    fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
+    assert piped.fit(X, y == "a").predict(X_test).shape == (60,)
+    fitted = solved
     wanted = fitted.decision_function(X_test)
     for copy in (pickle.loads(pickle.dumps(fitted)), clone(fitted).fit(X, y)):
         np.testing.assert_array_equal(copy.decision_function(X_test), wanted)
@@ -115,8 +142,8 @@ def test_classifier_is_ridge_on_standardised_weighted_features(three, class_weig
     fitted = PooledReservoirClassifier(class_weight=class_weight, **SMALL).fit(X, y)
     features = ReservoirFeatures(**SMALL).fit(X)
     F, F_test = (features.transform(part).astype(np.float64) for part in (X, X_test))
-    rows = np.tile(np.repeat(row_weights(), 3 * 16), 4)
-    assert len(rows) == F.shape[1] == 4 * N_ROWS * 48
+    rows = np.tile(np.repeat(row_weights(), 3 * 16), 2)
+    assert len(rows) == F.shape[1] == 2 * N_ROWS * 48
     mean, deviation = F.mean(axis=0), F.std(axis=0)
     kept = deviation > 1e-5 * np.abs(mean)
     rows = rows[kept]
@@ -135,13 +162,13 @@ def test_classifier_is_ridge_on_standardised_weighted_features(three, class_weig
     )
 
 
-def test_held_out_scores_tell_the_accuracy_on_new_series(three):
+def test_held_out_scores_tell_the_accuracy_on_new_series(three, solved):
     X, y, X_test, y_test = three
-    fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
+    fitted = solved
     held_out = fitted.held_out_scores_
     assert held_out is not None
     found = (fitted.classes_[held_out.argmax(axis=1)] == y).mean()
-    # In-sample scores would say 1. Binomial deviation at 60 and 90 cases, three of them.
+    # In-sample scores would say 1. Binomial deviation at 60 cases each, three of them.
     assert found == pytest.approx(fitted.score(X_test, y_test), abs=3 * 0.06)
     mse = ((held_out - np.where(y[:, None] == fitted.classes_, 1, -1)) ** 2).mean()
     inside = fitted.decision_function(X)
@@ -150,15 +177,15 @@ def test_held_out_scores_tell_the_accuracy_on_new_series(three):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_are_calibrated_and_agree_with_the_labels(n_classes):
-    X, y = waves(700, n_steps=24, n_classes=n_classes, seed=5)
+    X, y = waves(600, n_steps=24, n_classes=n_classes, seed=5)
     X += 1.2 * np.random.default_rng(6).standard_normal(X.shape)
-    fitted = PooledReservoirClassifier(**SMALL).fit(X[:300], y[:300])
-    p = fitted.predict_proba(X[300:])
+    fitted = PooledReservoirClassifier(**SMALL).fit(X[:200], y[:200])
+    p = fitted.predict_proba(X[200:])
     np.testing.assert_allclose(p.sum(axis=1), 1)
     np.testing.assert_array_equal(
-        fitted.classes_[p.argmax(axis=1)], fitted.predict(X[300:])
+        fitted.classes_[p.argmax(axis=1)], fitted.predict(X[200:])
     )
-    codes = np.searchsorted(fitted.classes_, y[300:])
+    codes = np.searchsorted(fitted.classes_, y[200:])
     accuracy = (p.argmax(axis=1) == codes).mean()
     assert 0.6 < accuracy < 0.95  # there is something to be uncertain about
     # 400 cases in some eight bins: each has a binomial deviation of 0.06.
@@ -182,9 +209,9 @@ def test_regressor_predicts_the_period_of_waves(rng):
     assert apart.max() < 0.25
 
 
-def test_features_do_not_fit_into_memory_and_are_made_twice(three, monkeypatch):
+def test_features_do_not_fit_into_memory_and_are_made_twice(three, solved, monkeypatch):
     X, y, X_test, _ = three
-    kept = PooledReservoirClassifier(**SMALL).fit(X, y)
+    kept = solved
     monkeypatch.setattr("greenfold.estimators.pooled.ridge.KEPT_BYTES", 0)
     made = []
     original = type(kept.map_).blocks
@@ -195,7 +222,7 @@ def test_features_do_not_fit_into_memory_and_are_made_twice(three, monkeypatch):
 
     monkeypatch.setattr(type(kept.map_), "blocks", blocks)
     again = PooledReservoirClassifier(**SMALL).fit(X, y)
-    assert made == [0, 1, 2, 3] * 2
+    assert made == [0, 1] * 2
     np.testing.assert_array_equal(
         again.decision_function(X_test), kept.decision_function(X_test)
     )
@@ -214,7 +241,7 @@ def test_amplitude_counts_unless_each_series_is_scaled_by_its_own():
 
 
 @pytest.mark.parametrize("scaling", ["set", "series"])
-@pytest.mark.parametrize("unit", [2.0**10, 2.0**-900, 2.0**900])
+@pytest.mark.parametrize("unit", [2.0**-900, 2.0**900])
 def test_units_do_not_matter(three, scaling, unit):
     """Those whose squares leave floating point neither."""
     X, y, X_test, _ = three
@@ -256,9 +283,9 @@ def test_padding_with_nan_is_the_same_as_a_shorter_series(three):
     )
 
 
-def test_gaps_are_filled_by_straight_lines(three):
-    X, y, X_test, _ = three
-    fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
+def test_gaps_are_filled_by_straight_lines(three, solved):
+    _, _, X_test, _ = three
+    fitted = solved
     holes = X_test.copy()
     holes[:, 10:13] = np.nan
     filled = X_test.copy()
@@ -303,9 +330,9 @@ def test_constant_series_are_no_trouble(three):
     np.testing.assert_allclose(same.predict_proba(np.ones((1, 9))), 0.5)
 
 
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_arrays_of_other_libraries(library, three):
-    xp = pytest.importorskip(library)
+    xp = importlib.import_module(library)
     X, y, X_test, y_test = three
     features = ReservoirFeatures(**SMALL).fit(X)
     found = features.transform(xp.asarray(X_test))
@@ -319,17 +346,18 @@ def test_arrays_of_other_libraries(library, three):
     assert (fitted.predict(X_test) == fitted.predict(xp.asarray(X_test))).mean() > 0.97
 
 
-def test_the_same_seed_gives_the_same_model_and_another_does_not(three):
+def test_the_same_seed_gives_the_same_model_and_another_does_not(three, solved):
     X, y, X_test, _ = three
     scores = [
         PooledReservoirClassifier(**{**SMALL, "random_state": seed})
         .fit(X, y)
         .decision_function(X_test)
-        for seed in (0, 0, np.random.RandomState(0), 1)
+        for seed in (0, np.random.RandomState(0), 1)
     ]
-    np.testing.assert_array_equal(scores[0], scores[1])
-    np.testing.assert_array_equal(scores[0], scores[2])
-    assert (scores[0] != scores[3]).any()
+    wanted = solved.decision_function(X_test)
+    np.testing.assert_array_equal(scores[0], wanted)
+    np.testing.assert_array_equal(scores[1], wanted)
+    assert (scores[2] != wanted).any()
 
 
 # Hostile input
@@ -371,9 +399,8 @@ def test_series_that_can_not_be_read(X, message):
         PooledReservoirClassifier(**SMALL).fit(X, [0, 1] * 3)
 
 
-def test_predictions_of_another_shape(three):
-    X, y, _, _ = three
-    fitted = PooledReservoirClassifier(**SMALL).fit(X, y)
+def test_predictions_of_another_shape(three, solved):
+    X, fitted = three[0], solved
     with pytest.raises(ValueError, match="X has 59 features, but .* expecting 60"):
         fitted.predict(X[:, 1:])
     with pytest.raises(ValueError, match="X has 2 channels, but .* expecting 1"):
@@ -397,6 +424,11 @@ def test_labels_that_can_not_be(three):
 
 
 # Description
+
+
+@pytest.fixture(scope="module")
+def described(two):
+    return to_arrays(PooledReservoirClassifier(**SMALL).fit(*two[:2]))
 
 
 @pytest.mark.parametrize("scaling", ["set", "series"])
@@ -440,9 +472,9 @@ def test_a_described_regressor_and_transformer(rng):
         (lambda m, a: m["parameters"].update(n_readouts=17), "n_readouts"),
         (lambda m, a: m["parameters"].update(n_readouts=24), "shape"),
         (lambda m, a: m["scales"].pop(), "not as many"),
-        (lambda m, a: m.update(strides=[0, 1, 1, 1]), "stride"),
+        (lambda m, a: m.update(strides=[0, 1]), "stride"),
         (lambda m, a: m.update(slope=float("nan")), "slope"),
-        (lambda m, a: a.pop("scale2_u"), "missing"),
+        (lambda m, a: a.pop("scale1_u"), "missing"),
         (lambda m, a: a.update(intercept=np.zeros(7)), "shape"),
         (lambda m, a: a["scale0_coefficients"].__setitem__(0, np.nan), "not finite"),
         (lambda m, a: a.update(classes=np.array(["a", "a"])), "distinct"),
@@ -450,8 +482,8 @@ def test_a_described_regressor_and_transformer(rng):
         (lambda m, a: a["scale1_decay_times"].__setitem__(0, -1.0), "decay times"),
     ],
 )
-def test_a_description_that_does_not_fit_is_refused(two, change, message):
-    metadata, arrays = to_arrays(PooledReservoirClassifier(**SMALL).fit(*two[:2]))
+def test_a_description_that_does_not_fit_is_refused(described, change, message):
+    metadata, arrays = described
     metadata = json.loads(json.dumps(metadata))
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(metadata, arrays)

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("dask")
-
-import dask.array as da
-
 from greenfold import PooledReservoirClassifier, PooledReservoirRegressor, ReservoirFeatures
 from greenfold.datasets import open_series, synthetic_heartbeats
 from greenfold.estimators.pooled import features as _base
 from greenfold.estimators.pooled import ridge as head
 from greenfold.estimators.pooled import ridge as parts
 
-#: Its types know no chunks.
-from_array: Any = da.from_array
+from ...chunked import from_array
+
+pytestmark = pytest.mark.needs("dask")
+
 SMALL: dict[str, Any] = {
     "n_scales": 2,
     "n_oscillators": 4,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,7 @@ import pytest
 from greenfold.estimators.pooled import PooledReservoirClassifier, PooledReservoirRegressor
 from greenfold.estimators.pooled.onnx import to_onnx
 
-pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.needs("onnx", "onnxruntime")
 
 SMALL: dict[str, Any] = {
     "n_scales": 2,
@@ -22,7 +22,8 @@ SMALL: dict[str, Any] = {
 
 
 def run(model, X, n_outputs):
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    runtime: Any = importlib.import_module("onnxruntime")
+    session = runtime.InferenceSession(model.SerializeToString())
     found = session.run(None, {"X": X})
     assert len(found) == n_outputs
     return dict(zip([one.name for one in session.get_outputs()], found, strict=True))

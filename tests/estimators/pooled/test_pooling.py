@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from itertools import groupby
 
 import numpy as np
@@ -14,7 +14,9 @@ from greenfold.estimators.pooled.bank import GROUP, KINDS, N_ROWS, row_weights
 from greenfold.estimators.pooled.collection import Collection
 from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
 
-ENGINES = ["array", *(["numba"] if importlib.util.find_spec("numba") else [])]
+from ...conftest import LIBRARIES
+
+ENGINES = ["array", pytest.param("numba", marks=pytest.mark.needs("numba"))]
 
 
 def fitted(n_steps, engine, n_readouts=24, n_cases=12, n_channels=1, seed=0):
@@ -97,10 +99,10 @@ def test_thresholds_are_quantiles_of_training_readings(engine):
     np.testing.assert_allclose(found, [0.25, 0.5, 0.75], atol=4 * 0.23 / np.sqrt(576))
 
 
+@pytest.mark.needs("numba")
 @pytest.mark.parametrize("n_steps", [5, 130, 700])
 @pytest.mark.parametrize("n_channels", [1, 3])
 def test_both_routes_give_the_same_features(n_steps, n_channels):
-    pytest.importorskip("numba")
     made, series = fitted(n_steps, "numba", n_channels=n_channels)
     other = FeatureMap(made.bank, made.thresholds, made.mean, made.deviation, "array")
     for scale in range(3):
@@ -111,9 +113,9 @@ def test_both_routes_give_the_same_features(n_steps, n_channels):
         assert np.abs(a - b).max() <= 0.2 * (1 + np.abs(a).max())
 
 
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_arrays_of_other_libraries_stay_where_they_are(library):
-    xp = pytest.importorskip(library)
+    xp = importlib.import_module(library)
     made, series = fitted(60, "array")
     values = series.groups[0][1]
     foreign = Collection([(np.arange(12), xp.asarray(values))], 12, 1)
@@ -136,8 +138,8 @@ def test_a_series_has_the_same_features_in_every_batch(engine):
             np.testing.assert_array_equal(made.blocks(alone, scale)[0], whole[i])
 
 
+@pytest.mark.needs("numba")
 def test_threads_change_nothing():
-    pytest.importorskip("numba")
     made, series = fitted(50, "numba")
     for scale in range(3):
         np.testing.assert_array_equal(

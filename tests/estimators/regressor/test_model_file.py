@@ -34,7 +34,7 @@ def data():
 
 
 GIVEN = {
-    "plain": {"n_neurons": 6},
+    "plain": {"n_neurons": 4},
     "random": {"n_neurons": 6, "input_projection": "random", "ridge": np.float64(0.1)},
     "given": {"input_projection": np.eye(6, 2), "reservoir": small(n=6).weights},
     "network": {"reservoir": Reservoir(small(n=6).weights, tau=0.4), "readout_noise": 0.1},
@@ -42,10 +42,12 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("targets", [1, 2])
-@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
-def test_what_was_saved_comes_back(tmp_path, given, targets):
+@pytest.mark.parametrize(
+    ("name", "targets"), [("plain", 1), *((name, 2) for name in GIVEN)]
+)
+def test_what_was_saved_comes_back(tmp_path, name, targets):
     X, y = data()
+    given = GIVEN[name]
     y = y[:, 0] if targets == 1 else y
     before = ReservoirRegressor(random_state=0, **given).fit(X, y)
     before.save(tmp_path / "it")
@@ -63,7 +65,8 @@ def test_what_was_saved_comes_back(tmp_path, given, targets):
 
 
 def test_names_of_columns_come_back(tmp_path):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     X, y = data()
     table = pandas.DataFrame(X[:, 0], columns=[f"t{i}" for i in range(7)])
     before = ReservoirRegressor(n_neurons=5, random_state=0).fit(table, y[:, 0])
@@ -107,7 +110,7 @@ def test_flipped_bytes_are_refused_or_finite_where_the_seal_fits(whole, tmp_path
     rng = np.random.default_rng(1)
     X, _ = data()
     path, read = tmp_path / "it", 0
-    for _ in range(150):
+    for _ in range(80):
         content = bytearray(whole[:-64])
         for _ in range(int(rng.integers(1, 4))):
             content[int(rng.integers(len(content)))] ^= int(rng.integers(1, 256))
@@ -121,7 +124,7 @@ def test_flipped_bytes_are_refused_or_finite_where_the_seal_fits(whole, tmp_path
             continue
         read += 1  # a bit that zip's own sum does not cover, such as a date
         assert np.isfinite(found.predict(X)).all()
-    assert read < 150
+    assert read < 80
 
 
 def changed(whole: bytes, change) -> bytes:

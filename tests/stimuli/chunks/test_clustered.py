@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-
-pytest.importorskip("distributed")
-
-import dask.array as da
-from distributed import Client
 
 from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
 from greenfold.stimuli.chunked import ScatteredMoments
 
+from ...chunked import from_array
 from ...clusters import Cluster
 from ...conftest import small
 
-#: Its types know no chunks.
-from_array: Any = da.from_array
+pytestmark = [pytest.mark.needs("distributed"), pytest.mark.contract]
 
 
 @pytest.fixture
@@ -38,6 +31,8 @@ def series():
 
 
 def test_a_worker_killed_during_the_ascent_changes_nothing(cluster, series, monkeypatch):
+    from distributed import Client
+
     X, y = series
     order_1 = unfold(small(Gain.quadratic(0.05), n=6), n_steps=8, dt=0.2, order=1)
     dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=8, dt=0.2, tol=1e-4)

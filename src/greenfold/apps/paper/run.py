@@ -21,11 +21,11 @@ from typing import Any
 
 import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ... import __version__
 from ..._base.files import plain, write_json
 from ..._base.progress import Display, noticing_interrupts
+from ..._base.threads import one_thread
 from ...datasets.archive import BinarySplit
 
 #: Formats that every figure is written in.
@@ -165,7 +165,7 @@ def _execute(
     """Results as they come, each with its number."""
     if n_jobs == 1 or len(items) <= 1:
         for i, item in items:
-            with threadpool_limits(1), noticing_interrupts(insist=True):
+            with one_thread(), noticing_interrupts(insist=True):
                 result = work(item)
             yield i, result
         return

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._base.progress import Bar, display
+from ..._base.threads import one_thread
 from . import store as claims
 from .job import Job
 from .pools import Cluster, Pool, open_pool
@@ -280,11 +281,9 @@ def _short(text: str) -> str:
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
     """Do one job, wherever this runs; an exception becomes a record."""
-    from threadpoolctl import threadpool_limits
-
     try:
         # What an estimator prints would mix with what the command does.
-        with threadpool_limits(1), redirect_stdout(sys.stderr), warnings.catch_warnings():
+        with one_thread(), redirect_stdout(sys.stderr), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return {"text": work(configuration, context)}
     except KeyboardInterrupt:

@@ -29,6 +29,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.checks import shown
+from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
 from ...analysis.tau import best_held_out
 from ...dynamics.dynamics import Dynamics
@@ -778,6 +779,7 @@ class ReservoirClassifier(
 
     # Fitting
 
+    @with_few_threads(rows_of_estimator)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
         """Solve for the projections.
 
@@ -825,6 +827,7 @@ class ReservoirClassifier(
         return codes
 
     @available_if(_is_linear)
+    @with_few_threads(rows_of_estimator)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ReservoirClassifier:
@@ -894,6 +897,7 @@ class ReservoirClassifier(
         return hasattr(self, "heads_")
 
     @by_pieces
+    @with_few_threads(rows_to_read)
     def read_out(self, X: Any) -> np.ndarray:
         """Readout values (n_cases, n_heads)."""
         check_is_fitted(self)
@@ -958,6 +962,7 @@ class ReservoirClassifier(
         return self.decision_.probabilities(Z)
 
     @by_pieces
+    @with_few_threads(rows_to_read)
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout.
 

@@ -1,5 +1,6 @@
 from .bank import FilterBank, ScaleReservoir, draw_bank
 from .classifier import PooledReservoirClassifier
+from .feature_map import SlowEngineWarning
 from .features import ReservoirFeatures
 from .onnx import to_onnx
 from .regressor import PooledReservoirRegressor
@@ -10,6 +11,7 @@ __all__ = [
     "PooledReservoirRegressor",
     "ReservoirFeatures",
     "ScaleReservoir",
+    "SlowEngineWarning",
     "draw_bank",
     "to_onnx",
 ]

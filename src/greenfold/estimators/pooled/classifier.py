@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.arrays import is_array, to_host
+from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
 from ...stimuli.chunks import by_pieces, host_labels
 from .features import PooledBase
@@ -114,6 +115,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
     def fit(self, X: Any, y: Any) -> PooledReservoirClassifier:
         """Draw the bank and fit the ridge regression.
 

@@ -455,7 +455,10 @@ def readings(X, drive, decay, readouts, out):
     Z = np.empty(3 * K * D + _WIDTH, np.float32)
     for i in range(n):
         _read(X[i], drive, decay, readouts, Y, Z)
-        out[i] = Z[: 3 * K * D].reshape(3, K, D)
+        # Assigning the array instead would take numba four seconds more to compile.
+        flat = out[i].reshape(-1)
+        for k in range(flat.size):
+            flat[k] = Z[k]
 
 
 @njit(**_OPTIONS)
@@ -474,8 +477,9 @@ def _summarise(x, drive, decay, readouts, thresholds, ends, Y, Z, won, lost, T):
             kept = min(_WIDTH, step - first)
             for m in range(GROUP):
                 column = s * D + m * step + first
-                T[_LARGEST, column : column + kept] = won[m, :kept]
-                T[_SMALLEST, column : column + kept] = lost[m, :kept]
+                for k in range(kept):  # for the sake of compilation, as in `readings`
+                    T[_LARGEST, column + k] = won[m, k]
+                    T[_SMALLEST, column + k] = lost[m, k]
     _finish(T, thresholds, ends)
 
 

@@ -7,9 +7,10 @@ where numba is installed and the series are on the host, else by array operation
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -19,11 +20,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import batches, like, to_host
+from ..._base.threads import with_few_threads
 from . import pooling as _plain
 from .bank import N_ROWS, N_SIGNALS, N_THRESHOLDS, FilterBank, ScaleReservoir
 from .collection import Collection
 
-__all__ = ["FeatureMap", "fit_map", "has_numba"]
+__all__ = ["FeatureMap", "SlowEngineWarning", "auto_engine", "fit_map", "has_numba"]
 
 #: Working memory of array operations: on the host what the caches hold, on a device what
 #: keeps it busy.
@@ -38,9 +40,27 @@ _SAMPLED_SERIES = 256
 _SAMPLED_VALUES = 1024
 
 
+class SlowEngineWarning(UserWarning):
+    """Pooled features are made by array operations, because numba is not installed."""
+
+
 def has_numba() -> bool:
     """Whether the compiled route is there."""
     return find_spec("numba") is not None
+
+
+@cache
+def auto_engine() -> str:
+    """What "auto" means for series on the host; says once if it is the slow one."""
+    if has_numba():
+        return "numba"
+    warnings.warn(
+        "numba is not installed, so pooled features take about ten times as long; install "
+        'it with `pip install "greenfold[fast]"`, or pass engine="array" to accept it.',
+        SlowEngineWarning,
+        stacklevel=2,
+    )
+    return "array"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +89,8 @@ class FeatureMap:
         """Number of features of every reservoir."""
         return [N_ROWS * N_SIGNALS * one.n_readouts for one in self.bank.scales]
 
+    # Products for one series are small, however many there are.
+    @with_few_threads()
     def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
         """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
         width = self.widths[scale]
@@ -97,6 +119,7 @@ class FeatureMap:
             found = xp.take(found, like(back, found), axis=0)
         return found
 
+    @with_few_threads()
     def scores(
         self,
         series: Collection,
@@ -302,6 +325,7 @@ def _in_threads(work: Callable[[int, int], None], n: int, n_jobs: int | None) ->
     Parallel(threads, prefer="threads")(delayed(work)(a, b) for a, b in pairwise(edges))
 
 
+@with_few_threads()
 def fit_map(
     bank: FilterBank,
     series: Collection,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...stimuli.chunks import by_pieces, pieces_of
 from .bank import GROUP, KINDS, N_SIGNALS, draw_bank
 from .collection import Collection, PieceCollection, match_shape, read_collection
-from .feature_map import FeatureMap, fit_map, has_numba
+from .feature_map import FeatureMap, auto_engine, fit_map, has_numba
 from .ridge import DUAL_CASES
 
 __all__ = ["PooledBase", "ReservoirFeatures"]
@@ -74,14 +74,17 @@ class PooledBase(BaseEstimator):
         ):
             self._refuse("n_jobs", "None or an int other than 0")
 
-    def _engine(self) -> str:
+    def _engine(self, series: Collection) -> str:
         if self.engine == "numba" and not has_numba():
             raise ImportError(
-                "engine='numba' needs numba; install it with: pip install numba"
+                "engine='numba' needs numba; install it with: pip install greenfold[fast]"
             )
-        return (
-            ("numba" if has_numba() else "array") if self.engine == "auto" else self.engine
-        )
+        if self.engine != "auto":
+            return self.engine
+        groups = getattr(series, "groups", None)
+        if groups is None or isinstance(groups[0][1], np.ndarray):
+            return auto_engine()
+        return "numba" if has_numba() else "array"  # for series on the host, later on
 
     def save(self, path: str | Path) -> None:
         """Write what was fitted to a file that holds no code.
@@ -123,7 +126,9 @@ class PooledBase(BaseEstimator):
             n_oscillators=self.n_oscillators,
             n_readouts=self.n_readouts,
         )
-        self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=self._engine())
+        self.map_ = fit_map(
+            bank, series, rng, scaling=self.scaling, engine=self._engine(series)
+        )
         self._head_seed = int(rng.integers(2**31))
 
 
@@ -149,7 +154,8 @@ class ReservoirFeatures(TransformerMixin, PooledBase):
         set, so that level and amplitude of a series count, or each series by its own.
     engine : {"auto", "numba", "array"}, default "auto"
         "numba" is compiled and some twenty times as fast on one thread; "array" needs
-        nothing beyond the array library. "auto" compiles where numba is installed. Arrays
+        nothing beyond the array library. "auto" compiles where numba is installed (extra
+        ``greenfold[fast]``), and says once where it is not (`SlowEngineWarning`). Arrays
         of PyTorch and CuPy are always treated by their own library, on their device.
     random_state : int, RandomState or None, default None
         Draws oscillators, readouts and thresholds.

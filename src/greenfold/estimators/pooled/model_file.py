@@ -16,7 +16,7 @@ from ..._base import archive as _archive
 from ..._base.archive import Content, refuse
 from .bank import N_ROWS, N_SIGNALS, N_THRESHOLDS, FilterBank, ScaleReservoir
 from .classifier import PooledReservoirClassifier
-from .feature_map import FeatureMap, has_numba
+from .feature_map import FeatureMap, auto_engine, has_numba
 from .features import ReservoirFeatures
 from .regressor import PooledReservoirRegressor
 from .ridge import LinearHead
@@ -242,11 +242,10 @@ def _read_map(
         if deviation.min() <= 0:
             refuse("its deviations are not positive.")
     # The machine that reads need not have numba.
-    engine = estimator.engine if estimator.engine == "array" or has_numba() else "array"
+    engine = auto_engine() if estimator.engine == "auto" else estimator.engine
+    engine = engine if has_numba() else "array"
     bank = FilterBank(tuple(drawn), estimator.n_channels_in_)
-    return FeatureMap(
-        bank, thresholds, mean, deviation, "numba" if engine != "array" else "array"
-    )
+    return FeatureMap(bank, thresholds, mean, deviation, engine)
 
 
 def _read_head(

@@ -10,6 +10,7 @@ from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.arrays import is_array, to_host
+from ..._base.threads import with_few_threads
 from ...stimuli.chunks import by_pieces, host_labels
 from .features import PooledBase
 from .ridge import LinearHead, fit_head
@@ -88,6 +89,7 @@ class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
     def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
         """Draw the bank and fit the ridge regression.
 

@@ -1,9 +1,6 @@
 """The documentation beside the code: nothing missing, nothing unexplained."""
 
-import doctest
 import importlib
-import importlib.util
-import pkgutil
 import re
 import sys
 import types
@@ -12,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import greenfold
+from tests import parts
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: Folders that a build of the documentation fills.
 MADE = {"_build", "examples", "gallery", "generated"}
@@ -51,38 +49,21 @@ EQUATIONS = [
 #: Number of each, as printed.
 NUMBERS = {label: number for number, label in enumerate(EQUATIONS, 1)}
 
-#: What an optional module needs; its examples are skipped where that is missing.
-OPTIONAL = {
-    "greenfold.estimators.margin.aeon": "aeon",
-    "greenfold.cli": "typer",
-    "greenfold.reservoirpy": "reservoirpy",
-}
-
 
 def listed() -> set[str]:
     """Names in the autosummary tables, by their last part."""
     return {line.strip().rpartition(".")[2] for line in API.splitlines()}
 
 
+#: Packages whose names serve the library itself.
+INTERNAL = {"dynamics", "pieces"}
+#: Everything that has public names of its own.
 PACKAGES = [
     "greenfold",
     *(
-        f"greenfold.{name}"
-        for name in (
-            "classifier",
-            "datasets",
-            "diagnosis",
-            "explore",
-            "jobs",
-            "optimizers",
-            "paper",
-            "pooled",
-            "report",
-            "stimuli",
-            "study",
-            "sweep",
-            "unfolding",
-        )
+        f"greenfold.{path.parent.name}"
+        for path in sorted(Path(greenfold.__file__).parent.glob("*/__init__.py"))
+        if "__all__" in path.read_text("utf-8") and path.parent.name not in INTERNAL
     ),
 ]
 
@@ -93,17 +74,6 @@ def test_public_names_are_in_the_reference(package):
     names = {n for n in public.__all__ if not hasattr(getattr(public, n), "__path__")}
     modules = {n for n in names if f"{package}.{n}" in sys.modules}
     assert names - modules - {"__version__"} <= listed()
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_name_shadows_a_module(package):
-    """`import greenfold.math.margins as m` must yield the module, not a function."""
-    public = importlib.import_module(package)
-    for entry in Path(public.__path__[0]).iterdir():
-        if entry.stem.startswith("__"):
-            continue
-        found = getattr(public, entry.stem, None)
-        assert found is None or isinstance(found, types.ModuleType), entry.stem
 
 
 def test_theory_has_every_equation_of_the_paper():
@@ -151,19 +121,16 @@ def linked_names() -> list[str]:
 
 @pytest.mark.parametrize("name", linked_names())
 def test_linked_names_exist(name):
-    if any(name.startswith(module) for module in OPTIONAL):
-        pytest.importorskip(next(o for m, o in OPTIONAL.items() if name.startswith(m)))
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:length]))
-        except ImportError:
-            continue
-        for depth, part in enumerate(parts[length:], start=length):
-            assert hasattr(found, part), f"{'.'.join(parts[:depth])} has no {part}"
-            found = getattr(found, part)
-        return
-    pytest.fail(f"{name} cannot be imported")
+    module, names = name, []
+    while parts.file_of(module) is None:
+        module, _, last = module.rpartition(".")
+        names.insert(0, last)
+    for part in filter(parts.is_missing, parts.needed_by(module)):
+        pytest.skip(parts.reason(part))
+    found = importlib.import_module(module)
+    for one in names:
+        assert hasattr(found, one), f"{name}: {found!r} has no {one}"
+        found = getattr(found, one)
 
 
 def fences(text: str) -> list[tuple[str, str]]:
@@ -206,27 +173,6 @@ def is_in_gallery(page: Path) -> bool:
     if page.name == "index":
         return (ROOT / "examples" / page.parent / "GALLERY_HEADER.rst").exists()
     return (ROOT / "examples" / page).with_suffix(".py").exists()
-
-
-def modules() -> list:
-    """Modules of the package whose docstrings hold examples."""
-    found = []
-    for module in pkgutil.walk_packages(greenfold.__path__, "greenfold."):
-        spec = importlib.util.find_spec(module.name)
-        if spec and spec.origin and ">>>" in Path(spec.origin).read_text("utf-8"):
-            found.append(module.name)
-    return found
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", modules())
-def test_examples_in_docstrings(name):
-    if name in OPTIONAL:
-        pytest.importorskip(OPTIONAL[name])
-    module = importlib.import_module(name)
-    failed, tried = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert tried > 0
-    assert failed == 0
 
 
 @pytest.mark.parametrize("kind", ["reproduction", "benchmarks", "sweep", "study"])
@@ -296,7 +242,6 @@ def test_source_pages_link_back_to_the_documented_name(monkeypatch):
 
 def test_stars_in_docstrings(monkeypatch):
     """Emphasis stays emphasis; the star of a name is no beginning of one."""
-    pytest.importorskip("docutils")
     monkeypatch.syspath_prepend(DOCS / "_ext")
     import docstrings  # pyright: ignore[reportMissingImports]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 README = (ROOT / "README.md").read_text("utf-8")

@@ -1,0 +1,174 @@
+"""One BLAS thread for small matrices, entered where a user calls.
+
+Threads of BLAS that share a small product mostly wait for each other, and on a busy machine
+for a processor too. What BLAS is told holds for the whole process, so calls are counted:
+the first of them limits it, and the last to return gives back the threads it had.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import wraps
+from typing import Any, TypeVar
+
+Door = TypeVar("Door", bound=Callable[..., Any])
+
+#: Rows of a square matrix from which BLAS keeps its threads; see `benchmarks/threads.py`.
+LARGE = 1500
+#: Values of the series in a product that BLAS does on one thread in any case.
+_TINY = 2**13
+#: Variables by which users set the number of BLAS threads.
+_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: Whether they have. BLAS, too, reads them but once.
+_told = any(os.environ.get(name) for name in _VARIABLES)
+
+
+class _Held:
+    """Libraries that have one thread while somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._before: list[tuple[Any, int]] = []
+
+    def enter(self, libraries: list[Any], changed: bool) -> None:
+        # Inside another call, too, libraries may have been loaded since.
+        if changed or not self._holders:
+            for library in libraries:
+                n_threads = library.get_num_threads()
+                if n_threads is not None and n_threads != 1:
+                    self._before.append((library, n_threads))
+                    _tell(library, 1)
+        self._holders += 1
+
+    def leave(self) -> None:
+        self._holders -= 1
+        while not self._holders and self._before:
+            _tell(*self._before.pop())
+
+
+class _HeldByThread(threading.local, _Held):
+    """The same, of each thread of Python for itself."""
+
+
+def _tell(library: Any, n_threads: int) -> None:
+    # threadpoolctl lets one thread of Python at a time set what holds for all, and ignores
+    # the others. Here calls are counted, so that any of them may be the last.
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    library.set_num_threads(n_threads)
+    if release is not None:
+        release(force=True)
+
+
+class _OneBlasThread:
+    """The limit itself; entered once more it only counts."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a handler of signals may enter as well
+        self._n_modules = -1
+        self._shared, self._shared_libraries = _Held(), []
+        self._own, self._own_libraries = _HeldByThread(), []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            changed = self._n_modules != len(sys.modules)
+            if changed:
+                self._look()
+            self._shared.enter(self._shared_libraries, changed)
+            self._own.enter(self._own_libraries, changed)
+
+    def __exit__(self, *_: Any) -> None:
+        with self._lock:
+            self._own.leave()
+            self._shared.leave()
+
+    def _look(self) -> None:
+        """Find the libraries that are loaded, which takes a millisecond."""
+        from threadpoolctl import ThreadpoolController
+
+        found = ThreadpoolController().lib_controllers
+        found = [library for library in found if library.user_api == "blas"]
+        # An OpenBLAS on top of OpenMP has threads for each thread of Python.
+        own = [one for one in found if getattr(one, "threading_layer", "") == "openmp"]
+        self._own_libraries = own
+        self._shared_libraries = [one for one in found if one not in own]
+        self._n_modules = len(sys.modules)
+
+
+_ONE = _OneBlasThread()
+
+
+def few_threads(size: int = 0) -> AbstractContextManager[None]:
+    """One BLAS thread, unless matrices are large or the user has said how many.
+
+    Parameters
+    ----------
+    size : int
+        Rows of the square matrices that the work is made of.
+    """
+    return nullcontext() if size >= LARGE or _told else _ONE
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for BLAS and OpenMP in any case: for one of many jobs at a time."""
+    from threadpoolctl import threadpool_limits
+
+    with _ONE, threadpool_limits(1, user_api="openmp"):
+        yield
+
+
+def with_few_threads(
+    size: Callable[..., Any] = lambda *_, **__: 0,
+) -> Callable[[Door], Door]:
+    """Decorate a function or method that users call with `few_threads`.
+
+    Parameters
+    ----------
+    size : callable
+        Called with the arguments; says how many rows the matrices have. By default they
+        are small. What it makes of bad arguments does not matter: the function refuses
+        them.
+    """
+
+    def decorate(function: Door) -> Door:
+        @wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            try:
+                n = int(size(*args, **kwargs))
+            except (AttributeError, LookupError, TypeError, ValueError):
+                n = 0
+            with few_threads(n):
+                return function(*args, **kwargs)
+
+        return wrapper  # pyright: ignore[reportReturnType]
+
+    return decorate
+
+
+def rows_of(*args: Any, **kwargs: Any) -> int:
+    """Rows of the matrices of a network or a system, the first argument of many calls."""
+    names = ("system", "reservoir", "unfolding", "expansion")
+    named = [kwargs[name] for name in names if name in kwargs]
+    system: Any = args[0] if args else named[0]
+    if hasattr(system, "n_neurons"):
+        return system.n_neurons
+    return max(system.n_inputs, system.n_outputs)
+
+
+def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:
+    """The same of an estimator with a network, given or drawn."""
+    given = estimator.reservoir
+    if given is None:
+        return estimator.n_neurons
+    return given.n_neurons if hasattr(given, "n_neurons") else len(given)
+
+
+def rows_to_read(estimator: Any, X: Any) -> int:
+    """The same where series are read: of a few, to limit BLAS would take longer."""
+    return LARGE if X.size <= _TINY else rows_of_estimator(estimator)
