@@ -257,7 +257,7 @@ def _plan(
 
 
 def _run(data: list[str], grids: Any, out: Path, where: dict[str, Any]) -> Any:
-    from ..apps.runner.engine import Summary, run_jobs
+    from ..apps.runner import Summary, run_jobs
     from ..apps.study.plan import plan
 
     jobs = plan(data, grids, data_dir=where.pop("data_dir"))

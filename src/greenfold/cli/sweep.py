@@ -170,7 +170,7 @@ def _sweep(
     seed: Any,
     where: Any,
 ) -> Any:
-    from ..apps.runner.engine import Summary
+    from ..apps.runner import Summary
     from ..apps.sweep.plan import sweep as run
 
     summary = Summary()

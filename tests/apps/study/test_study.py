@@ -356,9 +356,9 @@ def test_a_folder_that_cannot_be_written(archive, capsys):
 
 
 def test_a_full_disk_is_said_and_what_was_written_stays(archive, capsys, monkeypatch):
-    from greenfold.apps.runner import store
+    from greenfold.apps import runner
 
-    whole, written = store.replacing, []
+    whole, written = runner.replacing, []
 
     @contextmanager
     def filling(path):
@@ -370,7 +370,7 @@ def test_a_full_disk_is_said_and_what_was_written_stays(archive, capsys, monkeyp
 
     where = ["--out", "out", "--data-dir", str(archive), "--jobs", "1"]
     with monkeypatch.context() as full:
-        full.setattr(store, "replacing", filling)
+        full.setattr(runner, "replacing", filling)
         code, line = run_here(capsys, "Beats", "-n", "5,6,7,8", *where)
     assert code == 1
     assert "No space left on device" in line

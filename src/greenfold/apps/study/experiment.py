@@ -32,7 +32,7 @@ from ...stimuli.regression import RegressionTask
 from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import unfold
 from ...validity import ExpansionWarning
-from ..runner.job import SEAL
+from ..runner import SEAL
 from ..sweep.sources import read_source
 
 Maker = Callable[[int, float, float, Gain, int], Reservoir]
@@ -158,7 +158,9 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         )
     data, setting = configuration["data"], dict(configuration["setting"])
     task = _task(data["name"], context["folder"], data["digest"], tuple(data["classes"]))
-    found = judge(setting, *task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = judge(setting, *task)
     asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
     record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
     # The seal stands in the first line, and the rest can be read by people.

@@ -18,8 +18,7 @@ import numpy as np
 
 from ... import __version__
 from ..._base import checks as check
-from ..runner.engine import Summary, run_jobs
-from ..runner.job import Job
+from ..runner import Job, Summary, run_jobs
 from ..sweep.sources import Source, find_sources, read_source
 from .experiment import ARCHITECTURES, FORMAT, experiment, make_gain
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._base.files import replacing
-from ..runner.store import is_whole
+from ..runner import is_whole
 
 
 def read_study(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from ... import __version__
 from ..._base.arrays import on_device
 from ...datasets.errors import DataError
-from ..runner.job import SEAL
+from ..runner import SEAL
 from .estimators import EstimatorSpec
 from .predictions import Predictions
 from .sources import read_source, resampled
@@ -54,11 +55,13 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         device = context.get("device", "cpu")
         X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
 
-    start = time.perf_counter()
-    estimator.fit(X_train, np.searchsorted(classes, y_train))
-    fitted = time.perf_counter()
-    shares = _probabilities(estimator, X_test, len(classes), spec.label)
-    done = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of many estimators say nothing to a sweep
+        start = time.perf_counter()
+        estimator.fit(X_train, np.searchsorted(classes, y_train))
+        fitted = time.perf_counter()
+        shares = _probabilities(estimator, X_test, len(classes), spec.label)
+        done = time.perf_counter()
     if len(shares) != len(y_test):
         raise ValueError(
             f"{spec.label} returned {len(shares)} predictions for {len(y_test)} series."

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..._base.arrays import on_device
 from ...datasets.archive import data_directory
-from ..runner.engine import Summary, run_jobs
-from ..runner.job import Job
+from ..runner import Job, Summary, run_jobs
 from .estimators import EstimatorSpec, parse_estimator
 from .experiment import FORMAT, experiment
 from .sources import Source, find_sources
