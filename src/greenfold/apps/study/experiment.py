@@ -33,7 +33,7 @@ from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import unfold
 from ...validity import ExpansionWarning
 from ..runner import SEAL
-from ..sweep.sources import read_source
+from ..sweep.plan import read_source
 
 Maker = Callable[[int, float, float, Gain, int], Reservoir]
 

@@ -19,7 +19,7 @@ import numpy as np
 from ... import __version__
 from ..._base import checks as check
 from ..runner import Job, Summary, run_jobs
-from ..sweep.sources import Source, find_sources, read_source
+from ..sweep.plan import Source, find_sources, read_source
 from .experiment import ARCHITECTURES, FORMAT, experiment, make_gain
 
 #: What varies from network to network, with the values by default.
