@@ -287,7 +287,7 @@ def _show(
         return {"files": []}
     files = [write_table(rows, out / f"study.{table}")]
     if figures != "none":
-        from ..apps.study.figures import draw
+        from ..apps.study.table import draw
 
         files += draw(rows, out, figures)
     if not quiet:

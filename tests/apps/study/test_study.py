@@ -45,7 +45,7 @@ def test_g_is_the_spectral_radius_of_every_architecture(name):
     again = make_network({**setting, "gain": "tanh"})
     np.testing.assert_array_equal(network.weights, again.weights)
     other = make_network({**setting, "gain": "tanh", "seed": 4})
-    assert np.array_equal(network.weights, other.weights) != ARCHITECTURES[name][1]
+    assert np.array_equal(network.weights, other.weights) != ARCHITECTURES[name]
 
 
 def test_a_row_is_what_the_library_finds(archive):
@@ -300,7 +300,7 @@ def test_a_study_in_a_file_with_its_figures(archive, capsys):
     ("text", "message"),
     [
         ("datasets = [", "is not a TOML file"),
-        ("dataset = []", "may hold `datasets` and tables"),
+        ("dataset = []", "may hold the keys datasets, grid; got dataset"),
         ("datasets = 'A'\n[[grid]]", "`datasets` must be a list of names"),
         ("datasets = []", r"no table \[\[grid\]\]"),
         ("[[grid]]\nsize = 3", "a grid knows architecture, neurons"),
