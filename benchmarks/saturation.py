@@ -19,6 +19,7 @@ from typing import Any
 
 from greenfold import Dynamics
 from greenfold._base.arrays import to_host
+from greenfold._base.files import plain
 from greenfold.apps.paper.beyond import FULL, GAINS, ROWS, compared
 from greenfold.dynamics.batch import Linearization
 from greenfold.dynamics.dynamics import Prepared
@@ -83,8 +84,7 @@ def integrate_on(device: str | None) -> None:
 
 
 def _solve(item: tuple[str, float, int], n_starts: int) -> dict[str, Any]:
-    gain, strength, seed = item
-    return compared(replace(FULL, true_starts=n_starts), (gain, strength, seed))
+    return plain(compared(replace(FULL, true_starts=n_starts), item))
 
 
 def record(

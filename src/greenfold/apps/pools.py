@@ -116,14 +116,7 @@ def _belong_to_parent() -> None:
 
 
 class Cluster:
-    """On the workers of a dask cluster.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the file that
-        ``dask scheduler --scheduler-file`` writes.
-    """
+    """On the workers of a dask cluster, by the address or the file of its scheduler."""
 
     def __init__(self, address: str) -> None:
         try:

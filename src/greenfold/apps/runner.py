@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from .._base.files import plain, replacing, write_json
 from .._base.progress import Bar, display
-from .pools import Cluster, ClusterLostError, Pool, default_jobs, open_pool
+from .pools import Cluster, ClusterLostError, Pool, open_pool
 
 try:
     import fcntl
@@ -45,8 +45,7 @@ except ImportError:  # Windows
     fcntl = None
 
 __all__ = [
-    "SEAL", "ClusterLostError", "Failure", "Job", "State", "Store", "Summary",
-    "default_jobs", "is_whole", "run_jobs", "run_map", "source_digest",
+    "SEAL", "ClusterLostError", "Failure", "Job", "State", "Store", "Summary", "run_jobs",
 ]  # fmt: skip
 
 _ZEROS = "0" * 16
@@ -383,7 +382,8 @@ def run_jobs(
         ):
             # loky renews processes that have grown, and says so.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
-            _Loop(store, pool, summary, bar, redo, replaced).run(waiting, wait_for_others)
+            loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
+            loop.run(wait_for_others)
     except BaseException:
         pool.close(at_once=True)
         raise
@@ -395,30 +395,28 @@ class _Loop:
     """Begin jobs, write what comes back."""
 
     def __init__(
-        self, store: Store, pool: Pool, summary: Summary, bar: Bar, redo: bool,
-        replaced: set[str],
+        self, jobs: deque[Job], store: Store, pool: Pool, summary: Summary, bar: Bar,
+        redo: bool, replaced: set[str],
     ) -> None:  # fmt: skip
+        self._waiting, self._redo, self._replaced = jobs, redo, replaced
         self._store, self._pool, self._summary, self._bar = store, pool, summary, bar
-        self._redo, self._replaced = redo, replaced
-        self._waiting: deque[Job] = deque()
         self._running: dict[Future, tuple[Job, _Claim]] = {}
         #: Jobs that were under way when a process died: one of them may be why.
         self._suspects: deque[Job] = deque()
         #: Jobs that another run was computing when their turn came.
         self._claimed: deque[Job] = deque()
 
-    def run(self, jobs: deque[Job], wait_for_others: bool) -> None:
+    def run(self, wait_for_others: bool) -> None:
         """Until nothing is left, or nothing but what other runs compute."""
-        self._waiting = jobs
         try:
             self._empty()
-            # What another run held may be finished by now, or its owner dead.
-            self._waiting, self._claimed = self._claimed, deque()
-            self._empty()
-            while wait_for_others and self._claimed:
-                time.sleep(_POLL)
+            while self._claimed:
+                # What another run held may be finished by now, or its owner dead.
                 self._waiting, self._claimed = self._claimed, deque()
                 self._empty()
+                if not wait_for_others:
+                    break
+                time.sleep(_POLL if self._claimed else 0)
             self._summary.elsewhere = len(self._claimed)
         except BaseException:
             self._keep_finished()
@@ -529,54 +527,26 @@ def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
 
 
 def run_map(
-    work: Callable[[Any], Any],
-    items: Sequence[Any],
-    folder: str | Path,
-    configuration: Mapping[str, Any],
-    *,
-    label: str,
-    n_jobs: int = 1,
-) -> list[Any]:
+    work: Callable[[Any], Any], items: Sequence[Any], folder: str | Path,
+    configuration: Mapping[str, Any], *, label: str, n_jobs: int = 1,
+) -> list[Any]:  # fmt: skip
     """Results of ``work(item)`` for every item, in order, as plain JSON values.
 
-    Parameters
-    ----------
-    work : callable
-        Of a module, or a `functools.partial` of one, so that a process can be sent it. Its
-        randomness must come from the item alone.
-    items : sequence
-    folder : str or Path
-        Where each result is kept as soon as it is there: a map that was stopped goes on
-        from these files, and two maps on one folder share the work.
-    configuration : mapping
-        All that decides the results beside the number of an item; see `Job`.
-    label : str
-        Names the work in the progress display and in the files.
-    n_jobs : int
-        Processes; a single item is computed here.
-
-    Returns
-    -------
-    list
-        Arrays come back as lists: a result is the same whether it was just computed or read
-        from its file.
-
-    Raises
-    ------
-    RuntimeError
-        If an item failed, once the others are done; its note is the traceback.
+    ``work`` is a function of a module, or a `functools.partial` of one, so that a process
+    can be sent it; its randomness must come from the item alone. Each result is kept in a
+    file of ``folder`` as soon as it is there: a map that was stopped goes on from these
+    files with the same numbers, and two maps on one folder share the work. All that decides
+    the results beside the number of an item is in ``configuration``; see `Job`. An item
+    that fails is a RuntimeError, with the traceback for a note, once the others are done.
     """
     stem = re.sub(r"\W+", "-", label)
     jobs = [
         Job(
-            f"{stem}-{i:04d}.json",
-            _checkpoint,
-            {**configuration, "label": label, "item": i},
-            {"work": work, "item": item},
-            title=label,
+            f"{stem}-{i:04d}.json", _checkpoint, {**configuration, "map": label, "item": i},
+            {"work": work, "item": item}, title=label,
         )
         for i, item in enumerate(items)
-    ]
+    ]  # fmt: skip
     n_jobs = 1 if len(jobs) == 1 else n_jobs
     store = Store(folder)
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,7 +32,7 @@ BASE: dict[Any, Any] = {
 
 
 @contextmanager
-def drawing(more: Mapping[Any, Any]) -> Iterator[None]:
+def drawing(more: dict[Any, Any]) -> Iterator[None]:
     """Draw and save inside this: `BASE` and more of matplotlib's parameters."""
     try:
         import matplotlib
@@ -40,5 +40,5 @@ def drawing(more: Mapping[Any, Any]) -> Iterator[None]:
         raise ImportError(
             "Figures need matplotlib: pip install 'greenfold[report]'."
         ) from None
-    with matplotlib.rc_context(BASE | more):  # pyright: ignore[reportArgumentType]
+    with matplotlib.rc_context(BASE | more):
         yield

@@ -239,16 +239,11 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
         "gain": gain,
         "rows": found,
         "claimed": best.soft_margin,
-        "claimed_fresh": _number(best.fresh_margin),
-        "claimed_error": _number(best.fresh_error),
+        "claimed_fresh": best.fresh_margin,
+        "claimed_error": best.fresh_error,
         "seconds": best.wall_time,
         "against_simulate": worst,
     }
-
-
-def _number(value: float | None) -> float | None:
-    """What JSON can hold."""
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) -> dict:
@@ -304,6 +299,10 @@ def _true_kinds(p: Parameters) -> list[tuple[str, float]]:
     return [(gain, strength) for gain in p.gains for strength in p.strengths]
 
 
+def _of_kind(rows: list[dict], kind: tuple[str, float]) -> list[dict]:
+    return [row["rows"] for row in rows if (row["gain"], row["strength"]) == kind]
+
+
 def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Accuracy of random and of solved u, (n_networks, n_noises), and the gain."""
     mine = [row for row in rows if row["n_neurons"] == size]
@@ -314,18 +313,12 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
-    width = 2.6 * (len(p.sizes) + 1.4)
-    # A record made before the true networks were looked at has the first row only.
-    judged = numbers.get("true")
-    figure = look.sheet(width, 7.0 if judged else 3.6)
-    halves: Any = figure.subfigures(2, 1) if judged else (figure, None)
-    above, below = halves
+    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
+    above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
     _draw_certificates(first, numbers["certificates"], p)
     _draw_noise(others, numbers["noise"], p)
-    if below is None:
-        return figure
     kinds = _true_kinds(p)
     panels = np.atleast_1d(below.subplots(1, len(kinds)))
     for axes, kind, name in zip(panels, kinds, _LETTERS[len(p.sizes) :], strict=False):
@@ -341,12 +334,13 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     The linear optimum as it is may lie far below zero, where a mark at the edge and the
     mean stand for it.
     """
-    gain, strength = kind
-    look.letter(axes, name, rf"{gain}, $\|\mu\| = {strength:g}$")
-    mine = [row["rows"] for row in rows if (row["gain"], row["strength"]) == kind]
+    look.letter(axes, name, rf"{kind[0]}, $\|\mu\| = {kind[1]:g}$")
+    mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
-    kappa = np.array([[row[key]["soft_margin"] for key in ROWS] for row in mine])
-    error = np.array([[row[key]["error"] for key in ROWS] for row in mine])
+    kappa, error = (
+        np.array([[row[name][key] for name in ROWS] for row in mine])
+        for key in ("soft_margin", "error")
+    )
     top = float(kappa.max())
     edge = -0.25 * top
     inside = kappa > edge
@@ -376,29 +370,24 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
     floor = 1e-6
     for place, strength in enumerate(kinds):
         mine = [row for row in rows if row["strength"] == strength]
-        for shift, key, colour, mark in (
-            (-0.17, "gap", look.SOLVED, "o"),
-            (0.17, "alternation_below_bound", look.NEUTRAL, "s"),
+        rounds = f"{p.n_rounds} rounds of alternation"
+        for shift, key, colour, mark, label in (
+            (-0.17, "gap", look.SOLVED, "o", "solved $u$"),
+            (0.17, "alternation_below_bound", look.NEUTRAL, "s", rounds),
         ):
             values = np.maximum([row[key] for row in mine], floor)
             x = place + shift + 0.06 * rng.uniform(-1, 1, len(values))
-            rounds = f"{p.n_rounds} rounds of alternation"
-            label = "solved $u$" if key == "gap" else rounds
             axes.plot(x, 100 * values, mark, color=colour, ms=4, mfc="none", mew=0.9,
                       label=None if place else label)  # fmt: skip
     axes.axhline(100 * 1e-3, color=look.BOUND, lw=0.8, ls=":")
     axes.annotate("0.1 %", (0.01, 100 * 1e-3), (0, 2), va="bottom",
                   xycoords=("axes fraction", "data"), textcoords="offset points",
                   fontsize=7, color=look.NEUTRAL)  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_ylim(100 * floor / 2, 60)
-    ticks = [10.0**k for k in range(-4, 2)]
+    axes.set(yscale="log", ylim=(100 * floor / 2, 60))
     shown = [r"$\leq 10^{-4}$", *(f"$10^{{{k}}}$" for k in range(-3, 2))]
-    axes.set_yticks(ticks, shown)
-    axes.set_xticks(
-        range(len(kinds)),
-        ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)],
-    )
+    axes.set_yticks([10.0**k for k in range(-4, 2)], shown)
+    names = ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)]
+    axes.set_xticks(range(len(kinds)), names)
     axes.set_ylabel("distance to the upper bound (%)")
     # Below the axis: every height of the panel has points somewhere.
     axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.1), ncols=2,
@@ -442,29 +431,21 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
                 f"({gain[:, i].mean():+.1f} ± {error:.1f}, {_verdict(gain[:, i], error)})"
             )
-    kinds = _true_kinds(p) if "true" in numbers else ()
-    for panel, kind in zip(_LETTERS[len(p.sizes) :], kinds, strict=False):
-        gain, strength = kind
+    for panel, kind in zip(_LETTERS[len(p.sizes) :], _true_kinds(p), strict=False):
         lines.append(
-            f"({panel}) {gain}, ‖μ‖ = {strength:g}, κ on the true network, one number a "
+            f"({panel}) {kind[0]}, ‖μ‖ = {kind[1]:g}, κ on the true network, one number a "
             "network, and the mean accuracy:"
         )
-        lines += _true_lines(kind, numbers["true"])
-    return lines
-
-
-def _true_lines(kind: tuple[str, float], rows: list[dict]) -> list[str]:
-    mine = [row for row in rows if (row["gain"], row["strength"]) == kind]
-    lines = []
-    for name in ROWS:
-        found = [row["rows"][name] for row in mine]
-        kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
-        lost = max(one["diverged"] for one in found)
-        lines.append(
-            f"    {name}: {kappas.replace('-', '−')}; "
-            f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
-            + (f"; up to {lost:.2%} of the draws diverge" if lost else "")
-        )
+        mine = _of_kind(numbers["true"], kind)
+        for name in ROWS:
+            found = [row[name] for row in mine]
+            kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
+            lost = max(one["diverged"] for one in found)
+            lines.append(
+                f"    {name}: {kappas.replace('-', '−')}; "
+                f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
+                + (f"; up to {lost:.2%} of the draws diverge" if lost else "")
+            )
     return lines
 
 

@@ -93,13 +93,12 @@ def engine() -> str:
     return "nest" if importlib.util.find_spec("nest") else "scipy"
 
 
-def simulated_curve(p: Parameters, kind: str, item: Any) -> list[float]:
+def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """κ over time from simulated Green's functions: no sampling noise enters.
 
     The response to a pulse in a later step is the response to one in the first step,
     later; one simulation gives them all.
     """
-    u = np.array(item)
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
     path = simulate(p.network(p.network_seed), pulse, u, p.dt / p.fine, kind,
@@ -164,12 +163,9 @@ def compute(run: Run) -> dict:
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
-    u_random = _projections(p)[0]
     kind = engine()
-    pair = {"random": u_random, "optimised": best.u}
-    simulated = run.map(
-        "simulation", partial(simulated_curve, p, kind), [u.tolist() for u in pair.values()]
-    )
+    pair = {"random": _projections(p)[0], "optimised": best.u}
+    simulated = run.map("simulation", partial(simulated_curve, p, kind), [*pair.values()])
     single: dict[str, Any] = {
         "times": _times(p, p.fine),
         "mu": stimuli.mu,
@@ -225,11 +221,11 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
     )
     optimal = np.concatenate([part["margins"] for part in parts])
     gaps = np.concatenate([part["gaps"] for part in parts])
-    total, square = (
-        np.sum([part[key] for part in drawn], axis=0) for key in ("total", "square")
+    mean, square = (
+        np.sum([part[key] for part in drawn], axis=0) / p.n_random
+        for key in ("total", "square")
     )
-    mean = total / p.n_random
-    spread = np.sqrt(np.maximum(square / p.n_random - mean**2, 0))
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
     at = _solved_at(p)
     largest = np.max([part["largest"] for part in drawn], axis=0)[:, at]
     average = {
@@ -292,36 +288,24 @@ def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
         label = f"simulated ({simulator})" if key == "optimised" else None
         axes.plot(times, single[key]["simulated"], "--", color=look.SIMULATION, lw=1.0,
                   label=label)  # fmt: skip
-    axes.plot(_solved_times(average)[0], single["reoptimised"], "D", color=look.SOLVED,
+    axes.plot(average["solved_times"], single["reoptimised"], "D", color=look.SOLVED,
               mfc="white", ms=4.0, label="$u$ solved for each $T$")  # fmt: skip
     top = max(single["reoptimised"])
     axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(-0.05 * top, 1.5 * top))
     axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
 
 
-def _solved_times(average: dict) -> tuple[list, str]:
-    """When u was solved for, and how to draw it: a line where steps have two times."""
-    if "solved_times" in average:
-        return average["solved_times"], "o-"
-    return average["step_times"], "o"  # a record with the ends of the steps alone
-
-
 def _draw_average(axes: Any, average: dict) -> None:
     look.letter(axes, "b", "average over stimuli")
-    for key, (at, dash), spread, colour, label in (
-        ("random", (average["times"], "s--"), "random_spread", look.RANDOM,
-         "random $u$ (± s.d.)"),
-        ("optimised", _solved_times(average), "optimised_standard_error", look.SOLVED,
+    for key, at, dash, spread, colour, label in (
+        ("random", "times", "s--", "random_spread", look.RANDOM, "random $u$ (± s.d.)"),
+        ("optimised", "solved_times", "o-", "optimised_standard_error", look.SOLVED,
          "$u$ solved for each $T$ (± s.e. of the stimuli)"),
     ):  # fmt: skip
-        times = np.array(at)
-        mean, around = np.array(average[key]), np.array(average[spread])
-        line = len(dash) > 1
-        if line:
-            axes.fill_between(times, mean - around, mean + around, color=colour, alpha=0.25,
-                              lw=0)  # fmt: skip
-        axes.errorbar(times, mean, None if line else around, fmt=dash, color=colour,
-                      ms=2.5 if line else 4, label=label)  # fmt: skip
+        times, mean, around = (np.array(average[one]) for one in (at, key, spread))
+        axes.fill_between(times, mean - around, mean + around, color=colour, alpha=0.25,
+                          lw=0)  # fmt: skip
+        axes.errorbar(times, mean, fmt=dash, color=colour, ms=2.5, label=label)
     top = 1.18 * max(average["optimised"])
     axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(None, top))
     axes.legend(loc="upper left")
@@ -337,10 +321,8 @@ def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
     looks = zip(p.mode_times, (0.35, 0.9), "sD", strict=True)
     for i, (time, alpha, mark) in enumerate(looks):
         loading = np.array(modes["loadings"][str(time)])
-        bars = [
-            loading[place == k].mean() if (place == k).any() else 0.0
-            for k in range(len(centres))
-        ]
+        total = np.bincount(place, loading, minlength=len(centres))
+        bars = total / np.maximum(np.bincount(place, minlength=len(centres)), 1)
         axes.bar(centres + (i - 0.5) * 0.42 * width, bars, 0.42 * width, alpha=alpha,
                  color=look.SOLVED, lw=0, label=f"$T = {time:g}$, mean")  # fmt: skip
         axes.plot(real, loading, mark, color=look.SOLVED if i else "white",
@@ -379,7 +361,7 @@ def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
 def summary(numbers: dict, p: Parameters) -> list[str]:
     """What the figure says, in a few lines."""
     single, average = numbers["single"], numbers["average"]
-    worst = max(single[key]["deviation_of_range"] for key in ("random", "optimised"))
+    worst = max(single[key]["deviation_of_range"] for key, _ in look.KINDS)
     certified = np.mean(average["share_certified_to_1e-3"])
     above = np.mean(average["share_at_or_above_every_random"])
     beaten = (

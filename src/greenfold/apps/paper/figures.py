@@ -27,7 +27,8 @@ from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
 from ...datasets.errors import DataError
-from ..runner import default_jobs, run_map, source_digest
+from ..pools import default_jobs
+from ..runner import run_map, source_digest
 from .setting import style
 
 #: What can be reproduced, in the order of the paper.
@@ -76,22 +77,9 @@ class Outcome:
 
 @dataclass
 class Run:
-    """What a figure's `compute` is given.
+    """What a figure's `compute` is given: its parameters, full or quick, and its data.
 
-    Attributes
-    ----------
-    name : str
-        Name of the figure, such as ``"fig2"``.
-    parameters : dataclass
-        Its parameters, full or quick.
-    out_dir : Path
-        Where the files go; checkpoints lie in a hidden folder there until the end.
-    n_jobs : int
-        Processes to use.
-    heartbeats : BinarySplit or None
-        ECG5000 as the paper uses it, for the figures that need it.
-    data_dir : str, Path or None
-        Where the archive's own files lie.
+    Files go to ``out_dir``; checkpoints lie in a hidden folder there until the end.
     """
 
     name: str

@@ -95,18 +95,8 @@ def best_readouts(
 def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
     """max_v κ for one response and many stimuli; only the row space of R matters.
 
-    Parameters
-    ----------
-    R : ndarray (n_steps, n_neurons)
-        Response to a unit pulse in each step; steps that the readout has not seen may be
-        left out or zero.
-    mu : ndarray (n_stimuli, n_steps)
-    psi : ndarray (n_stimuli, n_steps, n_steps)
-    eta : float
-
-    Returns
-    -------
-    ndarray (n_stimuli,)
+    R (n_steps, n_neurons) is the response to a unit pulse in each step; steps that the
+    readout has not seen may be left out or zero. μ is (n_stimuli, n_steps), and so on.
     """
     seen = np.flatnonzero(np.abs(R).max(1) > 0)
     R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]

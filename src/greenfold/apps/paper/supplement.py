@@ -69,7 +69,7 @@ def _random(
         accuracy = task.accuracy(unfolding, u, best.v) if judged else np.nan
         rows.append((terms.value, terms.separation, spread, accuracy))
     names = ("kappa", "separation", "spread", "accuracy")
-    return {k: np.mean(row) for k, row in zip(names, zip(*rows, strict=True), strict=True)}
+    return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
 
 
 def over_eta(p: Parameters, ecg: BinarySplit, seed: int) -> list[dict]:

@@ -183,16 +183,8 @@ def draw(numbers: dict, p: Parameters) -> Any:
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)  # the numbers stand between the panels
     a, b = figure.subplots(1, 2)
-    kinds: dict[str, list] = {
-        "kappa": [("kappa", "o", "here")],
-        "accuracy": [
-            (f"accuracy, {centre}", *_MARKS[centre])
-            for centre in _MARKS
-            if centre in numbers["centres"]
-        ],
-    }
-    for axes, (name, series) in zip((a, b), kinds.items(), strict=True):
-        digits = 3 if name == "kappa" else 1
+    accuracies = [(f"accuracy, {centre}", *mark) for centre, mark in _MARKS.items()]
+    for axes, digits, series in ((a, 3, [("kappa", "o", "here")]), (b, 1, accuracies)):
         step = 0.8 / (len(series) + 1)
         for row, (cell, entry) in enumerate(numbers["cells"].items()):
             first = entry[series[0][0]]

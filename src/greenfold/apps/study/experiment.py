@@ -141,18 +141,9 @@ def _task(
 def judge(
     setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
-    """What a network reaches, solved and with random u.
+    """What a network of a setting reaches, solved and with random u.
 
-    Parameters
-    ----------
-    setting : mapping
-        Of one network; see `greenfold.apps.study.plan`.
-    stimuli : SampleStimuli
-        Training series.
-    X : ndarray (n_cases, …)
-        Test series, as they enter the network.
-    signs : ndarray (n_cases,)
-        Their classes.
+    The stimuli are the training series; X are test series as they enter the network.
     """
     started = time.perf_counter()
     network = make_network(setting)
