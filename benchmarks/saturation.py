@@ -12,13 +12,15 @@ import argparse
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from greenfold import Dynamics
 from greenfold._base.arrays import to_host
-from greenfold.apps.paper.true_network import GAINS, ROWS, compared
+from greenfold._base.files import plain
+from greenfold.apps.paper.beyond import FULL, GAINS, ROWS, compared
 from greenfold.dynamics.batch import Linearization
 from greenfold.dynamics.dynamics import Prepared
 
@@ -82,8 +84,7 @@ def integrate_on(device: str | None) -> None:
 
 
 def _solve(item: tuple[str, float, int], n_starts: int) -> dict[str, Any]:
-    gain, strength, seed = item
-    return compared(seed, strength, gain, n_starts=n_starts)
+    return plain(compared(replace(FULL, true_starts=n_starts), item))
 
 
 def record(

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 #: Small enough for half a minute on two cores; η and T are the paper's, α is larger so
 #: that the non-linearity is felt.
 N_TRAIN, N_TEST, N_STEPS = 200, 1000, 70
-PARAMETERS: dict[str, Any] = {
-    "n_neurons": 60,
-    "alpha": 0.2,
-    "eta": 10.0,
-    "certify": True,
-}
+PARAMETERS: dict[str, Any] = {"n_neurons": 60, "alpha": 0.2, "eta": 10.0, "certify": True}
 NOISE = 0.1
 
 ALPHAS = (0.0, 0.04, 0.08, 0.16, 0.32)
@@ -33,44 +28,24 @@ SOLVER_RTOL = 1e-11
 
 
 def demo_task(seed: int = 0) -> Split:
-    """Synthetic heartbeats, 200 to train on and 1000 to test with.
-
-    Parameters
-    ----------
-    seed : int
-    """
+    """Synthetic heartbeats, 200 to train on and 1000 to test with."""
     from .report.comparison import Split
 
     X, y = synthetic_heartbeats(N_TRAIN + N_TEST, n_steps=N_STEPS, rng=seed)
     names = np.where(y > 0, "normal", "ectopic")
-    return Split(
-        "Synthetic heartbeats",
-        X[:N_TRAIN],
-        names[:N_TRAIN],
-        X[N_TRAIN:],
-        names[N_TRAIN:],
-        "Normal against ectopic beats, drawn by greenfold; no patient's data.",
-    )
+    train, test = slice(N_TRAIN), slice(N_TRAIN, None)
+    told = "Normal against ectopic beats, drawn by greenfold; no patient's data."
+    return Split("Synthetic heartbeats", X[train], names[train], X[test], names[test], told)
 
 
 def order_errors(
     n_neurons: int = 50, n_steps: int = N_STEPS, duration: float = 10.0, seed: int = 1
 ) -> np.ndarray:
-    """Error of the unfolded states at each order, for each α.
+    """Error of the unfolded states at each order, for each α, (n_orders, n_alphas).
 
     The network is run twice on synthetic heartbeats: by the unfolding, and by an ODE
     solver that shares no code with it. Order k must leave an error that falls as α^(k+1).
-
-    Parameters
-    ----------
-    n_neurons, n_steps : int
-    duration : float
-    seed : int
-
-    Returns
-    -------
-    ndarray (n_orders, n_alphas)
-        Largest deviation for `ORDERS` and `ALPHAS`, relative to the largest state.
+    Errors are the largest deviations, relative to the largest state.
     """
     rng = np.random.default_rng(seed)
     weights = Reservoir.random(n_neurons, rng=rng).weights

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 #: One meaning for each colour, in figures, reports, pages and the explorer (Okabe and Ito's
@@ -27,3 +29,16 @@ BASE: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "svg.fonttype": "path",
 }
+
+
+@contextmanager
+def drawing(more: dict[Any, Any]) -> Iterator[None]:
+    """Draw and save inside this: `BASE` and more of matplotlib's parameters."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError(
+            "Figures need matplotlib: pip install 'greenfold[report]'."
+        ) from None
+    with matplotlib.rc_context(BASE | more):
+        yield

@@ -257,7 +257,7 @@ def _plan(
 
 
 def _run(data: list[str], grids: Any, out: Path, where: dict[str, Any]) -> Any:
-    from ..apps.runner.engine import Summary, run_jobs
+    from ..apps.runner import Summary, run_jobs
     from ..apps.study.plan import plan
 
     jobs = plan(data, grids, data_dir=where.pop("data_dir"))
@@ -287,7 +287,7 @@ def _show(
         return {"files": []}
     files = [write_table(rows, out / f"study.{table}")]
     if figures != "none":
-        from ..apps.study.figures import draw
+        from ..apps.study.table import draw
 
         files += draw(rows, out, figures)
     if not quiet:

@@ -170,7 +170,7 @@ def _sweep(
     seed: Any,
     where: Any,
 ) -> Any:
-    from ..apps.runner.engine import Summary
+    from ..apps.runner import Summary
     from ..apps.sweep.plan import sweep as run
 
     summary = Summary()
@@ -225,7 +225,7 @@ def _compare(
     made = compare(out, published=published, data_dir=data_dir)
     written = write_tables(made, folder, out)
     if figures != "none":
-        from ..apps.sweep.figures import draw
+        from ..apps.sweep.comparison import draw
 
         written += draw(made, folder, figures)
     if not quiet:

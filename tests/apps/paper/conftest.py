@@ -15,8 +15,8 @@ def heartbeats(data_dir):
 
 def compute(module, parameters, folder, heartbeats=None, data_dir=None):
     """Numbers of a figure, which must also be drawable and describable."""
-    from greenfold.apps.paper.run import Run
-    from greenfold.apps.paper.style import style
+    from greenfold.apps.paper.figures import Run
+    from greenfold.apps.paper.setting import style
 
     run = Run(module.__name__, parameters, folder, 1, heartbeats, data_dir)
     numbers = plain(module.compute(run))

@@ -7,7 +7,6 @@ import pytest
 
 from greenfold import Dynamics, Gain
 from greenfold.apps.paper import beyond
-from greenfold.apps.paper.true_network import ROWS, _bounded
 
 from ...conftest import small, unit
 from .conftest import compute, full
@@ -37,7 +36,7 @@ def test_beyond(tmp_path, heartbeats):
     assert gain[1] > 2
     (row,) = numbers["true"]
     assert row["against_simulate"] < 1e-3
-    assert set(row["rows"]) == set(ROWS)
+    assert set(row["rows"]) == set(beyond.ROWS)
     # Whatever a fit of so few draws is worth, what it claims on others is what they give.
     judged = row["rows"]["Dynamics"]
     apart = abs(row["claimed_fresh"] - judged["soft_margin"])
@@ -50,7 +49,7 @@ def test_diverging_draws_are_left_out(rng):
     dynamics = Dynamics(small(Gain.quadratic(0.5), n=6), n_steps=3, dt=0.5, tol=1e-3)
     X, u = 0.1 * rng.standard_normal((9, 3)), unit(rng, 6)
     X[[1, 4, 5]] = 1e4
-    states, kept = _bounded(dynamics, X, u)
+    states, kept = beyond._bounded(dynamics, X, u)
     np.testing.assert_array_equal(kept, [0, 2, 3, 6, 7, 8])
     assert states == pytest.approx(dynamics.states(X[kept], u), rel=1e-2, abs=1e-5)
 

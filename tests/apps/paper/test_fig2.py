@@ -21,7 +21,7 @@ def test_fig2a_simulated_within_one_per_cent(engine):
     # What NEST integrates does not depend on the projection; one is slow enough.
     for u in (best,) if engine == "nest" else (fig2._projections(p)[0], best):
         exact = fig2.analytical_curve(p, unfolding, u)
-        simulated = np.array(fig2.simulated_curve(p, engine, u.tolist()))
+        simulated = np.array(fig2.simulated_curve(p, engine, u))
         assert np.abs(exact - simulated).max() <= 0.01 * np.ptp(exact)
 
 

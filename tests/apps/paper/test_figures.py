@@ -14,9 +14,8 @@ import greenfold
 from greenfold.apps import paper
 from greenfold.apps import style as colours
 from greenfold.apps.paper import fig1
-from greenfold.apps.paper import style as look
-from greenfold.apps.paper.run import recorded_parameters
-from greenfold.apps.paper.style import style
+from greenfold.apps.paper import setting as look
+from greenfold.apps.paper.figures import recorded_parameters
 from greenfold.datasets import DataError
 
 
@@ -87,7 +86,7 @@ def test_every_figure_has_a_caption_and_draws_what_is_recorded(name):
     path = Path(__file__).parents[3] / "docs" / "_reproduction" / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     parameters = recorded_parameters(module.FULL, record["parameters"])
-    with style():
+    with look.style():
         figure = module.draw(record["numbers"], parameters)
     # What the page shows is what today's code would say of these numbers.
     assert record["summary"] == module.summary(record["numbers"], parameters)
@@ -118,15 +117,16 @@ def test_every_figure_can_be_written(name):
 
 def test_random_and_solved_have_one_colour_everywhere():
     """In figures, reports and the explorer; compared without regard to case."""
-    source = Path(greenfold.__file__).parent
+    source = Path(greenfold.__file__).parent / "apps"
     css = (source / "report" / "style.css").read_text(encoding="utf-8").lower()
     for name in ("RANDOM", "SOLVED", "CLASS_A", "CLASS_B"):
         assert getattr(look, name) == getattr(colours, name), name
         assert getattr(colours, name) in css, name
-    for path in (source / "paper").glob("*.py"):
-        if path.name != "_style.py":
-            found = re.findall(r"#[0-9A-Fa-f]{6}", path.read_text(encoding="utf-8"))
-            assert not found, f"{path.name} has colours of its own: {found}"
+    figures = [path for path in (source / "paper").glob("*.py") if path.stem != "setting"]
+    assert {path.stem for path in figures} >= set(paper.FIGURES)
+    for path in figures:
+        found = re.findall(r"#[0-9A-Fa-f]{6}", path.read_text(encoding="utf-8"))
+        assert not found, f"{path.name} has colours of its own: {found}"
 
 
 def test_one_sentence_where_the_data_are_missing(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 
 from greenfold import optimize
 from greenfold.apps.paper import fig2
-from greenfold.apps.paper import setting as _setting
+from greenfold.apps.paper.setting import best_margins
 
 
 def test_best_margins_are_those_of_the_optimiser():
@@ -17,6 +17,4 @@ def test_best_margins_are_those_of_the_optimiser():
         mu = np.array([s.mu for s in stimuli])
         psi = np.array([s.psi for s in stimuli])
         wanted = [optimize(there, s, p.eta, u=u).soft_margin for s in stimuli]
-        np.testing.assert_allclose(
-            _setting.best_margins(R, mu, psi, p.eta), wanted, rtol=1e-9
-        )
+        np.testing.assert_allclose(best_margins(R, mu, psi, p.eta), wanted, rtol=1e-9)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold import SampleStimuli, optimize, unfold
-from greenfold.apps.paper import setting as _setting
+from greenfold import SampleStimuli, optimize
 from greenfold.apps.paper import table1
 
 from .conftest import compute, full
@@ -82,9 +81,7 @@ def test_table1_in_full(tmp_path, data_dir):
 @pytest.mark.parametrize("seed", range(20))
 def test_alternation_never_rises_above_the_bound(stimuli, seed):
     p = table1.FULL
-    network = unfold(
-        _setting.network(seed, p.n_neurons, p.g, p.tau), n_steps=140, dt=p.duration / 140
-    )
+    network = p.unfold(seed, 140, p.duration / 140)
     best: Any = optimize(network, stimuli, p.eta)
     rounds = optimize(
         network,

@@ -45,7 +45,7 @@ def test_g_is_the_spectral_radius_of_every_architecture(name):
     again = make_network({**setting, "gain": "tanh"})
     np.testing.assert_array_equal(network.weights, again.weights)
     other = make_network({**setting, "gain": "tanh", "seed": 4})
-    assert np.array_equal(network.weights, other.weights) != ARCHITECTURES[name][1]
+    assert np.array_equal(network.weights, other.weights) != ARCHITECTURES[name]
 
 
 def test_a_row_is_what_the_library_finds(archive):
@@ -324,7 +324,7 @@ def test_a_study_in_a_file_with_its_figures(archive):
     ("text", "message"),
     [
         ("datasets = [", "is not a TOML file"),
-        ("dataset = []", "may hold `datasets` and tables"),
+        ("dataset = []", "may hold the keys datasets, grid; got dataset"),
         ("datasets = 'A'\n[[grid]]", "`datasets` must be a list of names"),
         ("datasets = []", r"no table \[\[grid\]\]"),
         ("[[grid]]\nsize = 3", "a grid knows architecture, neurons"),
@@ -375,9 +375,9 @@ def test_a_folder_that_cannot_be_written(archive):
 
 
 def test_a_full_disk_is_said_and_what_was_written_stays(archive, monkeypatch):
-    from greenfold.apps.runner import store
+    from greenfold.apps import runner
 
-    whole, written = store.replacing, []
+    whole, written = runner.replacing, []
 
     @contextmanager
     def filling(path):
@@ -389,7 +389,7 @@ def test_a_full_disk_is_said_and_what_was_written_stays(archive, monkeypatch):
 
     where = ["--out", "out", "--data-dir", str(archive), "--jobs", "1"]
     with monkeypatch.context() as full:
-        full.setattr(store, "replacing", filling)
+        full.setattr(runner, "replacing", filling)
         line = refused("Beats", "-n", "5,6,7,8", *where, code=1)
     assert "No space left on device" in line
     assert len(read_study("out")) == 2

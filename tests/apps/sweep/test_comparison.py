@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.sweep import compare, sweep
-from greenfold.apps.sweep.comparison import PUBLISHED, write_tables
-from greenfold.apps.sweep.figures import draw
+from greenfold.apps.sweep.comparison import PUBLISHED, draw, write_tables
 from greenfold.apps.sweep.predictions import Predictions
 
 LEVELS = {"A": 0, "B": 1, "C": 2}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+import greenfold
+from greenfold.apps.runner import source_digest
 from greenfold.apps.sweep import parse_estimator
-from greenfold.apps.sweep.estimators import KNOWN, _code_of
+from greenfold.apps.sweep.estimators import _ABOVE, KNOWN, _code_of
 
 
 @pytest.mark.parametrize(
@@ -100,8 +104,6 @@ def test_any_class_of_aeon_has_its_name():
 
 
 def test_code_is_a_version_or_a_digest_of_the_sources(own):
-    from importlib.metadata import version
-
     installed = parse_estimator("sklearn.svm:SVC").code()
     assert installed == f"scikit-learn {version('scikit-learn')}"
     spec = parse_estimator("own_estimators:Nearest")
@@ -112,3 +114,25 @@ def test_code_is_a_version_or_a_digest_of_the_sources(own):
     importlib.invalidate_caches()
     _code_of.cache_clear()
     assert spec.code() != before
+
+
+def test_applications_and_the_command_line_make_no_result_stale():
+    """What the digest of the sources leaves out is imported by nothing that it covers."""
+    source = Path(greenfold.__file__).parent
+    upwards = re.compile(r"^\s*(?:from|import)\b.*\b(?:apps|cli)\b", re.MULTILINE)
+    found = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if upwards.search(path.read_text(encoding="utf-8"))
+        and path.relative_to(source).parts[0] not in _ABOVE
+    }
+    # The entry points of the command and nothing else.
+    assert found == {"__main__.py"}
+    assert upwards.search("    from ..apps.study import plan\n")
+    # This copy of greenfold is no installed version: its code is a digest.
+    spec = parse_estimator("ReservoirClassifier")
+    digest = source_digest(source, {"apps", "cli"})
+    assert spec.code() in (
+        f"greenfold sources {digest}",
+        f"greenfold {version('greenfold')}",
+    )

@@ -2,7 +2,9 @@
 
 Readout noise is what a physical reservoir has to live with. Independent Gaussian noise of
 standard deviation σ on every neuron is noise of standard deviation σ along any unit
-readout, so that the expected accuracy is known in closed form.
+readout, so that the expected accuracy is known in closed form. On the true network the
+readout of each input projection is fitted to the states of the integrated network, and all
+are judged on draws that no fit has seen.
 """
 
 from __future__ import annotations
@@ -16,19 +18,22 @@ from scipy.special import ndtr
 from sklearn.model_selection import StratifiedKFold
 
 from ...datasets.archive import BinarySplit
+from ...dynamics.dynamics import Dynamics
+from ...math.margins import gaussian_soft_margin, state_moments
+from ...math.sphere import maximize_on_sphere
+from ...networks.gains import Gain
 from ...optimizers.linear import LinearProblem
 from ...optimizers.run import optimize
+from ...simulation import simulate
 from ...stimuli.gaussian import GaussianStimuli
 from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import Unfolding, unfold
-from . import style as look
-from .run import Run
-from .setting import network, unit_vectors
-from .true_network import ROWS, compared
+from . import setting as look
+from .figures import Run
+from .setting import Heartbeats, Paper, expansion_judged_elsewhere, unit_vectors
 
 TITLE = "Beyond the paper: certificates, readout noise, and the true network"
 NEEDS_ECG = True
-#: For the page of the documentation, in Markdown.
 CAPTION = """
 (a) How far the solved soft margin, and the paper's alternation, end below the proven
 upper bound, one mark a network; below the dotted line (0.1 %) an optimum counts as
@@ -43,34 +48,29 @@ means of what lies beyond it.
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Paper):
     """What these figures are made with."""
 
-    g: float = 0.9
-    tau: float = 0.25
-    eta: float = 10.0
     duration: float = 10.0
+    #: (a) Networks that are certified, on ECG5000 and on each artificial ‖μ‖.
     n_certified: int = 20
-    """(a) Networks that are certified, on ECG5000 and on each artificial ‖μ‖."""
     strengths: tuple[float, ...] = (0.19, 1.0)
+    #: (a) Rounds of the paper's alternation to compare with, from one random start.
     n_rounds: int = 30
-    """(a) Rounds of the paper's alternation to compare with, from one random start."""
-    sizes: tuple[int, ...] = (5, 20, 100)
-    """(b) Neurons N."""
-    noises: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3)
-    """(b) σ of the readout noise."""
+    sizes: tuple[int, ...] = (5, 20, 100)  # (b) Neurons N
+    noises: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3)  # (b) σ of the readout noise
+    #: (b) Grid that η is cross-validated on, for each projection and σ.
     etas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-    """(b) Grid that η is cross-validated on, for each projection and σ."""
     n_folds: int = 5
     n_networks: int = 10
     n_random: int = 10
+    #: Last panels: gains of networks whose projections are judged as they are.
     gains: tuple[str, ...] = ("biased tanh", "quadratic")
-    """Last panels: gains of networks whose projections are judged as they are."""
     n_true: int = 5
+    #: Series of each class that are fitted there, and as many that judge.
     n_draws: int = 10_000
-    """Series of each class that are fitted there, and as many that judge."""
     true_neurons: int = 100
-    true_starts: int = 4
+    true_starts: int | None = 4
 
 
 FULL = Parameters()
@@ -80,6 +80,21 @@ QUICK = replace(
     true_neurons=20, true_starts=2,
 )  # fmt: skip
 
+GAINS = {"biased tanh": Gain.biased_tanh(0.5), "quadratic": Gain.quadratic(0.05)}
+#: Projections on the true network: the name, and what is kept of the solution it names.
+ROWS = (
+    "random u, readout refitted",
+    "linear optimum as it is",
+    "linear u, readout refitted",
+    "order-1 u, readout refitted",
+    "Dynamics",
+)
+#: Of the panels after the first.
+_LETTERS = "bcdefghijk"
+#: Error allowed to the states of the true network, and draws of each class that are
+#: simulated to check it.
+_TOL, _N_SIMULATED = 1e-4, 25
+
 
 def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
     """One network: the optimum, its bound, and how far alternation gets.
@@ -87,17 +102,12 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
     The item is the seed and ‖μ‖ of artificial stimuli, zero for ECG5000.
     """
     seed, strength = item
-    reservoir = network(seed, 100, p.g, p.tau)
     if strength:
-        stimuli = GaussianStimuli.random(
-            10, strength=strength, rng=np.random.default_rng([seed, 2])
-        )
-        unfolding = unfold(reservoir, n_steps=10, dt=p.duration / 10)
+        rng = np.random.default_rng([seed, 2])
+        stimuli = GaussianStimuli.random(10, strength=strength, rng=rng)
     else:
         stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
-        unfolding = unfold(
-            reservoir, n_steps=stimuli.n_steps, dt=p.duration / stimuli.n_steps
-        )
+    unfolding = p.unfold(seed, stimuli.n_steps, p.duration / stimuli.n_steps)
     best: Any = optimize(unfolding, stimuli, p.eta)
     rounds = optimize(
         unfolding, stimuli, p.eta, "alternating", n_starts=1, max_iter=p.n_rounds,
@@ -140,10 +150,8 @@ def _kernels(
 def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> dict:
     """One network: test accuracy at every σ, η chosen by cross-validation for each."""
     seed, n_neurons = item
-    n_steps = ecg.X_train.shape[1]
-    unfolding = unfold(
-        network(seed, n_neurons, p.g, p.tau), n_steps=n_steps, dt=p.duration / n_steps
-    )
+    task = Heartbeats(ecg, p.duration)
+    unfolding = replace(p, n_neurons=n_neurons).unfold(seed, *task.steps)
     drawn = unit_vectors(np.random.default_rng([seed, 4]), p.n_random, n_neurons)
     projections: list[np.ndarray | None] = [None, *drawn]
     folds = StratifiedKFold(p.n_folds, shuffle=True, random_state=seed)
@@ -153,11 +161,10 @@ def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> di
         X, signs = part.transform(ecg.X_train[held_out]), ecg.y_train[held_out]
         for row, u in zip(inner, projections, strict=True):
             row += _accuracies(p, _kernels(p, unfolding, part, u) @ X.T, signs)
-    stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
-    X = stimuli.transform(ecg.X_test)
     accuracy, chosen = [], []
     for row, u in zip(inner, projections, strict=True):
-        scores = _accuracies(p, _kernels(p, unfolding, stimuli, u) @ X.T, ecg.y_test)
+        z = _kernels(p, unfolding, task.stimuli, u) @ task.X_test.T
+        scores = _accuracies(p, z, task.signs)
         best = row.argmax(0)  # of equals, the smallest η
         accuracy.append(100 * scores[best, np.arange(len(p.noises))])
         chosen.append(np.array(p.etas)[best])
@@ -171,30 +178,112 @@ def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> di
     }
 
 
-def on_true_network(p: Parameters, item: tuple[str, float, int]) -> dict:
-    """One network, gain and ‖μ‖: κ of several projections on the network itself."""
+def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
+    """κ of every projection of `ROWS` on one network of the paper's kind, as it is.
+
+    The item is a name in `GAINS`, ‖μ‖ of Gaussian stimuli and the seed of the network. Each
+    row has κ with its standard error, the accuracy, and the share of the draws after which
+    the network diverges; those are left out of the others.
+    """
     gain, strength, seed = item
-    return compared(
-        seed,
-        strength,
-        gain,
-        n_neurons=p.true_neurons,
-        n_draws=p.n_draws,
-        n_fresh=p.n_draws,
-        n_starts=p.true_starts,
-        eta=p.eta,
+    eta = p.eta
+    network = replace(p, n_neurons=p.true_neurons).network(seed)
+    reservoir = replace(network, gain=GAINS[gain])
+    stimuli = GaussianStimuli.random(
+        10, strength=strength, n_draws=p.n_draws, rng=100 + seed
     )
+    dynamics = Dynamics(reservoir, n_steps=10, dt=1.0, tol=_TOL)
+    linear = optimize(dynamics.linear, stimuli, eta)
+    cut = replace(reservoir, gain=Gain.polynomial(reservoir.gain.coefficients[:3]))
+    expanded = unfold(cut, n_steps=10, dt=1.0, order=1)
+    with expansion_judged_elsewhere():
+        order1 = optimize(expanded, stimuli, eta, rng=seed)
+    drawn = unit_vectors(np.random.default_rng([seed, 2]), 1, p.true_neurons)[0]
+    fit, fresh = (
+        stimuli.sample(p.n_draws, rng=np.random.default_rng([seed, k])) for k in (3, 4)
+    )
+    try:
+        best = optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
+    except FloatingPointError:
+        # After some draw the network diverges at every start: fit the others.
+        X, labels = fit
+        for u in (linear.u, -linear.u, order1.u):
+            kept = _bounded(dynamics, X, u)[1]
+            X, labels = X[kept], labels[kept]
+        bounded = SampleStimuli(X, labels, normalize=None)
+        best = optimize(dynamics, bounded, eta, n_starts=p.true_starts, rng=seed)
+    found: dict[str, Any] = {}
+    worst = 0.0
+    us = (drawn, linear.u, linear.u, order1.u, best.u)
+    vs = (None, linear.v, None, None, best.v)
+    for name, u, v in zip(ROWS, us, vs, strict=True):
+        states, kept = _bounded(dynamics, fit[0], u)
+        labels = fit[1][kept]
+        if v is None:
+            M, Sigma = state_moments(states, labels)
+            v = maximize_on_sphere(M, eta * Sigma).v
+        middle = 0.0
+        if name != "linear optimum as it is":
+            middle = sum(float((states[labels == s] @ v).mean()) for s in (-1, 1)) / 2
+        judged, kept = _bounded(dynamics, fresh[0], u)
+        signs = fresh[1][kept]
+        found[name] = {
+            **_margin(judged, signs, v, eta),
+            "accuracy": float((signs * (judged @ v - middle) > 0).mean()),
+            "diverged": 1 - len(signs) / len(fresh[1]),
+        }
+        worst = max(worst, _error(dynamics, fresh, u))
+    return {
+        "seed": seed,
+        "strength": strength,
+        "gain": gain,
+        "rows": found,
+        "claimed": best.soft_margin,
+        "claimed_fresh": best.fresh_margin,
+        "claimed_error": best.fresh_error,
+        "seconds": best.wall_time,
+        "against_simulate": worst,
+    }
+
+
+def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) -> dict:
+    kappa = gaussian_soft_margin(*state_moments(states, signs), v, eta).value
+    z = signs * (states @ v)
+    off = z - z.mean()
+    parts = off - 0.5 * eta * off**2
+    scatter = sum(parts[signs == s].var() * (signs == s).sum() for s in (-1, 1))
+    return {"soft_margin": float(kappa), "error": float(np.sqrt(scatter)) / len(signs)}
+
+
+def _bounded(dynamics: Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.ndarray]:
+    """States of the series after which the network stays bounded, and which these are."""
+    try:
+        return dynamics.states(X, u), np.arange(len(X))
+    except FloatingPointError:
+        if len(X) == 1:
+            return np.empty((0, dynamics.n_neurons)), np.arange(0)
+    half = len(X) // 2
+    before, kept_before = _bounded(dynamics, X[:half], u)
+    after, kept_after = _bounded(dynamics, X[half:], u)
+    return np.concatenate([before, after]), np.append(kept_before, half + kept_after)
+
+
+def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
+    """Largest difference to simulated states, relative to the largest, on some draws."""
+    step = max(1, len(fresh[1]) // (2 * _N_SIMULATED))
+    X = fresh[0][::step]
+    try:
+        truth = np.asarray(simulate(dynamics.reservoir, X, u, dynamics.dt, rtol=1e-8))
+        states = dynamics.states(X, u)
+    except FloatingPointError:  # one of them diverges
+        return 0.0
+    return float(np.abs(states - truth).max() / np.abs(truth).max())
 
 
 def compute(run: Run) -> dict:
     """All numbers of the figure."""
     p, ecg = run.parameters, run.ecg
-    true = [
-        (gain, strength, seed)
-        for gain in p.gains
-        for strength in p.strengths
-        for seed in range(p.n_true)
-    ]
+    true = [(*kind, seed) for kind in _true_kinds(p) for seed in range(p.n_true)]
     seeds = range(p.n_certified)
     kinds = [(seed, strength) for strength in (0.0, *p.strengths) for seed in seeds]
     # The large networks first: they take longest.
@@ -202,8 +291,16 @@ def compute(run: Run) -> dict:
     return {
         "certificates": run.map("certificates", partial(certificate, p, ecg), kinds),
         "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
-        "true": run.map("the true network", partial(on_true_network, p), true),
+        "true": run.map("the true network", partial(compared, p), true),
     }
+
+
+def _true_kinds(p: Parameters) -> list[tuple[str, float]]:
+    return [(gain, strength) for gain in p.gains for strength in p.strengths]
+
+
+def _of_kind(rows: list[dict], kind: tuple[str, float]) -> list[dict]:
+    return [row["rows"] for row in rows if (row["gain"], row["strength"]) == kind]
 
 
 def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -216,22 +313,15 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
-    width = 2.6 * (len(p.sizes) + 1.4)
-    # A record made before the true networks were looked at has the first row only.
-    judged = numbers.get("true")
-    figure = look.sheet(width, 7.0 if judged else 3.6)
-    halves: Any = figure.subfigures(2, 1) if judged else (figure, None)
-    above, below = halves
+    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
+    above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
     _draw_certificates(first, numbers["certificates"], p)
     _draw_noise(others, numbers["noise"], p)
-    if below is None:
-        return figure
-    kinds = [(gain, strength) for gain in p.gains for strength in p.strengths]
+    kinds = _true_kinds(p)
     panels = np.atleast_1d(below.subplots(1, len(kinds)))
-    letters = "bcdefghijk"[len(p.sizes) :]
-    for axes, kind, name in zip(panels, kinds, letters, strict=False):
+    for axes, kind, name in zip(panels, kinds, _LETTERS[len(p.sizes) :], strict=False):
         _draw_true(axes, name, kind, numbers["true"])
         if axes is not panels[0]:
             axes.set_yticklabels([])
@@ -244,12 +334,13 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     The linear optimum as it is may lie far below zero, where a mark at the edge and the
     mean stand for it.
     """
-    gain, strength = kind
-    look.letter(axes, name, rf"{gain}, $\|\mu\| = {strength:g}$")
-    mine = [row["rows"] for row in rows if (row["gain"], row["strength"]) == kind]
+    look.letter(axes, name, rf"{kind[0]}, $\|\mu\| = {kind[1]:g}$")
+    mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
-    kappa = np.array([[row[key]["soft_margin"] for key in ROWS] for row in mine])
-    error = np.array([[row[key]["error"] for key in ROWS] for row in mine])
+    kappa, error = (
+        np.array([[row[name][key] for name in ROWS] for row in mine])
+        for key in ("soft_margin", "error")
+    )
     top = float(kappa.max())
     edge = -0.25 * top
     inside = kappa > edge
@@ -279,29 +370,24 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
     floor = 1e-6
     for place, strength in enumerate(kinds):
         mine = [row for row in rows if row["strength"] == strength]
-        for shift, key, colour, mark in (
-            (-0.17, "gap", look.SOLVED, "o"),
-            (0.17, "alternation_below_bound", look.NEUTRAL, "s"),
+        rounds = f"{p.n_rounds} rounds of alternation"
+        for shift, key, colour, mark, label in (
+            (-0.17, "gap", look.SOLVED, "o", "solved $u$"),
+            (0.17, "alternation_below_bound", look.NEUTRAL, "s", rounds),
         ):
             values = np.maximum([row[key] for row in mine], floor)
             x = place + shift + 0.06 * rng.uniform(-1, 1, len(values))
-            rounds = f"{p.n_rounds} rounds of alternation"
-            label = "solved $u$" if key == "gap" else rounds
             axes.plot(x, 100 * values, mark, color=colour, ms=4, mfc="none", mew=0.9,
                       label=None if place else label)  # fmt: skip
     axes.axhline(100 * 1e-3, color=look.BOUND, lw=0.8, ls=":")
     axes.annotate("0.1 %", (0.01, 100 * 1e-3), (0, 2), va="bottom",
                   xycoords=("axes fraction", "data"), textcoords="offset points",
                   fontsize=7, color=look.NEUTRAL)  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_ylim(100 * floor / 2, 60)
-    ticks = [10.0**k for k in range(-4, 2)]
+    axes.set(yscale="log", ylim=(100 * floor / 2, 60))
     shown = [r"$\leq 10^{-4}$", *(f"$10^{{{k}}}$" for k in range(-3, 2))]
-    axes.set_yticks(ticks, shown)
-    axes.set_xticks(
-        range(len(kinds)),
-        ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)],
-    )
+    axes.set_yticks([10.0**k for k in range(-4, 2)], shown)
+    names = ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)]
+    axes.set_xticks(range(len(kinds)), names)
     axes.set_ylabel("distance to the upper bound (%)")
     # Below the axis: every height of the panel has points somewhere.
     axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.1), ncols=2,
@@ -310,15 +396,11 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
 
 def _draw_noise(panels: list[Any], rows: list[dict], p: Parameters) -> None:
     x = np.arange(len(p.noises))
-    for axes, size, name in zip(panels, p.sizes, "bcdefg", strict=False):
+    for axes, size, name in zip(panels, p.sizes, _LETTERS, strict=False):
         drawn, best, _ = _gain(rows, size)
         look.letter(axes, name, f"$N = {size}$")
-        for values, colour, mark, label in (
-            (drawn, look.RANDOM, "s--", "random $u$"),
-            (best, look.SOLVED, "o-", "solved $u$"),
-        ):
-            axes.errorbar(x, values.mean(0), values.std(0), fmt=mark, color=colour, ms=4,
-                          capsize=2, label=label)  # fmt: skip
+        look.draw_means(axes, x, drawn, "s--", look.RANDOM, "random $u$")
+        look.draw_means(axes, x, best, "o-", look.SOLVED, "solved $u$")
         axes.set_xticks(x, [f"{sigma:g}" for sigma in p.noises])
         axes.set_xlabel(r"readout noise $\sigma$ (a.u.)")
         axes.sharey(panels[0])
@@ -340,7 +422,7 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
             f"alternation end {np.median(below):.2%} (median) to {max(below):.2%} below "
             "the bound"
         )
-    for size, panel in zip(p.sizes, "bcdefg", strict=False):
+    for size, panel in zip(p.sizes, _LETTERS, strict=False):
         drawn, best, gain = _gain(numbers["noise"], size)
         lines.append(f"({panel}) N = {size}, random → solved u:")
         for i, sigma in enumerate(p.noises):
@@ -349,30 +431,21 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
                 f"({gain[:, i].mean():+.1f} ± {error:.1f}, {_verdict(gain[:, i], error)})"
             )
-    letters = "bcdefghijk"[len(p.sizes) :]
-    kinds = [(gain, strength) for gain in p.gains for strength in p.strengths]
-    for panel, kind in zip(letters, kinds if "true" in numbers else (), strict=False):
-        gain, strength = kind
+    for panel, kind in zip(_LETTERS[len(p.sizes) :], _true_kinds(p), strict=False):
         lines.append(
-            f"({panel}) {gain}, ‖μ‖ = {strength:g}, κ on the true network, one number a "
+            f"({panel}) {kind[0]}, ‖μ‖ = {kind[1]:g}, κ on the true network, one number a "
             "network, and the mean accuracy:"
         )
-        lines += _true_lines(kind, numbers["true"])
-    return lines
-
-
-def _true_lines(kind: tuple[str, float], rows: list[dict]) -> list[str]:
-    mine = [row for row in rows if (row["gain"], row["strength"]) == kind]
-    lines = []
-    for name in ROWS:
-        found = [row["rows"][name] for row in mine]
-        kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
-        lost = max(one["diverged"] for one in found)
-        lines.append(
-            f"    {name}: {kappas.replace('-', '−')}; "
-            f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
-            + (f"; up to {lost:.2%} of the draws diverge" if lost else "")
-        )
+        mine = _of_kind(numbers["true"], kind)
+        for name in ROWS:
+            found = [row[name] for row in mine]
+            kappas = ", ".join(f"{one['soft_margin']:.4f}" for one in found)
+            lost = max(one["diverged"] for one in found)
+            lines.append(
+                f"    {name}: {kappas.replace('-', '−')}; "
+                f"{100 * np.mean([one['accuracy'] for one in found]):.1f} %"
+                + (f"; up to {lost:.2%} of the draws diverge" if lost else "")
+            )
     return lines
 
 

@@ -11,14 +11,12 @@ from ...math.margins import margin
 from ...optimizers.run import optimize
 from ...simulation import simulate
 from ...stimuli.gaussian import GaussianStimuli
-from ...unfolding.unfolding import unfold
-from . import style as look
-from .run import Run
-from .setting import network
+from . import setting as look
+from .figures import Run
+from .setting import Paper
 
 TITLE = "Fig. 1: the setting"
 NEEDS_ECG = False
-#: For the page of the documentation, in Markdown.
 CAPTION = """
 (a) A reservoir: an input projection *u*, random recurrent weights *W*, a readout *v*; the
 width of a line is its weight. (b) Series of two classes (thin) with their means (thick):
@@ -32,32 +30,25 @@ values: those here are ours.
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Paper):
     """What Fig. 1 is made with; the paper's is a sketch and gives no values."""
 
     network_seed: int = 0
-    n_neurons: int = 100
-    g: float = 0.9
-    tau: float = 0.25
-    eta: float = 10.0
+    #: As in Fig. 3: what differs in its fluctuations needs a non-linear network.
     alpha: float = 0.05
-    """As in Fig. 3: what differs in its fluctuations needs a non-linear network."""
     n_steps: int = 10
     dt: float = 1.0
-    strength: float = 0.5
-    """‖μ‖: the class means are close to each other."""
+    strength: float = 0.5  # ‖μ‖: the class means are close to each other
+    #: Of the steps of the two classes, which differ mainly in these.
     variances: tuple[float, float] = (1.0, 0.02)
-    """Of the steps of the two classes, which differ mainly in these."""
     stimulus_seed: int = 0
     draw_seed: int = 8
+    #: Few, and drawn such that the plane separates them all; `n_judged` tells the rest.
     n_per_class: int = 12
-    """Few, and drawn such that the plane separates them all; `n_judged` tells the rest."""
+    #: Further series of each class, which tell how often the plane is right.
     n_judged: int = 500
-    """Further series of each class, which tell how often the plane is right."""
-    fine: int = 10
-    """Times within a step at which the trajectories are drawn."""
-    n_drawn: int = 14
-    """(a) Neurons that the sketch shows: those that u and v use most."""
+    fine: int = 10  # Times within a step at which the trajectories are drawn
+    n_drawn: int = 14  # (a) Neurons that the sketch shows: those that u and v use most
 
 
 FULL = Parameters()
@@ -81,9 +72,8 @@ def compute(run: Run) -> dict:
 
 
 def _compute(p: Parameters) -> dict:
-    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau, p.alpha)
-    classes = stimuli(p)
-    expanded = unfold(reservoir, n_steps=p.n_steps, dt=p.dt, order=1)
+    expanded = p.unfold(p.network_seed, p.n_steps, p.dt, p.alpha)
+    reservoir, classes = expanded.reservoir, stimuli(p)
     best = optimize(expanded, classes, p.eta, rng=p.network_seed)
     X, signs = classes.sample(p.n_per_class, np.random.default_rng([0, p.draw_seed]))
     fine = np.repeat(X, p.fine, axis=1)
@@ -131,23 +121,16 @@ def _draw_network(axes: Any, numbers: dict) -> None:
     angle = np.empty(n)
     angle[order] = np.pi - np.pi * np.arange(n) / (n - 1)
     place = np.column_stack([np.cos(angle), np.sin(angle) * (-1.0) ** np.argsort(order)])
-    strong = np.quantile(np.abs(W), 0.75)
-    for i in range(n):
-        for j in range(n):
-            if i == j or abs(W[i, j]) < strong:
-                continue
-            axes.annotate("", place[i], place[j], arrowprops={
-                "arrowstyle": "-|>", "color": "0.65", "lw": 0.6, "mutation_scale": 6,
-                "shrinkA": 6, "shrinkB": 6,
-                "connectionstyle": "arc3,rad=0.12"})  # fmt: skip
+    arrow = {"arrowstyle": "-|>", "color": "0.65", "lw": 0.6, "mutation_scale": 6,
+             "shrinkA": 6, "shrinkB": 6, "connectionstyle": "arc3,rad=0.12"}  # fmt: skip
+    for i, j in np.argwhere(np.abs(W) >= np.quantile(np.abs(W), 0.75)):
+        if i != j:
+            axes.annotate("", place[i], place[j], arrowprops=arrow)
     source, sink = np.array([-2.1, 0.0]), np.array([2.1, 0.0])
-    for end, weights, colour, style in (
-        (source, u, look.SOLVED, "-"),
-        (sink, v, look.SOLVED, "--"),
-    ):
+    for end, weights, dash in ((source, u, "-"), (sink, v, "--")):
         size = np.abs(weights) / np.abs(weights).max()
         for spot, one in zip(place, size, strict=True):
-            axes.plot(*zip(end, spot, strict=True), style, color=colour, alpha=0.75,
+            axes.plot(*zip(end, spot, strict=True), dash, color=look.SOLVED, alpha=0.75,
                       lw=0.2 + 2.0 * one, zorder=1)  # fmt: skip
     axes.plot(*place.T, "o", ms=9, color="white", mec="k", zorder=3)
     box = {"boxstyle": "round", "fc": "white", "ec": "k"}
@@ -175,6 +158,8 @@ def _draw_stimuli(axes: Any, numbers: dict, p: Parameters) -> None:
 
 
 def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
     look.letter(axes, "c", "responses, and the plane of the readout time")
     z, across = np.array(numbers["along_readout"]), np.array(numbers["across"])
     signs, gap = np.array(numbers["signs"]), numbers["margin"]
@@ -191,8 +176,14 @@ def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
         (values.min() - 0.15 * np.ptp(values), values.max() + 0.15 * np.ptp(values))
         for values in (across[:, -1], z[:, -1])
     )
-    _draw_plane(axes, end, (left, right), (low, high), "0.75", 0.25)
-    _draw_plane(axes, end, (left, right), (-max(gap, 0), max(gap, 0)), "0.4", 0.35)
+    for bottom, top, colour, alpha in (
+        (low, high, "0.75", 0.25),
+        (-max(gap, 0), max(gap, 0), "0.4", 0.35),
+    ):
+        corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+        plane = Poly3DCollection([[(end, *one) for one in corners]], color=colour,
+                                 alpha=alpha, lw=0)  # fmt: skip
+        axes.add_collection3d(plane)
     axes.plot([end, end], [left, right], [0, 0], color="k", lw=1.6, zorder=6,
               label="plane of decision")  # fmt: skip
     axes.set(
@@ -205,16 +196,6 @@ def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
     axes.set_box_aspect((1.5, 1.25, 1.1), zoom=0.92)
     axes.locator_params(nbins=4)
     axes.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.98))
-
-
-def _draw_plane(
-    axes: Any, time: float, across: tuple, along: tuple, colour: str, alpha: float
-) -> None:
-    """A piece of the plane of one time."""
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
-    corners = [(time, across[i], along[j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))]
-    axes.add_collection3d(Poly3DCollection([corners], color=colour, alpha=alpha, lw=0))
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

@@ -14,15 +14,13 @@ from ...optimizers.run import optimize
 from ...simulation import simulate
 from ...stimuli.base import Stimuli
 from ...stimuli.gaussian import GaussianStimuli
-from ...unfolding.unfolding import Unfolding, unfold
-from . import fig2_panels as panels
-from . import style as look
-from .run import Run
-from .setting import best_margins, chunks, network, unit_vectors
+from ...unfolding.unfolding import Unfolding
+from . import setting as look
+from .figures import Run
+from .setting import Paper, best_margins, chunks, unit_vectors
 
 TITLE = "Fig. 2: linear reservoir"
 NEEDS_ECG = False
-#: For the page of the documentation, in Markdown.
 CAPTION = """
 (a) Soft margin over the readout time for one network and one pair of classes; the readout
 is solved at every time. Dashed: simulated. Diamonds: *u* solved for each time anew. Thin
@@ -36,26 +34,19 @@ mean thick), with the readout solved again and with the readout kept.
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Paper):
     """What Fig. 2 is made with; the paper's values, and ours where it gives none."""
 
     network_seed: int = 0
-    n_neurons: int = 100
-    g: float = 0.9
-    tau: float = 0.25
-    eta: float = 10.0
     n_steps: int = 10
     dt: float = 1.0
-    strength: float = 1.0
-    """‖μ‖ of the stimuli, which the paper leaves open here."""
-    fine: int = 20
-    """(a) Readout times within a step."""
+    strength: float = 1.0  # ‖μ‖ of the stimuli, which the paper leaves open here
+    fine: int = 20  # (a) Readout times within a step
+    #: (a) Time step of NEST; its error is of first order in it.
     nest_resolution: float = 0.001
-    """(a) Time step of NEST; its error is of first order in it."""
     n_stimuli: int = 250
     n_random: int = 250
-    per_step: int = 4
-    """(b) Readout times within a step."""
+    per_step: int = 4  # (b) Readout times within a step
     mode_times: tuple[float, float] = (1.0, 9.0)
     angle_time: float = 9.0
     n_angles: int = 73
@@ -65,21 +56,13 @@ class Parameters:
 
 FULL = Parameters()
 QUICK = replace(
-    FULL,
-    fine=10,
-    nest_resolution=0.002,
-    n_stimuli=6,
-    n_random=20,
-    per_step=2,
-    n_angles=25,
-    n_planes=6,
-    chunk=3,
-)
+    FULL, fine=10, nest_resolution=0.002, n_stimuli=6, n_random=20, per_step=2, n_angles=25,
+    n_planes=6, chunk=3,
+)  # fmt: skip
 
 
 def _unfolding(p: Parameters) -> Unfolding:
-    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau)
-    return unfold(reservoir, n_steps=p.n_steps, dt=p.dt)
+    return p.unfold(p.network_seed, p.n_steps, p.dt)
 
 
 def _stimuli(p: Parameters, number: int) -> GaussianStimuli:
@@ -110,37 +93,30 @@ def engine() -> str:
     return "nest" if importlib.util.find_spec("nest") else "scipy"
 
 
-def simulated_curve(p: Parameters, kind: str, item: Any) -> list[float]:
+def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """κ over time from simulated Green's functions: no sampling noise enters.
 
     The response to a pulse in a later step is the response to one in the first step,
     later; one simulation gives them all.
     """
-    u = np.array(item)
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
-    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau)
-    path = simulate(reservoir, pulse, u, p.dt / p.fine, kind, trajectories=True,
-                    rtol=1e-8, resolution=p.nest_resolution)[0]  # fmt: skip
-    stimuli = _stimuli(p, 0)
-    curve = []
-    for j in range(len(path)):
-        R = np.zeros((p.n_steps, p.n_neurons))
-        for n in range(j // p.fine + 1):
-            R[n] = path[j - n * p.fine]
-        curve.append(best_margins(R, stimuli.mu[None], stimuli.psi[None], p.eta)[0])
-    return curve
+    path = simulate(p.network(p.network_seed), pulse, u, p.dt / p.fine, kind,
+                    trajectories=True, rtol=1e-8,
+                    resolution=p.nest_resolution)[0]  # fmt: skip
+    return [_first_margin(p, path[j :: -p.fine]) for j in range(len(path))]
+
+
+def _first_margin(p: Parameters, R: np.ndarray) -> float:
+    """max_v κ of the first stimuli for a response, which may lack its last steps."""
+    stimuli, n = _stimuli(p, 0), len(R)
+    return best_margins(R, stimuli.mu[None, :n], stimuli.psi[None, :n, :n], p.eta)[0]
 
 
 def analytical_curve(p: Parameters, unfolding: Unfolding, u: np.ndarray) -> np.ndarray:
     """κ over time from the unfolding, the readout optimal at every time."""
-    stimuli = _stimuli(p, 0)
-    curve = []
-    for time in _times(p, p.fine):
-        R = unfolding.with_readout(time).input_response(u)
-        mu, psi = stimuli.mu[None], stimuli.psi[None]
-        curve.append(best_margins(R, mu, psi, p.eta)[0])
-    return np.array(curve)
+    responses = (unfolding.with_readout(t).input_response(u) for t in _times(p, p.fine))
+    return np.array([_first_margin(p, R) for R in responses])
 
 
 def optimal_part(p: Parameters, numbers: range) -> dict:
@@ -187,12 +163,9 @@ def compute(run: Run) -> dict:
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
-    u_random = _projections(p)[0]
     kind = engine()
-    pair = {"random": u_random, "optimised": best.u}
-    simulated = run.map(
-        "simulation", partial(simulated_curve, p, kind), [u.tolist() for u in pair.values()]
-    )
+    pair = {"random": _projections(p)[0], "optimised": best.u}
+    simulated = run.map("simulation", partial(simulated_curve, p, kind), [*pair.values()])
     single: dict[str, Any] = {
         "times": _times(p, p.fine),
         "mu": stimuli.mu,
@@ -248,11 +221,11 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
     )
     optimal = np.concatenate([part["margins"] for part in parts])
     gaps = np.concatenate([part["gaps"] for part in parts])
-    total, square = (
-        np.sum([part[key] for part in drawn], axis=0) for key in ("total", "square")
+    mean, square = (
+        np.sum([part[key] for part in drawn], axis=0) / p.n_random
+        for key in ("total", "square")
     )
-    mean = total / p.n_random
-    spread = np.sqrt(np.maximum(square / p.n_random - mean**2, 0))
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
     at = _solved_at(p)
     largest = np.max([part["largest"] for part in drawn], axis=0)[:, at]
     average = {
@@ -271,7 +244,7 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
         "first": optimal[0],
     }
     weight = [part["n"] for part in parts]
-    found = network(p.network_seed, p.n_neurons, p.g, p.tau).modes()
+    found = p.network(p.network_seed).modes()
     modes: dict[str, Any] = {
         "real_part": found.eigenvalues.real,
         "time_constant": found.time_constants,
@@ -289,17 +262,106 @@ def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
-    panels.draw_single(a, numbers["single"], numbers["average"], p)
-    panels.draw_average(b, numbers["average"])
-    panels.draw_modes(c, numbers["modes"], p)
-    panels.draw_angle(d, numbers["angle"], p)
+    _draw_single(a, numbers["single"], numbers["average"], p)
+    _draw_average(b, numbers["average"])
+    _draw_modes(c, numbers["modes"], p)
+    _draw_angle(d, numbers["angle"], p)
     return figure
+
+
+def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
+    look.letter(axes, "a", "one network, one stimulus set")
+    times = np.array(single["times"])
+    simulator = {"nest": "NEST", "scipy": "ODE solver"}[single["engine"]]
+    above = look.right_axis(
+        axes, r"mean separation $\mu$ (a.u.), thin grey", color=look.NEUTRAL
+    )
+    above.stairs(single["mu"], p.dt * np.arange(p.n_steps + 1), baseline=None,
+                 color="0.65", lw=1.2, zorder=0)  # fmt: skip
+    low, high = min(single["mu"]), max(single["mu"])
+    above.set_ylim(low - 0.1 * (high - low), high + 0.5 * (high - low))
+    axes.set_zorder(above.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    names = {"random": "random $u$", "optimised": "$u$ solved for $T = 10$"}
+    for key, colour in look.KINDS:
+        axes.plot(times, single[key]["analytical"], color=colour, label=names[key], lw=2.2)
+        label = f"simulated ({simulator})" if key == "optimised" else None
+        axes.plot(times, single[key]["simulated"], "--", color=look.SIMULATION, lw=1.0,
+                  label=label)  # fmt: skip
+    axes.plot(average["solved_times"], single["reoptimised"], "D", color=look.SOLVED,
+              mfc="white", ms=4.0, label="$u$ solved for each $T$")  # fmt: skip
+    top = max(single["reoptimised"])
+    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(-0.05 * top, 1.5 * top))
+    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
+
+
+def _draw_average(axes: Any, average: dict) -> None:
+    look.letter(axes, "b", "average over stimuli")
+    for key, at, dash, spread, colour, label in (
+        ("random", "times", "s--", "random_spread", look.RANDOM, "random $u$ (± s.d.)"),
+        ("optimised", "solved_times", "o-", "optimised_standard_error", look.SOLVED,
+         "$u$ solved for each $T$ (± s.e. of the stimuli)"),
+    ):  # fmt: skip
+        times, mean, around = (np.array(average[one]) for one in (at, key, spread))
+        axes.fill_between(times, mean - around, mean + around, color=colour, alpha=0.25,
+                          lw=0)  # fmt: skip
+        axes.errorbar(times, mean, fmt=dash, color=colour, ms=2.5, label=label)
+    top = 1.18 * max(average["optimised"])
+    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(None, top))
+    axes.legend(loc="upper left")
+
+
+def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
+    look.letter(axes, "c", "modes that the solved $u$ uses")
+    real = np.array(modes["real_part"])
+    edges = np.linspace(real.min() - 1e-9, real.max() + 1e-9, 13)
+    place = np.digitize(real, edges) - 1
+    centres, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    # Both are solved projections: one hue, light and open early, dark and full late.
+    looks = zip(p.mode_times, (0.35, 0.9), "sD", strict=True)
+    for i, (time, alpha, mark) in enumerate(looks):
+        loading = np.array(modes["loadings"][str(time)])
+        total = np.bincount(place, loading, minlength=len(centres))
+        bars = total / np.maximum(np.bincount(place, minlength=len(centres)), 1)
+        axes.bar(centres + (i - 0.5) * 0.42 * width, bars, 0.42 * width, alpha=alpha,
+                 color=look.SOLVED, lw=0, label=f"$T = {time:g}$, mean")  # fmt: skip
+        axes.plot(real, loading, mark, color=look.SOLVED if i else "white",
+                  mec="k" if i else look.SOLVED, mew=0.5, ms=3.5,
+                  label=f"$T = {time:g}$, each mode")  # fmt: skip
+    axes.set(
+        xlabel=r"real part of the eigenvalue, Re $\lambda_\alpha$ (1)",
+        ylabel=r"mean loading $|\omega_\alpha|$ (1)",
+    )
+    marks = np.array([0.14, 0.17, 0.25, 0.5, 2.0])
+    upper = axes.secondary_xaxis("top")
+    upper.set_xticks(1 - p.tau / marks, [f"{mark:g}" for mark in marks])
+    upper.set_xlabel(r"time constant $\tau_\alpha$ (a.u.)", labelpad=3)
+    # Mean of |wᵀu| over random u for a complex unit w; most modes come in pairs.
+    level = np.sqrt(np.pi / (4 * len(real)))
+    axes.axhline(level, color=look.RANDOM, ls="--", lw=1.2, label="random $u$, mean")
+    axes.legend(loc="upper left")
+
+
+def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
+    look.letter(axes, "d", f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$")
+    degrees, top = np.degrees(angle["radians"]), np.max(angle["readout_optimal"])
+    kinds = (
+        ("readout_optimal", look.SOLVED, "-", "readout solved again"),
+        ("readout_kept", look.NEUTRAL, "--", "readout kept as for $u^*$"),
+    )
+    for key, colour, dash, label in kinds:
+        margins = np.array(angle[key])
+        axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
+        axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
+    axes.set(xlabel=r"angle between $u$ and $u^*$ (degrees)", ylabel=look.MARGIN,
+             xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))  # fmt: skip
+    axes.legend(loc="center left")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
     """What the figure says, in a few lines."""
     single, average = numbers["single"], numbers["average"]
-    worst = max(single[key]["deviation_of_range"] for key in ("random", "optimised"))
+    worst = max(single[key]["deviation_of_range"] for key, _ in look.KINDS)
     certified = np.mean(average["share_certified_to_1e-3"])
     above = np.mean(average["share_at_or_above_every_random"])
     beaten = (

@@ -9,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from ...math.margins import gaussian_soft_margin, state_moments
-from ...math.sphere import maximize_on_sphere
 from ...optimizers.run import optimize
 from ...simulation import simulate
-from ...stimuli.base import Stimuli
 from ...stimuli.gaussian import GaussianStimuli
 from ...unfolding.unfolding import Unfolding, unfold
-from . import style as look
-from .run import Run
-from .setting import expansion_judged_elsewhere, network, unit_vectors
+from . import setting as look
+from .figures import Run
+from .setting import Paper, best_readouts, expansion_judged_elsewhere, unit_vectors
 
 TITLE = "Fig. 3: weakly non-linear reservoir"
 NEEDS_ECG = False
-#: For the page of the documentation, in Markdown.
 CAPTION = """
 (a) Response of the neuron that the non-linearity changes most, for a random *u*: simulated
 (dots), the expansion to first order in α (line), the linear network (dashed). Insets: zoom
@@ -34,32 +31,25 @@ the stimuli.
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Paper):
     """What Fig. 3 is made with; the paper's values, and ours where it gives none."""
 
     network_seed: int = 0
-    n_neurons: int = 100
-    g: float = 0.9
-    tau: float = 0.25
-    eta: float = 10.0
     alpha: float = 0.05
     n_steps: int = 10
     dt: float = 1.0
+    #: ‖μ‖ of the stimuli, from violet to yellow in the paper.
     strengths: tuple[float, ...] = (0.19, 0.30, 0.52, 0.76, 1.0)
-    """‖μ‖ of the stimuli, from violet to yellow in the paper."""
     eigenvalues: tuple[float, float] = (0.3, 2.2)
     stimulus_seed: int = 0
-    fine: int = 20
-    """(a) Times within a step."""
-    n_random: int = 50
-    """(b) Random input projections."""
+    fine: int = 20  # (a) Times within a step
+    n_random: int = 50  # (b) Random input projections
+    #: Networks, each with stimuli of its own, that the optimum is computed for.
     n_networks: int = 5
-    """Networks, each with stimuli of its own, that the optimum is computed for."""
+    #: The network that the panels show: one where the expansion is trustworthy at every
+    #: ‖μ‖, which is not so in most; the numbers hold all of them.
     shown: int = 0
-    """The network that the panels show: one where the expansion is trustworthy at every
-    ‖μ‖, which is not so in most; the numbers hold all of them."""
-    n_simulated: int = 200
-    """(b) Stimuli a class on which the optimum is simulated."""
+    n_simulated: int = 200  # (b) Stimuli a class on which the optimum is simulated
 
 
 FULL = Parameters()
@@ -69,8 +59,7 @@ QUICK = replace(
 
 
 def _unfolding(p: Parameters, number: int) -> Unfolding:
-    reservoir = network(p.network_seed + number, p.n_neurons, p.g, p.tau, p.alpha)
-    return unfold(reservoir, n_steps=p.n_steps, dt=p.dt, order=1)
+    return p.unfold(p.network_seed + number, p.n_steps, p.dt, p.alpha)
 
 
 def _stimuli(p: Parameters, number: int, strength: float) -> GaussianStimuli:
@@ -118,13 +107,14 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
     unfolding, stimuli = _unfolding(p, number), _stimuli(p, number, strength)
     rng = np.random.default_rng([p.network_seed, number, 4])
     us = unit_vectors(rng, p.n_random, p.n_neurons)
-    found = {
+    found: dict[str, Any] = {
         "network": number,
         "strength": strength,
         "separability": stimuli.separability,
-        "random_linear": _best_readouts(unfolding.linear, stimuli, us, p.eta),
-        "random_nonlinear": _best_readouts(unfolding, stimuli, us, p.eta),
     }
+    for kind, system in (("linear", unfolding.linear), ("nonlinear", unfolding)):
+        drawn = best_readouts(system, stimuli, us, p.eta)
+        found[f"random_{kind}"] = [best.value for *_, best in drawn]
     linear = optimize(unfolding.linear, stimuli, p.eta)
     with expansion_judged_elsewhere():
         nonlinear = optimize(
@@ -144,17 +134,6 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         None if left_out is None else nonlinear.soft_margin + left_out
     )
     return found
-
-
-def _best_readouts(
-    unfolding: Unfolding, stimuli: Stimuli, us: np.ndarray, eta: float
-) -> list[float]:
-    moments_at = stimuli.moment_map(unfolding)
-    values = []
-    for u in us:
-        moments = moments_at(u[:, None])
-        values.append(float(maximize_on_sphere(moments.M, eta * moments.Sigma).value))
-    return values
 
 
 def _left_out(
@@ -182,13 +161,9 @@ def compute(run: Run) -> dict:
     p = run.parameters
     items = [(n, strength) for n in range(p.n_networks) for strength in p.strengths]
     return {
-        "responses": run.map("responses", _responses_of, [p])[0],
+        "responses": run.map("responses", responses, [p])[0],
         "soft_margins": run.map("soft margins", partial(soft_margins, p), items),
     }
-
-
-def _responses_of(p: Parameters) -> dict:
-    return responses(p)
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
@@ -196,9 +171,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     figure = look.sheet(11.4, 4.7)
     a, b = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _draw_responses(a, numbers["responses"], p)
-    _draw_margins(
-        b, [one for one in numbers["soft_margins"] if one["network"] == p.shown], p
-    )
+    _draw_margins(b, [one for one in numbers["soft_margins"] if one["network"] == p.shown])
     return figure
 
 
@@ -210,12 +183,18 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
         ("linear", look.NEUTRAL, "--", 1.1, "linear"),
         ("simulated", look.SIMULATION, "o", 0.0, "simulation"),
     )
-    # Open dots lie on the line that they are to be held against, and leave it visible.
-    dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
-    for key, colour, dash, width, label in curves:
-        axes.plot(times, found[key], dash, color=colour, lw=width, label=label,
-                  **(dots if dash == "o" else {}))  # fmt: skip
     shown = np.array([found[key] for key, *_ in curves])
+
+    def draw_curves(on: Any, part: slice) -> None:
+        # Open dots lie on the line that they are to be held against, and leave it visible.
+        dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
+        for row, (_, colour, dash, width, label) in zip(shown, curves, strict=True):
+            more = dots if dash == "o" else {}
+            on.plot(
+                times[part], row[part], dash, color=colour, lw=width, label=label, **more
+            )
+
+    draw_curves(axes, slice(None))
     low, high = shown.min(), shown.max()
     axes.set(
         xlabel=look.TIME,
@@ -226,10 +205,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     zoom = axes.inset_axes((0.1, 0.6, 0.36, 0.36))
     where = int(np.argmax(np.abs(shown[2] - shown[1])))
     reach = p.fine // 2
-    part = slice(max(0, where - reach), where + reach + 1)
-    for row, (_, colour, dash, width, _) in zip(shown, curves, strict=True):
-        zoom.plot(times[part], row[part], dash, color=colour, lw=width,
-                  **(dots if dash == "o" else {}))  # fmt: skip
+    draw_curves(zoom, slice(max(0, where - reach), where + reach + 1))
     zoom.tick_params(labelsize=7)
     box = axes.indicate_inset_zoom(zoom, edgecolor="0.4")
     for line in box.connectors:
@@ -250,7 +226,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     growth.tick_params(labelsize=7)
 
 
-def _draw_margins(axes: Any, found: list[dict], p: Parameters) -> None:
+def _draw_margins(axes: Any, found: list[dict]) -> None:
     import matplotlib as mpl
 
     look.letter(axes, "b", "linear against non-linear")

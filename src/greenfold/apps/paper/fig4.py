@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 
 from ...datasets.archive import BinarySplit
-from ...math.sphere import maximize_on_sphere
 from ...optimizers.run import optimize
 from ...simulation import simulate
-from ...stimuli.samples import SampleStimuli
-from ...unfolding.unfolding import Unfolding, unfold
-from . import style as look
-from .run import Run
-from .setting import chunks, expansion_judged_elsewhere, network, unit_vectors
+from ...unfolding.unfolding import Unfolding
+from . import setting as look
+from .figures import Run
+from .setting import (
+    Heartbeats,
+    Paper,
+    best_readouts,
+    chunks,
+    expansion_judged_elsewhere,
+    unit_vectors,
+)
 
 TITLE = "Fig. 4: network states on ECG5000"
 NEEDS_ECG = True
-#: For the page of the documentation, in Markdown.
 CAPTION = """
 (a) States of 4332 heartbeats along the readout for random *u* at first order in α: mean
 over 50 projections (filled), the best (light outline) and the worst of them (dark). (b)
@@ -32,27 +36,20 @@ positive. The network is the one that Fig. 3 shows.
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Paper):
     """What Fig. 4 is made with; the paper's values, and ours where it gives none."""
 
-    network_seed: int = 0
-    """The network that Fig. 3 shows."""
-    n_neurons: int = 100
-    g: float = 0.9
-    tau: float = 0.25
-    eta: float = 10.0
+    network_seed: int = 0  # The network that Fig. 3 shows
     alpha: float = 0.05
     duration: float = 10.0
     n_random: int = 50
-    n_rounds: int = 10
-    """(c) Rounds of the paper's alternation from a random start."""
+    n_rounds: int = 10  # (c) Rounds of the paper's alternation from a random start
+    #: (c) Order of the expansion there; 0 takes a second, 1 minutes.
     alternation_order: int = 1
-    """(c) Order of the expansion there; 0 takes a second, 1 minutes."""
-    n_test: int | None = None
-    """Test series to use, evenly spaced; all 4332 by default."""
+    n_test: int | None = None  # Test series to use, evenly spaced; all 4332 by default
     simulation_rtol: float = 1e-6
+    #: First and last edge of the histograms, and number of edges.
     bins: tuple[float, float, int] = (-1.5, 1.5, 76)
-    """First and last edge of the histograms, and number of edges."""
     tol: float = 1e-8
     chunk: int = 5
 
@@ -64,17 +61,13 @@ QUICK = replace(
 )  # fmt: skip
 
 
-def _test(p: Parameters, ecg: BinarySplit) -> tuple[np.ndarray, np.ndarray]:
-    """Test series as they enter the network, and their signs."""
+def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
+    """Heartbeats, of the test series as many as are wanted, and the unfolded network."""
     total = len(ecg.X_test)
     chosen = np.linspace(0, total - 1, p.n_test or total).round().astype(int)
-    stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
-    return stimuli.transform(ecg.X_test[chosen]), ecg.y_test[chosen]
-
-
-def _unfolding(p: Parameters, n_steps: int) -> Unfolding:
-    reservoir = network(p.network_seed, p.n_neurons, p.g, p.tau, p.alpha)
-    return unfold(reservoir, n_steps=n_steps, dt=p.duration / n_steps, order=1, tol=p.tol)
+    ecg = ecg._replace(X_test=ecg.X_test[chosen], y_test=ecg.y_test[chosen])
+    task = Heartbeats(ecg, p.duration)
+    return task, p.unfold(p.network_seed, *task.steps, p.alpha, p.tol)
 
 
 def _histogram(p: Parameters, z: np.ndarray) -> np.ndarray:
@@ -86,16 +79,13 @@ def _histogram(p: Parameters, z: np.ndarray) -> np.ndarray:
 
 def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
     """Panel (a): states of the test series at O(α) for some random projections."""
-    stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
-    unfolding = _unfolding(p, stimuli.n_steps)
-    moments_at = stimuli.moment_map(unfolding)
-    X, signs = _test(p, ecg)
-    rng = np.random.default_rng([p.network_seed, 1])
+    task, unfolding = _task(p, ecg)
+    signs = task.signs
+    us = unit_vectors(np.random.default_rng([p.network_seed, 1]), p.n_random, p.n_neurons)
+    us = us[numbers.start : numbers.stop]
     found = []
-    for u in unit_vectors(rng, p.n_random, p.n_neurons)[numbers.start : numbers.stop]:
-        moments = moments_at(u[:, None])
-        best = maximize_on_sphere(moments.M, p.eta * moments.Sigma)
-        z = unfolding.kernels(u, best.v).decision_values(X)
+    for u, _, best in best_readouts(unfolding, task.stimuli, us, p.eta):
+        z = unfolding.kernels(u, best.v).decision_values(task.X_test)
         found.append(
             {
                 "kappa": best.value,
@@ -109,20 +99,15 @@ def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
 
 def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
     """The optimum, its terms over time (d), and the alternation towards one (c)."""
-    stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
-    unfolding = _unfolding(p, stimuli.n_steps)
+    task, unfolding = _task(p, ecg)
+    stimuli = task.stimuli
     with expansion_judged_elsewhere():
         best = optimize(unfolding, stimuli, p.eta)
         rounds = optimize(
-            unfolding if p.alternation_order else unfolding.linear,
-            stimuli,
-            p.eta,
-            "alternating",
-            n_starts=1,
-            max_iter=p.n_rounds,
-            tol=1e-12,
+            unfolding if p.alternation_order else unfolding.linear, stimuli, p.eta,
+            "alternating", n_starts=1, max_iter=p.n_rounds, tol=1e-12,
             rng=np.random.default_rng([p.network_seed, 2]),
-        )
+        )  # fmt: skip
     # All times at once, with the projections that were optimised for the last one.
     paths = unfolding.states(stimuli.series, best.u, trajectories=True) @ best.v
     signed = paths * np.asarray(stimuli.signs)[:, None]
@@ -142,10 +127,9 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
 
 def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) -> dict:
     """Panel (b): readout values of some test series, simulated and at O(α)."""
-    X, _ = _test(p, ecg)
-    X = X[numbers.start : numbers.stop]
+    task, unfolding = _task(p, ecg)
+    X = task.X_test[numbers.start : numbers.stop]
     u, v = np.array(best["u"]), np.array(best["v"])
-    unfolding = _unfolding(p, X.shape[1])
     y = simulate(unfolding.reservoir, X, u, unfolding.dt, rtol=p.simulation_rtol)
     return {"z": y @ v, "first_order": unfolding.kernels(u, v).decision_values(X)}
 
@@ -158,12 +142,13 @@ def compute(run: Run) -> dict:
         "random projections", partial(random_part, p, ecg), chunks(p.n_random, p.chunk)
     )
     drawn = [one for part in parts for one in part]
-    _, signs = _test(p, ecg)
-    pieces = run.map(
+    signs = _task(p, ecg)[0].signs
+    simulated = run.map(
         "simulation", partial(simulated_part, p, ecg, best), chunks(len(signs), 256)
     )
-    z = np.concatenate([piece["z"] for piece in pieces])
-    close = np.concatenate([piece["first_order"] for piece in pieces])
+    z, close = (
+        np.concatenate([part[key] for part in simulated]) for key in ("z", "first_order")
+    )
     accuracies = np.array([one["accuracy"] for one in drawn])
     return {
         "edges": np.linspace(*p.bins),
@@ -191,7 +176,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     (a, b), (c, d) = figure.subplots(2, 2)
     b.sharex(a)
     _draw_histograms(a, b, numbers)
-    _draw_terms(c, d, numbers["optimum"], p)
+    _draw_terms(c, d, numbers["optimum"])
     return figure
 
 
@@ -222,7 +207,7 @@ def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     a.set_xlim(edges[used[0]], edges[used[-1] + 1])
 
 
-def _draw_terms(c: Any, d: Any, best: dict, p: Parameters) -> None:
+def _draw_terms(c: Any, d: Any, best: dict) -> None:
     history = np.array(best["history"])
     rounds = np.arange(len(history))
     panels = (

@@ -7,19 +7,35 @@ top of the figure's file and run again.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
+import platform
+import shutil
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ... import __version__
+from ..._base.files import plain, write_figure, write_json
+from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
 from ...datasets.errors import DataError
+from ..pools import default_jobs
+from ..runner import run_map, source_digest
+from .setting import style
 
 #: What can be reproduced, in the order of the paper.
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
+#: What every figure is written in.
+_FORMATS = ("svg", "pdf", "png")
+_CHECKPOINTS = ".checkpoints"
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,57 @@ class Outcome:
         return "\n".join(lines)
 
 
+@dataclass
+class Run:
+    """What a figure's `compute` is given: its parameters, full or quick, and its data.
+
+    Files go to ``out_dir``; checkpoints lie in a hidden folder there until the end.
+    """
+
+    name: str
+    parameters: Any
+    out_dir: Path
+    n_jobs: int = 1
+    heartbeats: BinarySplit | None = None
+    data_dir: str | Path | None = None
+
+    @property
+    def ecg(self) -> BinarySplit:
+        """The heartbeats, for a figure that declares that it needs them."""
+        if self.heartbeats is None:
+            raise RuntimeError(f"{self.name} was started without ECG5000.")
+        return self.heartbeats
+
+    @cached_property
+    def folder(self) -> Path:
+        """Folder of the checkpoints of exactly this run.
+
+        It changes with every parameter, with the data, and with the code and its versions.
+        """
+        sources = source_digest(Path(__file__).parents[2])
+        made_by = plain([asdict(self.parameters), versions(), sources])
+        digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
+        for array in self.heartbeats or ():
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return self.out_dir / _CHECKPOINTS / f"{self.name}-{digest.hexdigest()[:16]}"
+
+    def map(self, label: str, work: Callable[[Any], Any], items: Sequence[Any]) -> list:
+        """Results of ``work(item)`` for every item; see `greenfold.apps.runner.run_map`."""
+        configuration = {"run": self.folder.name}
+        label = f"{self.name}: {label}"
+        return run_map(
+            work, items, self.folder, configuration, label=label, n_jobs=self.n_jobs
+        )
+
+    def forget(self) -> None:
+        """Remove the checkpoints of this figure, of this run and of earlier ones."""
+        top = self.out_dir / _CHECKPOINTS
+        for folder in top.glob(f"{self.name}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        if top.is_dir() and not any(top.iterdir()):
+            top.rmdir()
+
+
 def reproduce(
     names: str | Iterable[str] = "all",
     out_dir: str | Path = "reproduction",
@@ -96,64 +163,38 @@ def reproduce(
     same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
     figure is written.
     """
-    try:
-        from .style import style
-    except ImportError:
-        raise ImportError(
-            "the figures need matplotlib; install it with `pip install greenfold[report]`."
-        ) from None
-    from ..._base.progress import display
-    from ..runner.pools import default_jobs
-    from .run import Run
-
-    chosen = _chosen(names)
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
-        raise ValueError(f"`n_jobs` must be a positive integer; got {n_jobs!r}.")
-    folder = Path(out_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    outcomes = []
-    with display() as shown, style():
-        for name in chosen:
-            module = importlib.import_module(f"{__package__}.{name}")
-            if redraw:
-                outcomes.append(_redraw(module, name, folder))
-                continue
-            heartbeats, sentence = None, None
-            if module.NEEDS_ECG:
-                heartbeats, sentence = _heartbeats(data_dir)
-            if sentence:
-                outcomes.append(Outcome(name, module.TITLE, skipped=sentence))
-                continue
-            parameters = module.QUICK if quick else module.FULL
-            jobs = n_jobs or default_jobs()
-            run = Run(name, parameters, folder, jobs, heartbeats, data_dir, shown)
-            outcomes.append(_finish(module, run, quick))
-    return outcomes
-
-
-def _chosen(names: str | Iterable[str]) -> list[str]:
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in (*FIGURES, "all"):
             raise ValueError(
                 f"`names` must be among {', '.join(FIGURES)}, or 'all'; got {name!r}."
             )
-    return [name for name in FIGURES if name in wanted or "all" in wanted]
+    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
+        raise ValueError(f"`n_jobs` must be a positive integer; got {n_jobs!r}.")
+    with display(), style():
+        folder = Path(out_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        outcomes = []
+        for name in FIGURES:
+            if name not in wanted and "all" not in wanted:
+                continue
+            module = importlib.import_module(f"{__package__}.{name}")
+            if redraw:
+                outcomes.append(_redrawn(module, name, folder))
+                continue
+            parameters = module.QUICK if quick else module.FULL
+            run = Run(name, parameters, folder, n_jobs or default_jobs(), None, data_dir)
+            try:
+                run.heartbeats = ecg5000_paper(data_dir) if module.NEEDS_ECG else None
+            except (OSError, ImportError, DataError) as error:
+                outcomes.append(Outcome(name, module.TITLE, skipped=str(error)))
+                continue
+            outcomes.append(_computed(module, run, quick))
+        return outcomes
 
 
-def _heartbeats(data_dir: str | Path | None) -> tuple[BinarySplit | None, str | None]:
-    """ECG5000, or one sentence that says how to get it."""
-    try:
-        return ecg5000_paper(data_dir), None
-    except (OSError, ImportError, DataError) as error:
-        return None, str(error)
-
-
-def _finish(module: Any, run: Any, quick: bool) -> Outcome:
+def _computed(module: Any, run: Run, quick: bool) -> Outcome:
     """Compute one figure and write its files."""
-    from ..._base.files import plain
-    from .run import versions
-
     started = time.perf_counter()
     numbers = plain(module.compute(run))
     record = {
@@ -169,10 +210,8 @@ def _finish(module: Any, run: Any, quick: bool) -> Outcome:
     return outcome
 
 
-def _redraw(module: Any, name: str, folder: Path) -> Outcome:
+def _redrawn(module: Any, name: str, folder: Path) -> Outcome:
     """Draw and describe one figure from its record."""
-    from .run import recorded_parameters
-
     path = folder / f"{name}.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -189,26 +228,39 @@ def _redraw(module: Any, name: str, folder: Path) -> Outcome:
 
 def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
     """The files of one figure; what is said about the numbers is always today's."""
-    from ..._base.files import write_figure, write_json
-    from .run import FORMATS
-
-    numbers = record["numbers"]
-    summary = module.summary(numbers, parameters)
-    figure = module.draw(numbers, parameters)
-    files = [folder / f"{record['name']}.{kind}" for kind in FORMATS]
-    for path in files:
-        write_figure(path, figure)
-    files.append(folder / f"{record['name']}.json")
-    told = {
+    name, numbers = record["name"], record["numbers"]
+    first = {
+        "name": name,
         "title": module.TITLE,
         "caption": " ".join(module.CAPTION.split()),
-        "summary": summary,
+        "quick": record["quick"],
+        "summary": module.summary(numbers, parameters),
     }
-    order = ("name", "title", "caption", "quick", "summary")
-    record = record | told
-    first = {key: record[key] for key in order}
+    figure = module.draw(numbers, parameters)
+    files = [write_figure(folder / f"{name}.{kind}", figure) for kind in _FORMATS]
+    files.append(folder / f"{name}.json")
     write_json(files[-1], first | {k: v for k, v in record.items() if k not in first})
-    return Outcome(
-        record["name"], module.TITLE, tuple(files), numbers, tuple(summary),
-        record["seconds"],
-    )  # fmt: skip
+    summary = tuple(first["summary"])
+    return Outcome(name, module.TITLE, tuple(files), numbers, summary, record["seconds"])
+
+
+def versions() -> dict[str, str]:
+    """What made the numbers."""
+    found = {"greenfold": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
+    """Parameters as a record has them; those that came later have their default."""
+    known = {one.name for one in fields(default)}
+    given = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in recorded.items()
+        if name in known
+    }
+    return replace(default, **given)

@@ -1,10 +1,8 @@
 """One network on one data set: the job of a study.
 
-Networks of a study: each architecture made from the same few numbers.
-
-To all of them g is the largest |λ| of W and τ the time constant of the neurons, as far as
-they have such: a delay line has the weight g and no loop, and the window of a Legendre
-delay system is N τ, whatever g is.
+Each architecture is made from the same few numbers. To all of them g is the largest |λ| of
+W and τ the time constant of the neurons, as far as they have such: a delay line has the
+weight g and no loop, and the window of a Legendre delay system is N τ, whatever g is.
 """
 
 from __future__ import annotations
@@ -26,73 +24,24 @@ from ...dynamics.dynamics import Dynamics
 from ...math.decisions import Clouds, decide, held_out_score
 from ...networks.gains import Gain
 from ...networks.reservoir import Reservoir
-from ...optimizers.result import Projections
 from ...optimizers.run import optimize
 from ...stimuli.regression import RegressionTask
 from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import unfold
 from ...validity import ExpansionWarning
-from ..runner.job import SEAL
-from ..sweep.sources import read_source
+from ..runner import SEAL
+from ..sweep.plan import read_source
 
-Maker = Callable[[int, float, float, Gain, int], Reservoir]
-
-
-def _random(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    return Reservoir.random(n, 1.0, tau, gain, seed, spectral_radius=g)
-
-
-def _sparse(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    # Ten connections a neuron, the usual of echo state networks with 100.
-    share = min(1.0, 10 / n)
-    return Reservoir.random(n, 1.0, tau, gain, seed, spectral_radius=g, connectivity=share)
-
-
-def _dale(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    return Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, seed, spectral_radius=g)
-
-
-def _spatial(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    share = min(1.0, 10 / n)
-    return Reservoir.spatial(n, 1.0, tau, gain, seed, spectral_radius=g, connectivity=share)
-
-
-def _cycle(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    del seed
-    return Reservoir.cycle(n, g, tau, gain)
-
-
-def _delay_line(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    del seed
-    return Reservoir.delay_line(n, g, tau, gain)
-
-
-def _legendre(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    del g, seed
-    return Reservoir.legendre(n, n * tau, tau, gain)
-
-
-def _oscillators(n: int, g: float, tau: float, gain: Gain, seed: int) -> Reservoir:
-    """Eigenvalues spread over the disc as a random network's, but modes at right angles."""
-    if n % 2:
-        raise ValueError(f"`neurons` of oscillators come in pairs; got {n}.")
-    rng = np.random.default_rng(seed)
-    size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
-    size *= g / size.max()
-    a, b = size * np.cos(angle), size * np.sin(angle)
-    return Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
-
-
-#: By name, with whether the seed makes a difference.
-ARCHITECTURES: dict[str, tuple[Maker, bool]] = {
-    "random": (_random, True),
-    "sparse": (_sparse, True),
-    "dale": (_dale, True),
-    "spatial": (_spatial, True),
-    "oscillators": (_oscillators, True),
-    "cycle": (_cycle, False),
-    "delay_line": (_delay_line, False),
-    "legendre": (_legendre, False),
+#: Names of the architectures, with whether the seed makes a difference.
+ARCHITECTURES = {
+    "random": True,
+    "sparse": True,
+    "dale": True,
+    "spatial": True,
+    "oscillators": True,
+    "cycle": False,
+    "delay_line": False,
+    "legendre": False,
 }
 #: Gains by name; a number after a colon is their parameter.
 GAINS: dict[str, Callable[..., Gain]] = {
@@ -101,18 +50,41 @@ GAINS: dict[str, Callable[..., Gain]] = {
     "tanh": Gain.tanh,
     "biased_tanh": Gain.biased_tanh,
 }
+#: Raised when this module would make other results of the same configuration.
+FORMAT = 1
+#: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
+_GAP, _MEMORY_GAP = 1e-3, 1e-2
+#: Steps of the white input that memory is measured with, over the duration of the stimuli,
+#: and the noise on every state as it is read.
+_MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
 
 
-def make_network(setting: dict[str, Any]) -> Reservoir:
+def make_network(setting: Mapping[str, Any]) -> Reservoir:
     """The network of a setting, with the keys of `greenfold.apps.study.plan.AXES`."""
-    make, _ = ARCHITECTURES[setting["architecture"]]
-    return make(
-        setting["neurons"],
-        setting["g"],
-        setting["tau"],
-        make_gain(setting["gain"]),
-        setting["seed"],
-    )
+    kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
+    tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
+    if kind == "cycle":
+        return Reservoir.cycle(n, g, tau, gain)
+    if kind == "delay_line":
+        return Reservoir.delay_line(n, g, tau, gain)
+    if kind == "legendre":
+        return Reservoir.legendre(n, n * tau, tau, gain)
+    if kind == "oscillators":
+        # Eigenvalues spread over the disc as a random network's, but modes at right angles.
+        rng = np.random.default_rng(seed)
+        size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
+        size *= g / size.max()
+        a, b = size * np.cos(angle), size * np.sin(angle)
+        return Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
+    drawn: dict[str, Any] = {"rng": seed, "spectral_radius": g}
+    if kind == "dale":
+        return Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
+    if kind == "random":
+        return Reservoir.random(n, 1.0, tau, gain, **drawn)
+    # Ten connections a neuron, the usual of echo state networks with 100.
+    drawn["connectivity"] = min(1.0, 10 / n)
+    make = Reservoir.spatial if kind == "spatial" else Reservoir.random
+    return make(n, 1.0, tau, gain, **drawn)
 
 
 def make_gain(text: str) -> Gain:
@@ -132,24 +104,11 @@ def make_gain(text: str) -> Gain:
         raise ValueError(f"`gain` = {text!r}: {error}") from None
 
 
-#: Raised when this module would make other results of the same configuration.
-FORMAT = 1
-#: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
-_GAP, _MEMORY_GAP = 1e-3, 1e-2
-#: Steps of the white input that memory is measured with, over the duration of the stimuli,
-#: and the noise on every state as it is read.
-_MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
-
-
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
     """Solve a network, compare with random u, and return the text of the result file.
 
-    Parameters
-    ----------
-    configuration : mapping
-        See `greenfold.apps.study.plan`.
-    context : mapping
-        ``folder``: where the data lie.
+    ``configuration`` is that of a job of `greenfold.apps.study.plan.plan`; ``context`` says
+    in which ``folder`` the data lie.
     """
     if configuration["code"] != __version__:
         raise RuntimeError(
@@ -158,7 +117,9 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         )
     data, setting = configuration["data"], dict(configuration["setting"])
     task = _task(data["name"], context["folder"], data["digest"], tuple(data["classes"]))
-    found = judge(setting, *task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = judge(setting, *task)
     asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
     record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
     # The seal stands in the first line, and the rest can be read by people.
@@ -180,21 +141,12 @@ def _task(
 def judge(
     setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
-    """What a network reaches, solved and with random u.
+    """What a network of a setting reaches, solved and with random u.
 
-    Parameters
-    ----------
-    setting : mapping
-        Of one network; see `greenfold.apps.study.plan`.
-    stimuli : SampleStimuli
-        Training series.
-    X : ndarray (n_cases, …)
-        Test series, as they enter the network.
-    signs : ndarray (n_cases,)
-        Their classes.
+    The stimuli are the training series; X are test series as they enter the network.
     """
     started = time.perf_counter()
-    network = make_network(dict(setting))
+    network = make_network(setting)
     dt = setting["duration"] / stimuli.n_steps
     if setting["order"] == "exact":
         system: Any = Dynamics(network, n_steps=stimuli.n_steps, dt=dt)
@@ -204,14 +156,12 @@ def judge(
     options = {"eta": setting["eta"], "state_noise": P}
     tol = _GAP if setting["order"] == 0 else None
     rng = np.random.default_rng([setting["seed"], 1])
-    shape = (setting["draws"], network.n_neurons, stimuli.n_channels)
+    us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExpansionWarning)  # the row says it
         solved = optimize(system, stimuli, tol=tol, rng=setting["seed"], **options)
         solved.raise_if_interrupted()
-        drawn = [
-            optimize(system, stimuli, u=u, **options) for u in rng.standard_normal(shape)
-        ]
+        drawn = [optimize(system, stimuli, u=u, **options) for u in us]
     margins = np.array([one.soft_margin for one in drawn])
     found: dict[str, Any] = {
         "n_steps": stimuli.n_steps,
@@ -227,41 +177,37 @@ def judge(
     }
     if solved.validity is not None:
         found["trustworthy"] = solved.validity.trustworthy
-    for noise in setting["noise"]:
-        judged = _Judge(system, stimuli, X, signs, noise, P)
-        found[f"accuracy_{noise:g}"] = judged.accuracy(solved)
-        found[f"accuracy_random_{noise:g}"] = float(
-            np.mean([judged.accuracy(one) for one in drawn])
+
+    def accuracies(one: Any) -> list[float]:
+        """Under every noise, on test series; the plane put between the training clouds."""
+        inside = 0.0 if P is None else float(one.v @ P @ one.v)
+        codes, test_codes = (
+            (np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs)
         )
+        Z, Z_test = (
+            np.asarray(system.states(series, one.u) @ one.v)[:, None]
+            for series in (stimuli.series, X)
+        )
+        clouds = Clouds.of(Z, codes, np.ones(len(codes)), np.array([1.0, 1.0]))
+        noises = [float(np.sqrt(noise**2 + inside)) for noise in setting["noise"]]
+        planes = [decide(clouds, noise=one, threshold="trained") for one in noises]
+        return [
+            float(held_out_score(plane, Z_test, test_codes, noise)[0].mean())
+            for plane, noise in zip(planes, noises, strict=True)
+        ]
+
+    random = np.mean([accuracies(one) for one in drawn], axis=0)
+    for noise, own, others in zip(
+        setting["noise"], accuracies(solved), random, strict=True
+    ):
+        found[f"accuracy_{noise:g}"] = own
+        found[f"accuracy_random_{noise:g}"] = float(others)
     if setting["memory"]:
         found |= _memory(network, setting)
     return {**found, "seconds": time.perf_counter() - started}
 
 
-class _Judge:
-    """Accuracy on test series under noise, the plane put between the training clouds."""
-
-    def __init__(self, system, stimuli, X, signs, noise: float, P) -> None:
-        self._system, self._stimuli, self._X = system, stimuli, X
-        self._codes = (signs > 0).astype(int)
-        self._noise, self._P = noise, P
-
-    def accuracy(self, found: Projections) -> float:
-        stimuli, v = self._stimuli, found.v
-        inside = 0.0 if self._P is None else float(v @ self._P @ v)
-        noise = float(np.sqrt(self._noise**2 + inside))
-        codes = (np.asarray(stimuli.signs) > 0).astype(int)
-        Z, Z_test = (
-            np.asarray(self._system.states(X, found.u) @ v)[:, None]
-            for X in (stimuli.series, self._X)
-        )
-        weights = np.ones(len(codes))
-        clouds = Clouds.of(Z, codes, weights, np.array([1.0, 1.0]))
-        decision = decide(clouds, noise=noise, threshold="trained")
-        return float(held_out_score(decision, Z_test, self._codes, noise)[0].mean())
-
-
-def _memory(network: Any, setting: Mapping[str, Any]) -> dict[str, float]:
+def _memory(network: Reservoir, setting: Mapping[str, Any]) -> dict[str, float]:
     system = unfold(network, n_steps=_MEMORY_STEPS, dt=setting["duration"] / _MEMORY_STEPS)
     task = RegressionTask.memory(
         np.arange(_MEMORY_STEPS), _MEMORY_STEPS, ridge=_MEMORY_NOISE**2

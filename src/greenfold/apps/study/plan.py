@@ -1,7 +1,4 @@
-"""From grids of networks and data sets to jobs, and the door to a study.
-
-What is studied, from a TOML file or under a name.
-"""
+"""What is studied: grids of networks and data sets, from a TOML file or under a name."""
 
 from __future__ import annotations
 
@@ -18,9 +15,8 @@ import numpy as np
 
 from ... import __version__
 from ..._base import checks as check
-from ..runner.engine import Summary, run_jobs
-from ..runner.job import Job
-from ..sweep.sources import Source, find_sources, read_source
+from ..runner import Job, Summary, run_jobs
+from ..sweep.plan import Source, find_sources, read_source
 from .experiment import ARCHITECTURES, FORMAT, experiment, make_gain
 
 #: What varies from network to network, with the values by default.
@@ -53,10 +49,9 @@ class Grid:
     axes : mapping
         Values by name, one or a list: ``architecture`` (of
         ``greenfold.apps.study.experiment.ARCHITECTURES``), ``neurons``, ``g``, ``tau``,
-        ``seed``,
-        ``order`` (0, 1, … or "exact"), ``gain`` ("linear", "tanh", "quadratic:0.05", …) and
-        ``inside`` (intensity of white noise inside the network, order 0). For a random
-        search also ``{"low": …, "high": …, "log": true}``.
+        ``seed``, ``order`` (0, 1, … or "exact"), ``gain`` ("linear", "tanh",
+        "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the network,
+        order 0). For a random search also ``{"low": …, "high": …, "log": true}``.
     n_random : int, optional
         Draw so many networks instead of all combinations.
     settings : mapping
@@ -75,15 +70,8 @@ class Grid:
 
     def networks(self) -> list[dict[str, Any]]:
         """The settings of each network and how it is judged, checked; each once."""
-        for given, known, name in (
-            (self.axes, AXES, "axes"),
-            (self.settings, SETTINGS, "settings"),
-        ):
-            unknown = sorted(set(given) - set(known))
-            if unknown:
-                raise ValueError(
-                    f"`{name}` know {', '.join(known)}; got {', '.join(unknown)}."
-                )
+        _refuse_unknown(self.axes, AXES, "`axes` know")
+        _refuse_unknown(self.settings, SETTINGS, "`settings` know")
         try:
             return self._networks()
         except TypeError as error:  # what a file says, not what code passes
@@ -93,22 +81,24 @@ class Grid:
         shared = _checked_settings({**SETTINGS, **self.settings})
         axes = {**AXES, **self.axes}
         if self.n_random is None:
-            values = [_values(name, axes[name]) for name in AXES]
-            drawn = (
-                dict(zip(AXES, one, strict=True)) for one in itertools.product(*values)
-            )
+            drawn = itertools.product(*(_values(name, axes[name]) for name in AXES))
         else:
-            number = check.count(self.n_random, "n_random")
             rng = check.generator(self.random_state, "random_state")
             drawn = (
-                {name: _drawn(name, axes[name], rng) for name in AXES}
-                for _ in range(number)
+                [_drawn(name, axes[name], rng) for name in AXES]
+                for _ in range(check.count(self.n_random, "n_random"))
             )
         found: dict[str, dict[str, Any]] = {}
         for one in drawn:
-            checked = _checked(one) | shared
+            checked = _checked(dict(zip(AXES, one, strict=True))) | shared
             found.setdefault(json.dumps(checked, sort_keys=True), checked)
         return list(found.values())
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], text: str) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"{text} {', '.join(known)}; got {', '.join(unknown)}.")
 
 
 def study(
@@ -172,10 +162,7 @@ def plan(
     data_dir: str | Path | None = None,
     download: bool = True,
 ) -> list[Job]:
-    """The jobs of a study; what cannot work is refused here, before it is computed.
-
-    Parameters are those of `study`.
-    """
+    """The jobs of a study; what cannot work is refused here, before it is computed."""
     given = [grids] if isinstance(grids, Grid) else list(grids)
     networks: dict[str, dict[str, Any]] = {}
     for grid in given:
@@ -200,14 +187,10 @@ def plan(
 def _named(item: Any, data_dir: Any, download: bool) -> tuple[Source, tuple[str, str], str]:
     """A data set, the two of its classes that are told apart, and what both are called."""
     name, colon, chosen = str(item).partition(":")
-    found = find_sources([name], data_dir, download)
-    if len(found) > 1:
-        raise ValueError(f"`datasets`: {name!r} holds {len(found)} sets; name one.")
-    (train, _), source = (
-        read_source(found[0].name, found[0].folder, found[0].digest),
-        found[0],
-    )
-    X, labels = train
+    source, *others = find_sources([name], data_dir, download)
+    if others:
+        raise ValueError(f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
+    (X, labels), _ = read_source(source.name, source.folder, source.digest)
     if not isinstance(X, np.ndarray) or not np.isfinite(X).all():
         raise ValueError(
             f"`datasets`: {source.name} has series of unequal length or with missing "
@@ -321,9 +304,7 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
         "g": check.positive(one["g"], "g"),
         "tau": check.positive(one["tau"], "tau"),
         # Where the plan leaves nothing to draw, other seeds are the same network.
-        "seed": check.count(one["seed"], "seed", minimum=0)
-        if ARCHITECTURES[kind][1]
-        else 0,
+        "seed": check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind],
         "order": order,
         "gain": str(one["gain"]),
         "inside": inside,
@@ -358,66 +339,39 @@ def read_config(path: str | Path) -> Plan:
 
     The file names ``datasets`` and one or more tables ``[[grid]]`` whose keys are those of
     `Grid`: its axes, its settings, and ``random`` and ``random_state`` of a random search.
-
-    Parameters
-    ----------
-    path : str or Path
     """
     place = Path(path).expanduser()
     try:
         content = tomllib.loads(place.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"`{path}` is not a TOML file: {error}.") from None
-    unknown = sorted(set(content) - {"datasets", "grid"})
-    if unknown:
-        raise ValueError(
-            f"`{path}` may hold `datasets` and tables [[grid]]; got {', '.join(unknown)}."
-        )
+    _refuse_unknown(content, ("datasets", "grid"), f"`{path}` may hold the keys")
     datasets, tables = content.get("datasets", []), content.get("grid", [])
     if not isinstance(datasets, list) or not all(isinstance(d, str) for d in datasets):
         raise ValueError(f"`{path}`: `datasets` must be a list of names.")
     if not isinstance(tables, list) or not tables:
         raise ValueError(f"`{path}` has no table [[grid]], so that no network is named.")
-    return Plan(datasets, [_grid(table, str(path)) for table in tables])
-
-
-def _grid(table: dict[str, Any], where: str) -> Grid:
-    known = (*AXES, *SETTINGS, "random", "random_state")
-    unknown = sorted(set(table) - set(known))
-    if unknown:
-        raise ValueError(
-            f"`{where}`: a grid knows {', '.join(known)}; got {', '.join(unknown)}."
+    grids = []
+    for table in tables:
+        known = (*AXES, *SETTINGS, "random", "random_state")
+        _refuse_unknown(table, known, f"`{path}`: a grid knows")
+        axes, settings = (
+            {k: v for k, v in table.items() if k in kind} for kind in (AXES, SETTINGS)
         )
-    return Grid(
-        axes={k: v for k, v in table.items() if k in AXES},
-        n_random=table.get("random"),
-        settings={k: v for k, v in table.items() if k in SETTINGS},
-        random_state=table.get("random_state", 0),
-    )
+        state = table.get("random_state", 0)
+        grids.append(Grid(axes, table.get("random"), settings, state))
+    return Plan(datasets, grids)
 
 
 #: By name: all architectures with equal N, clean and with noise inside, with their memory;
 #: and random networks over N, g and τ.
+_ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 3]}
 PRESETS: dict[str, Plan] = {
     "architectures": Plan(
         ["ECG5000:1,2"],
         [
-            Grid(
-                {
-                    "architecture": list(ARCHITECTURES),
-                    "neurons": 50,
-                    "seed": [0, 1, 2, 3],
-                },
-                settings={"memory": True},
-            ),
-            Grid(
-                {
-                    "architecture": list(ARCHITECTURES),
-                    "neurons": 50,
-                    "seed": [0, 1, 2, 3],
-                    "inside": 0.03,
-                },
-            ),
+            Grid(_ALIKE, settings={"memory": True}),
+            Grid(_ALIKE | {"inside": 0.03}),
             Grid(
                 {
                     "neurons": [25, 50, 100],

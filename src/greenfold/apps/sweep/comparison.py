@@ -1,11 +1,15 @@
-"""Accuracies of a folder of results beside each other, and beside published ones."""
+"""Accuracies of a folder of results beside each other and published ones; figures."""
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+import socket
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,14 +17,27 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
-from ..._base.files import plain, replacing, write_json
+from ..._base.files import plain, replacing, write_figure, write_json
+from ...datasets.archive import data_directory
 from ...datasets.errors import DataError
-from . import published as _published
 from .predictions import read_predictions
 
 _PATTERN = "*/Predictions/*/testResample*.csv"
 #: Follows the names of estimators whose results are published ones.
 PUBLISHED = " (published)"
+#: Shown beside one's own results unless others are asked for.
+_DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
+#: Digits after the point in the tables of published results.
+_DIGITS = 4
+#: Those tables, in a folder of the data directory.
+_FOLDER, _PROVIDED = "reference", "ucr_default_split.csv"
+_MEAN_OF_30 = "ucr_mean_30_resamples.csv"
+#: Seconds that the archive may take to answer.
+_PATIENCE = 15.0
+#: Fewer estimators have no ranking to test, and fewer sets no test of it.
+_MIN_ESTIMATORS, _MIN_SETS = 3, 3
+
+Scores = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -157,8 +174,8 @@ def compare(
         label: {one: float(np.mean([own[one][k] for k in resamples])) for one in datasets}
         for label, own in scores.items()
     }
-    wanted = _published.DEFAULT if published is None else published
-    found, more = _published.published_accuracies(wanted, datasets, resamples, data_dir)
+    wanted = _DEFAULT if published is None else published
+    found, more = _published_accuracies(wanted, datasets, resamples, data_dir)
     notes += more
     for name, known in found.items():
         if known:
@@ -174,7 +191,7 @@ def compare(
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
         # Published tables have so many digits; more of our own would make ties wins.
-        accuracy = accuracy.round(_published.DIGITS)
+        accuracy = accuracy.round(_DIGITS)
     return Comparison(
         estimators=list(means),
         datasets=common,
@@ -261,3 +278,138 @@ def _write_rows(path: Path, rows: list[list[str]]) -> Path:
     with replacing(path) as stream:
         stream.write(made.getvalue().encode())
     return path
+
+
+def _published_accuracies(
+    names: Iterable[str],
+    datasets: Sequence[str],
+    resamples: Sequence[int],
+    data_dir: str | Path | None = None,
+) -> tuple[Scores, list[str]]:
+    """Accuracies of published estimators on the same resamples.
+
+    The provided split and the mean of resamples 0 to 29 are read from the tables in the
+    folder ``reference`` of the data directory; whatever is not there is asked of
+    https://timeseriesclassification.com by aeon. Returned are the accuracies by estimator
+    and data set, as far as they are known, and a sentence for each that could not be found.
+    """
+    table = _table(resamples, data_dir)
+    found: Scores = {}
+    notes, missing, reason = [], [], ""
+    for name in names:
+        known = table.get(name.casefold(), {})
+        if not any(one in known for one in datasets):
+            try:
+                # Whoever did not answer once is not asked again.
+                known = {} if reason else _from_archive(name, datasets, resamples)
+            except (OSError, ImportError, EOFError) as error:
+                reason = " ".join(str(error).split())[:120] or type(error).__name__
+            except ValueError as error:  # a name that aeon does not know, a broken table
+                notes.append(f"No published results of {name}: {error}")
+                continue
+            if reason:
+                missing.append(name)
+                continue
+        found[name] = {one: known[one] for one in datasets if one in known}
+    if missing:
+        notes.append(
+            f"No published results of {', '.join(missing)} on these resamples are at hand, "
+            f"and the archive could not be asked ({reason.rstrip('.')})."
+        )
+    return found, notes
+
+
+def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
+    """The table of these resamples, by estimator in lower case; empty if there is none."""
+    file = {(0,): _PROVIDED, tuple(range(30)): _MEAN_OF_30}.get(tuple(resamples))
+    root = data_directory(data_dir)
+    if file is None or root is None or not (root / _FOLDER / file).is_file():
+        return {}
+    found: Scores = {}
+    with open(root / _FOLDER / file, newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            for name, value in row.items():
+                if name != "dataset" and value:
+                    found.setdefault(name.casefold(), {})[row["dataset"]] = float(value)
+    return found
+
+
+def _from_archive(name: str, datasets: Sequence[str], resamples: Sequence[int]) -> dict:
+    from aeon.benchmarking.results_loaders import get_estimator_results
+
+    # aeon reads its tables by pandas, which offers no limit of its own.
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_PATIENCE)
+    try:
+        scores = get_estimator_results([name], list(datasets), num_resamples=None)[name]
+    finally:
+        socket.setdefaulttimeout(before)
+    return {
+        one: float(sum(values[k] for k in resamples) / len(resamples))
+        for one, values in scores.items()
+        if len(values) > max(resamples)
+    }
+
+
+def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
+    """Write the critical-difference diagram and the pairwise scatters, drawn by aeon.
+
+    ``critical_difference.<kind>`` needs three estimators and sets;
+    ``scatter_<a>_<b>.<kind>`` is there for every pair with an own estimator in it.
+    """
+    written = []
+    with _drawing() as (difference, scatter):
+        folder.mkdir(parents=True, exist_ok=True)
+        n_sets, n_estimators = comparison.accuracy.shape
+        if n_sets >= _MIN_SETS and n_estimators >= _MIN_ESTIMATORS:
+            figure, _ = difference(comparison.accuracy, comparison.estimators)
+            # Above the diagram: its own axes fill the figure.
+            figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
+            target = folder / f"critical_difference.{kind}"
+            written.append(write_figure(target, figure, bbox_inches="tight"))
+        names = comparison.estimators
+        for i, j in itertools.combinations(range(len(names)), 2):
+            if names[i] not in comparison.own:
+                continue
+            figure, axes = scatter(
+                comparison.accuracy[:, i],
+                comparison.accuracy[:, j],
+                names[i],
+                names[j],
+                statistic_tests=n_sets >= _MIN_SETS,
+                title=f"Accuracy, {comparison.basis}",
+            )
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.label.set_size("medium")  # a long name would run into the legend
+            target = folder / f"scatter_{_file(names[i])}_{_file(names[j])}.{kind}"
+            written.append(write_figure(target, figure, bbox_inches="tight"))
+    return written
+
+
+def _file(name: str) -> str:
+    return re.sub(r"[^\w.+=-]+", "-", name).strip("-")
+
+
+@contextmanager
+def _drawing() -> Iterator[tuple[Any, Any]]:
+    """The two functions of aeon, with our type and without their warnings."""
+    try:
+        import matplotlib
+        import seaborn  # noqa: F401 - aeon asks for it when it draws
+        from aeon.visualisation import plot_critical_difference, plot_pairwise_scatter
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            f"The figures need aeon, matplotlib and seaborn (no {error.name}): pip install "
+            "'greenfold[sweep]'."
+        ) from None
+    before = set(pyplot.get_fignums())
+    style: Any = {"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "g"}
+    try:
+        with matplotlib.rc_context(style), warnings.catch_warnings():
+            # Ties, few sets: scipy warns of p-values it approximates.
+            warnings.simplefilter("ignore")
+            yield plot_critical_difference, plot_pairwise_scatter
+    finally:
+        for number in set(pyplot.get_fignums()) - before:
+            pyplot.close(number)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._base.files import plain
+from ..runner import source_digest
 
 _CONVOLUTION = "aeon.classification.convolution_based:"
 #: Estimators by the names that the literature and aeon's results use.
@@ -70,13 +71,7 @@ class EstimatorSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> type:
-        """The class.
-
-        Raises
-        ------
-        ValueError, ImportError
-            A sentence, if there is no such module or class.
-        """
+        """The class; a sentence if there is no such module or class."""
         module, _, name = self.target.partition(":")
         try:
             found = getattr(importlib.import_module(module), name)
@@ -97,14 +92,7 @@ class EstimatorSpec:
         return found
 
     def make(self, seed: int | None) -> Any:
-        """An unfitted estimator.
-
-        Parameters
-        ----------
-        seed : int or None
-            Given as ``random_state`` where the constructor has one and the parameters do
-            not name it.
-        """
+        """An unfitted estimator; the seed is its ``random_state`` where it has one."""
         kind = self.load()
         chosen = dict(self.parameters)
         known = inspect.signature(kind).parameters
@@ -170,23 +158,23 @@ def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
 def _parameters(text: str | None, whole: str) -> dict[str, Any]:
     if not text:
         return {}
-    refusal = (
-        f"The parameters of an estimator must be literals with a name, as in "
-        f"'name(depth=3, kind=\"x\")'; got {whole!r}."
-    )
     try:
         call = ast.parse(f"f({text})", mode="eval").body
-    except (SyntaxError, ValueError):
-        raise ValueError(refusal) from None
-    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
-        raise ValueError(refusal)
-    try:
+        if (
+            not isinstance(call, ast.Call)
+            or call.args
+            or not isinstance(call.func, ast.Name)
+        ):
+            raise ValueError  # noqa: TRY301 - one message for every way of being wrong
         found = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
         plain(found)
-    except (ValueError, TypeError):
-        raise ValueError(refusal) from None
-    if any(one.arg is None for one in call.keywords):
-        raise ValueError(refusal)
+        if any(one.arg is None for one in call.keywords):
+            raise ValueError  # noqa: TRY301
+    except (SyntaxError, ValueError, TypeError):
+        raise ValueError(
+            "The parameters of an estimator must be literals with a name, as in "
+            f"'name(depth=3, kind=\"x\")'; got {whole!r}."
+        ) from None
     return found
 
 
@@ -230,32 +218,19 @@ def _classes_of_aeon() -> dict[str, str]:
 
 
 @functools.cache
-def _distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
-
-
-@functools.cache
 def _code_of(module: str) -> str:
     top = module.partition(".")[0]
     package = importlib.import_module(top)
     file = getattr(package, "__file__", None)
     folder = Path(file).resolve().parent if file else None
-    for name in _distributions().get(top, ()):
+    for name in metadata.packages_distributions().get(top, ()):
         installed = Path(str(metadata.distribution(name).locate_file(top))).resolve()
         if folder is not None and installed in (folder, folder / top):
             return f"{name} {metadata.version(name)}"
-    if file is None:
+    if file is None or folder is None:
         return top
     if Path(file).name != "__init__.py":
-        sources = [Path(file)]
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
     else:
-        assert folder is not None
-        sources = [
-            path
-            for path in sorted(folder.rglob("*.py"))
-            if top != "greenfold" or path.relative_to(folder).parts[0] not in _ABOVE
-        ]
-    digest = hashlib.sha256()
-    for path in sources:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return f"{top} sources {digest.hexdigest()[:16]}"
+        digest = source_digest(folder, _ABOVE if top == "greenfold" else ())
+    return f"{top} sources {digest}"

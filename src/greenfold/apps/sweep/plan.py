@@ -1,23 +1,278 @@
-"""From estimators, data sets and resamples to jobs, and the door to a sweep."""
+"""Estimators × data sets × resamples: the data, the job on each, and the sweep over all."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ... import __version__
 from ..._base.arrays import on_device
-from ...datasets.archive import data_directory
-from ..runner.engine import Summary, run_jobs
-from ..runner.job import Job
+from ...datasets.archive import (
+    check_name,
+    data_directory,
+    dataset_path,
+    datasets_below,
+    download_dataset,
+    find_split,
+    list_datasets,
+)
+from ...datasets.errors import DataError, MissingValueError
+from ...datasets.files import read_series
+from ..runner import SEAL, Job, Summary, run_jobs
 from .estimators import EstimatorSpec, parse_estimator
-from .experiment import FORMAT, experiment
-from .sources import Source, find_sources
+from .predictions import Predictions
 
+#: Raised when this module would make other results of the same configuration.
+FORMAT = 1
+#: Of the sum of probabilities, as strict as tsml-eval's reader.
+_SUM_TOLERANCE = 1e-5
 #: Other folders beside those of the estimators.
 _RESERVED = {"comparison", "failures"}
+
+Part = tuple[Any, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set on this machine: its folder, a digest of its files, and their bytes."""
+
+    name: str
+    folder: str
+    digest: str
+    size: int
+
+
+def find_sources(
+    items: Iterable[str | Path], data_dir: str | Path | None = None, download: bool = True
+) -> list[Source]:
+    """Data sets by name, by folder, or by a list in a text file; each once.
+
+    Folders are a set or hold some; ``.txt`` files have one name a line. No items mean every
+    set of the data directory.
+    """
+    found: dict[str, Path] = {}
+    for item in items:
+        path, names = Path(item).expanduser(), [str(item)]
+        if path.is_dir():
+            found = _sets_of(path) | found
+            continue
+        if path.suffix == ".txt" and path.is_file():
+            lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
+            names = [name for name in lines if name and not name.startswith("#")]
+        for name in names:
+            if name not in found:
+                found[name] = _locate(name, data_dir, download)
+    if not items:
+        found = list_datasets(data_dir)
+        if not found:
+            raise FileNotFoundError(
+                "There are no data sets to sweep over: name some, or put them into the "
+                "directory that GREENFOLD_DATA names."
+            )
+    return [_describe(name, folder) for name, folder in found.items()]
+
+
+def _sets_of(folder: Path) -> dict[str, Path]:
+    folder = folder.resolve()
+    if find_split(folder, folder.name, "train"):
+        return {folder.name: folder}
+    found = datasets_below(folder)
+    if not found:
+        raise FileNotFoundError(
+            f"The folder {str(folder)!r} holds no data sets: they are folders <Name> with "
+            "the files <Name>_TRAIN and <Name>_TEST."
+        )
+    return found
+
+
+def _locate(name: str, data_dir: str | Path | None, download: bool) -> Path:
+    check_name(name)
+    try:
+        return dataset_path(name, data_dir)
+    except FileNotFoundError:
+        if not download:
+            raise
+        return download_dataset(name, data_dir=data_dir)
+
+
+def _files(name: str, folder: Path) -> list[Path]:
+    files = []
+    for split in ("train", "test"):
+        path = find_split(folder, name, split)
+        if path is None:
+            raise FileNotFoundError(
+                f"The data set {name!r} in {folder} has no {split} split: put "
+                f"{name}_{split.upper()} there, or leave the set out."
+            )
+        files.append(path)
+    return files
+
+
+def _describe(name: str, folder: Path) -> Source:
+    contents = [path.read_bytes() for path in _files(name, folder)]
+    digest = hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in contents))
+    size = sum(map(len, contents))
+    return Source(name, str(folder), digest.hexdigest()[:16], size)
+
+
+def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
+    """Training and test series, where this runs; labels as text.
+
+    Padding at the end of series is cut off; other missing values stay NaN. A set that is
+    not on this machine, or not the one that was planned with, is an error.
+    """
+    place = Path(folder)
+    if not place.is_dir():  # another machine may have it elsewhere
+        place = dataset_path(name)
+    if _describe(name, place).digest != digest:
+        raise DataError(
+            f"The files of {name!r} in {place} are not those that the sweep was planned "
+            "with: they differ between the machines or have changed since."
+        )
+    train, test = (_read(path) for path in _files(name, place))
+    return train, test
+
+
+def _read(path: Path) -> Part:
+    try:
+        X, y = read_series(path, missing="trim")
+    except MissingValueError:
+        X, y = read_series(path, missing="keep")
+    # As aeon reads them: the order of labels, "10" before "2", decides the resamples.
+    return X, np.asarray(y).astype(str)
+
+
+def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
+    """The split of that number: aeon's stratified resample of that seed; 0 as provided."""
+    if resample == 0:
+        return train, test
+    try:
+        from aeon.benchmarking.resampling import stratified_resample_data
+    except ImportError:
+        raise ImportError(
+            "Resamples other than 0 are made by aeon: pip install 'greenfold[sweep]'."
+        ) from None
+    (X, y), (X_test, y_test) = train, test
+    if set(y) != set(y_test):
+        raise DataError(
+            "The resamples of aeon need the same classes in the training and the test "
+            f"split; got {len(set(y))} and {len(set(y_test))}."
+        )
+    arrays = isinstance(X, np.ndarray) and isinstance(X_test, np.ndarray)
+    if not (arrays and X.shape[1:] == X_test.shape[1:]):
+        X, X_test = ([np.atleast_2d(one) for one in part] for part in (X, X_test))
+    made = stratified_resample_data(X, y, X_test, y_test, random_state=resample)
+    return made[:2], made[2:]
+
+
+def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+    """One estimator on one resample of one data set: the text of the result file.
+
+    As in tsml-eval, classes are numbers in the order of their names as text, and the class
+    of the largest probability is the prediction; where an estimator has no probabilities,
+    its prediction has all. ``configuration`` is that of `_job`; ``context`` says in which
+    ``folder`` the data lie and on which ``device`` greenfold's own estimators run.
+    """
+    spec = EstimatorSpec(
+        configuration["label"], configuration["estimator"], configuration["parameters"]
+    )
+    if spec.code() != configuration["code"]:
+        raise RuntimeError(
+            f"The worker has {spec.code()}, but the sweep was planned with "
+            f"{configuration['code']}: install the same version on all machines."
+        )
+    data = configuration["data"]
+    parts = read_source(data["name"], context["folder"], data["digest"])
+    (X_train, y_train), (X_test, y_test) = resampled(*parts, configuration["resample"])
+    classes = np.unique(np.concatenate([y_train, y_test]))
+    estimator = spec.make(configuration["seed"])
+    origin = {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}
+    X_train, X_test = (_as_taken(X, origin, spec.label) for X in (X_train, X_test))
+    if "greenfold" in origin and "aeon" not in origin:
+        device = context.get("device", "cpu")
+        X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of many estimators say nothing to a sweep
+        start = time.perf_counter()
+        estimator.fit(X_train, np.searchsorted(classes, y_train))
+        fitted = time.perf_counter()
+        shares = _probabilities(estimator, X_test, len(classes), spec.label)
+        done = time.perf_counter()
+    if len(shares) != len(y_test):
+        raise ValueError(
+            f"{spec.label} returned {len(shares)} predictions for {len(y_test)} series."
+        )
+    named = {str(label): i for i, label in enumerate(classes)}
+    try:
+        parameters = str(estimator.get_params())
+    except (AttributeError, TypeError, ValueError):
+        parameters = "No Parameter Info"
+    return Predictions(
+        dataset=data["name"],
+        estimator=f"{spec.label} ({type(estimator).__name__})",
+        resample=configuration["resample"],
+        remarks=f"{SEAL} Generated by greenfold {__version__} with "
+        f"{configuration['code']}. Encoder dictionary: {named}",
+        parameters=parameters,
+        fit_time=1e3 * (fitted - start),
+        predict_time=1e3 * (done - fitted),
+        labels=np.searchsorted(classes, y_test),
+        predictions=shares.argmax(axis=1),
+        probabilities=shares,
+    ).text()
+
+
+def _as_taken(X: Any, origin: set[str], label: str) -> Any:
+    """Series in the shape that the estimator's library expects."""
+    if "aeon" in origin:
+        if isinstance(X, list):
+            return [np.atleast_2d(one) for one in X]
+        return X[:, None, :] if X.ndim == 2 else X
+    if "greenfold" in origin or "sklearn" not in origin:
+        return X
+    if isinstance(X, list):
+        raise DataError(
+            f"{label} takes the values of a series for features, but the series have "
+            "unequal lengths."
+        )
+    return X.reshape(len(X), -1)
+
+
+def _probabilities(estimator: Any, X: Any, n_classes: int, label: str) -> np.ndarray:
+    """Probabilities of all classes, checked."""
+    if hasattr(estimator, "predict_proba"):
+        found = np.asarray(estimator.predict_proba(X), dtype=float)
+        own = np.asarray(getattr(estimator, "classes_", range(n_classes)))
+        if found.ndim != 2 or found.shape[1] != len(own):
+            raise ValueError(
+                f"{label} returned probabilities of shape {found.shape} for {len(own)} "
+                "classes."
+            )
+        shares = np.zeros((len(found), n_classes))
+        shares[:, own.astype(int)] = found
+    else:
+        labels = np.asarray(estimator.predict(X))
+        if not np.isin(labels, np.arange(n_classes)).all():
+            raise ValueError(f"{label} predicted labels that are no class of the set.")
+        shares = np.eye(n_classes)[labels.astype(int)]
+    bad = ~np.isfinite(shares).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{label} returned probabilities that are not finite for {bad.sum()} of "
+            f"{len(shares)} series."
+        )
+    if (shares < 0).any() or (np.abs(shares.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
+        raise ValueError(f"{label} returned probabilities that do not add up to one.")
+    return shares
 
 
 def sweep(
@@ -87,38 +342,26 @@ def sweep(
     >>> done = sweep(names, ["Coffee", "GunPoint"], 5)  # doctest: +SKIP
     >>> print(compare("results"))  # doctest: +SKIP
     """
+    # What cannot work is refused before anything is computed.
     if device != "cpu" and dask is None:
-        on_device(np.zeros(1), device)  # what is not there is said before the work
+        on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
-    jobs = plan(
-        estimators,
-        datasets,
-        resamples,
-        data_dir=data_dir,
-        download=download,
-        seed=seed,
-        device=device,
-    )
+    specs = _specs(estimators)
+    data_directory(data_dir)  # a wrong directory is an error, not a reason to download
+    numbers = _numbers(resamples)
+    jobs = [
+        _job(spec, source, number, number if seed is None else seed, device)
+        for source in find_sources(list(datasets), data_dir, download)
+        for number in numbers
+        for spec in specs
+    ]
     return run_jobs(
         jobs, folder, label="sweep", n_jobs=n_jobs, dask=dask, redo=redo, summary=summary
     )
 
 
-def plan(
-    estimators: Iterable[str | EstimatorSpec],
-    datasets: Iterable[str | Path] = (),
-    resamples: int | Iterable[int] = 1,
-    *,
-    data_dir: str | Path | None = None,
-    download: bool = True,
-    seed: int | None = None,
-    device: str = "cpu",
-) -> list[Job]:
-    """The jobs of a sweep, a data set after the other, each with all estimators.
-
-    What cannot work is refused here, before anything is computed: unknown estimators and
-    parameters, missing data sets. Parameters are those of `sweep`.
-    """
+def _specs(estimators: Iterable[str | EstimatorSpec]) -> list[EstimatorSpec]:
+    """Estimators that can be made, with different names."""
     specs = [parse_estimator(one) for one in estimators]
     if not specs:
         raise ValueError("`estimators` must name at least one estimator.")
@@ -134,15 +377,7 @@ def plan(
             )
     for spec in specs:
         spec.make(0)
-    data_directory(data_dir)  # a wrong directory is an error, not a reason to download
-    numbers = _numbers(resamples)
-    sources = find_sources(list(datasets), data_dir, download)
-    return [
-        _job(spec, source, number, number if seed is None else seed, device)
-        for source in sources
-        for number in numbers
-        for spec in specs
-    ]
+    return specs
 
 
 def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:

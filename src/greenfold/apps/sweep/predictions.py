@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...datasets.errors import DataError
-from ..runner.store import is_whole
+from ..runner import is_whole
 
 _HEAD = 3
 

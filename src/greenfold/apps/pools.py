@@ -1,7 +1,8 @@
 """Where jobs are computed: here, in other processes, or on the workers of a cluster.
 
 All three take work by `submit` and hand back futures of `concurrent.futures`, so that one
-loop serves them.
+loop serves them. ``died`` are the exceptions of a future which mean that its process died,
+and `room` says how many jobs may be under way at a time.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Protocol
+from typing import Any
 
-from ..._base.progress import noticing_interrupts
+import joblib
+
+from .._base.progress import noticing_interrupts
 
 #: Seconds that a scheduler may take to answer.
 _CONNECT = 10.0
@@ -29,31 +32,12 @@ _AHEAD = 2
 _GLANCE = 0.5
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
+#: Who tells of a lost connection in tracebacks.
+_LOUD = ("distributed.client", "tornado.application")
 
 
 class ClusterLostError(ConnectionError):
     """The cluster cannot be reached, or no longer."""
-
-
-class Pool(Protocol):
-    """What the loop asks of a place of work."""
-
-    @property
-    def died(self) -> tuple[type[BaseException], ...]:
-        """Exceptions of a future that mean that its process died."""
-        ...
-
-    def room(self) -> int:
-        """How many jobs may be under way at a time."""
-        ...
-
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Begin."""
-        ...
-
-    def close(self, *, at_once: bool = False) -> None:
-        """Hand everything back; what is under way is lost if it is to be at once."""
-        ...
 
 
 class Here:
@@ -111,14 +95,15 @@ class Processes:
         return self._made
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes."""
+        """End the processes; what is under way is lost if it is to be at once."""
         if self._made is not None:
             self._made.shutdown(wait=True, kill_workers=at_once)
 
 
 def _belong_to_parent() -> None:
     """Leave Ctrl-C to the parent, and end with it, however it ends."""
-    # Ctrl-C reaches the whole process group; the parent ends the workers.
+    # Ctrl-C reaches the whole process group. An optimisation would answer it with the best
+    # result so far, which is not the result; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
 
@@ -130,19 +115,8 @@ def _belong_to_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-#: Who tells of a lost connection in tracebacks.
-_LOUD = ("distributed.client", "tornado.application")
-
-
 class Cluster:
-    """On the workers of a dask cluster.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the file that
-        ``dask scheduler --scheduler-file`` writes.
-    """
+    """On the workers of a dask cluster, by the address or the file of its scheduler."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -169,9 +143,10 @@ class Cluster:
         try:
             self._client = Client(**place, timeout=_CONNECT, set_as_default=False)
         except (OSError, ValueError) as error:
+            why = " ".join(str(error).split()).rstrip(".")[:200]
             raise ClusterLostError(
-                f"No dask scheduler answers at `{address}` ({_short(error)}): start one "
-                "with `dask scheduler`, or correct the address."
+                f"No dask scheduler answers at `{address}` ({why}): start one with `dask "
+                "scheduler`, or correct the address."
             ) from None
         self._executor: Any = self._client.get_executor(pure=False)
         self._seen = time.monotonic()
@@ -182,7 +157,7 @@ class Cluster:
             answer: Any = self._client.nthreads()
             threads = sum(answer.values())
         except (OSError, CancelledError, TimeoutError) as error:
-            raise self._lost() from error
+            raise self.lost() from error
         now = time.monotonic()
         if threads:
             self._seen = now
@@ -199,13 +174,10 @@ class Cluster:
         try:
             return self._executor.submit(work, *arguments)
         except (OSError, CancelledError, RuntimeError) as error:
-            raise self._lost() from error
+            raise self.lost() from error
 
     def lost(self) -> ClusterLostError:
-        """What to raise when a future was cancelled by nobody here."""
-        return self._lost()
-
-    def _lost(self) -> ClusterLostError:
+        """What to raise where the scheduler does not answer any more."""
         return ClusterLostError(
             f"The dask scheduler at `{self._address}` was lost: what was finished is "
             "written; run the same command again, with a new address, to resume."
@@ -224,27 +196,16 @@ class Cluster:
                 log.setLevel(level)
 
 
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".")[:200]
+Pool = Here | Processes | Cluster
 
 
 def default_jobs() -> int:
     """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return joblib.cpu_count()
 
 
 def open_pool(n_jobs: int | None, dask: str | None) -> Pool:
-    """The place of work that was asked for.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Processes of this machine; None for as many as there are cores, 1 for this one.
-    dask : str or None
-        Address of a scheduler, in place of this machine.
-    """
+    """The cluster at an address, or so many processes; one of them is this one."""
     if dask is not None:
         return Cluster(dask)
     wanted = default_jobs() if n_jobs is None else n_jobs

@@ -1,0 +1,568 @@
+"""Many jobs, one result file each: resumed after a stop, on one machine or on a cluster.
+
+A result file says itself what made it, and whether it is whole: it holds a seal,
+``greenfold:<configuration>:<content>``, the hash of the configuration that made it and that
+of its own text (with zeros in the place of the latter). Result and seal are one file, so
+that no crash can part them, and the format is free as long as it has room for a comment.
+
+Two runs on one folder share the work. A run that begins a job locks a file that belongs to
+it. The system releases the lock when the run ends, however it ends, so a killed run leaves
+no claim behind. Where a platform or a file system has no such locks every claim is granted;
+the worst that follows is work done twice, as results are replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from contextlib import redirect_stdout, suppress
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from .._base.files import plain, replacing, write_json
+from .._base.progress import Bar, display
+from .._base.threads import one_thread
+from .pools import Cluster, ClusterLostError, Pool, open_pool
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = [
+    "SEAL", "ClusterLostError", "Failure", "Job", "State", "Store", "Summary", "run_jobs",
+]  # fmt: skip
+
+_ZEROS = "0" * 16
+#: A result's text holds this once; the store fills in two hashes, see `Store`.
+SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
+_SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
+#: Folders beside the results.
+_FAILURES, _CLAIMS = "failures", ".claims"
+#: Seconds after which the loop looks up, for Ctrl-C, new workers and other runs.
+_POLL = 0.5
+#: Characters of a title in the progress display: the time left must find room beside it.
+_TITLE = 28
+
+
+@dataclass(frozen=True)
+class Job:
+    """One result file, and how it is made.
+
+    Attributes
+    ----------
+    path : str
+        Where the result goes below the folder of results, with forward slashes.
+    work : callable
+        ``work(configuration, context)`` returns the text of the file, with `SEAL` in it.
+        A function of a module, so that other processes and machines can be sent it. Its
+        randomness must come from the configuration alone.
+    configuration : dict
+        All that decides the result, as JSON holds it: parameters, seeds, digests of data
+        and code. A result that was made with another one is stale.
+    context : dict
+        What `work` needs besides, and what may change without changing the result, such
+        as the folder where the data lie.
+    weight : float
+        Share in the work, for the estimate of the time left.
+    title : str
+        What the progress display calls it; by default its path.
+    """
+
+    path: str
+    work: Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+    configuration: Mapping[str, Any]
+    context: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        parts = PurePosixPath(self.path).parts
+        if not parts or self.path.startswith("/") or ".." in parts or "\\" in self.path:
+            raise ValueError(
+                f"`path` must stay below the folder of results; got {self.path!r}."
+            )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the configuration, 16 hexadecimal digits."""
+        shown = json.dumps(plain(dict(self.configuration)), sort_keys=True)
+        return hashlib.sha256(shown.encode()).hexdigest()[:16]
+
+
+class State(Enum):
+    """What lies in the place of a result."""
+
+    ABSENT = "absent"
+    #: Made by this configuration, and whole.
+    FINISHED = "finished"
+    #: Made by another configuration.
+    STALE = "stale"
+    #: Cut off or changed since it was written.
+    DAMAGED = "damaged"
+    #: Not written by us, and so not ours to replace.
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that raised.
+
+    Attributes
+    ----------
+    path : str
+        Where its result would be.
+    error : str
+        What went wrong, a sentence.
+    traceback : str
+        Where; empty if the process died.
+    configuration : str
+        Hash of the configuration it was run with.
+    """
+
+    path: str
+    error: str
+    traceback: str = ""
+    configuration: str = ""
+
+
+class Store:
+    """A folder of results.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made by `prepare` where it does not exist.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).expanduser()
+
+    def prepare(self) -> None:
+        """Make the folder, and see that it can be written to before any work is done."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            tempfile.TemporaryFile(dir=self.folder).close()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.folder)) from None
+
+    def target(self, job: Job) -> Path:
+        """File of the job's result."""
+        return self.folder / job.path
+
+    def state(self, job: Job) -> State:
+        """What lies in the place of the job's result."""
+        try:
+            content = self.target(job).read_bytes()
+        except FileNotFoundError:
+            return State.ABSENT
+        found = _SEAL.search(content)
+        if found is None:
+            # The seal stands in the first line; without one line there is nothing to keep.
+            return State.FOREIGN if b"\n" in content else State.DAMAGED
+        if not is_whole(content):
+            return State.DAMAGED
+        return State.FINISHED if found[1].decode() == job.fingerprint else State.STALE
+
+    def write(self, job: Job, text: str) -> None:
+        """Seal and write a result; it appears complete or not at all."""
+        if text.count(SEAL) != 1 or SEAL not in text.partition("\n")[0]:
+            raise ValueError(
+                "The text of a result must hold `SEAL` once, in its first line."
+            )
+        content = text.replace(SEAL, f"greenfold:{job.fingerprint}:{_ZEROS}").encode()
+        found = _SEAL.search(content)
+        assert found is not None
+        target = self.target(job)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as stream:
+            stream.write(content[: found.start(2)] + _digest(content, found))
+            stream.write(content[found.end(2) :])
+            stream.flush()
+            os.fsync(stream.fileno())
+        self._failure_file(job).unlink(missing_ok=True)
+
+    def write_failure(self, job: Job, error: str, traceback: str = "") -> Failure:
+        """Record that a job raised; the next result of that job removes the record."""
+        failure = Failure(job.path, error, traceback, job.fingerprint)
+        target = self._failure_file(job)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_json(target, asdict(failure))
+        return failure
+
+    def failures(self) -> list[Failure]:
+        """All records of failures in the folder."""
+        found = []
+        for path in sorted((self.folder / _FAILURES).rglob("*.json")):
+            with suppress(OSError, ValueError, TypeError):  # not one of ours
+                found.append(Failure(**json.loads(path.read_text(encoding="utf-8"))))
+        return found
+
+    def _failure_file(self, job: Job) -> Path:
+        return self.folder / _FAILURES / f"{job.path}.json"
+
+
+def is_whole(content: bytes) -> bool:
+    """Whether a file is as it was written; True for a file without a seal."""
+    found = _SEAL.search(content)
+    return found is None or _digest(content, found) == found[2]
+
+
+def _digest(content: bytes, found: re.Match[bytes]) -> bytes:
+    zeroed = content[: found.start(2)] + _ZEROS.encode() + content[found.end(2) :]
+    return hashlib.sha256(zeroed).hexdigest()[:16].encode()
+
+
+def source_digest(folder: Path, leave_out: Collection[str] = ()) -> str:
+    """Hash of the Python sources below a folder, but for some folders directly in it."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder)
+        if name.parts[0] not in leave_out:
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _Claim:
+    """A job that is ours until `release`; on nothing where there are no locks."""
+
+    def __init__(self, path: Path | None = None, descriptor: int = -1) -> None:
+        self._path, self._descriptor = path, descriptor
+
+    @classmethod
+    def take(cls, folder: Path, name: str) -> _Claim | None:
+        """A claim on the job of that name, or None while another run holds it."""
+        if fcntl is None:
+            return cls()
+        stem = hashlib.sha256(name.encode()).hexdigest()[:24]
+        path = folder / _CLAIMS / f"{stem}.lock"
+        while True:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            except FileNotFoundError:
+                continue  # the folder was taken away in between
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                return None if error.errno in (errno.EACCES, errno.EAGAIN) else cls()
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    return cls(path, descriptor)
+            os.close(descriptor)  # its last holder has removed it since we opened it
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self._path is None:
+            return
+        # While it is locked: whoever opened it before sees that it is gone.
+        with suppress(OSError):
+            self._path.unlink()
+            self._path.parent.rmdir()  # the last one takes the folder along
+        os.close(self._descriptor)
+        self._path = None
+
+
+@dataclass
+class Summary:
+    """What became of the jobs.
+
+    Attributes
+    ----------
+    total : int
+        Number of jobs.
+    found : int
+        Results that were there already.
+    made : int
+        Results of this run.
+    redone : int
+        Of those, the ones in whose place a stale or damaged file lay.
+    foreign : list of str
+        Paths where a file lies that was not written by us; left alone.
+    elsewhere : int
+        Jobs that another run on the same folder is computing.
+    failures : list of Failure
+    """
+
+    total: int = 0
+    found: int = 0
+    made: int = 0
+    redone: int = 0
+    foreign: list[str] = field(default_factory=list)
+    elsewhere: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    folder: str | Path,
+    *,
+    label: str = "",
+    n_jobs: int | None = None,
+    dask: str | None = None,
+    redo: bool = False,
+    wait_for_others: bool = False,
+    summary: Summary | None = None,
+) -> Summary:
+    """Compute the jobs whose results are not there yet.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        With different paths.
+    folder : str or Path
+        Where results are and go; see `Store`. Only this process writes there.
+    label : str
+        Names the work in the progress display.
+    n_jobs : int, optional
+        Processes of this machine; by default as many as there are cores.
+    dask : str, optional
+        Address of a dask scheduler, in place of this machine.
+    redo : bool
+        Compute finished ones too.
+    wait_for_others : bool
+        Stay until jobs that another run on the same folder is computing are finished.
+    summary : Summary, optional
+        Filled as the run goes on, so that it can be read after an exception.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    ClusterLostError
+        If the cluster cannot be reached, or no longer. What was finished is written.
+    KeyboardInterrupt
+        After Ctrl-C; what was finished is written.
+    """
+    if len({job.path for job in jobs}) < len(jobs):
+        raise ValueError("`jobs` must have different paths; two write the same file.")
+    store = Store(folder)
+    store.prepare()
+    summary = Summary() if summary is None else summary
+    summary.total = len(jobs)
+    waiting, replaced = deque[Job](), set[str]()
+    for job in jobs:
+        state = store.state(job)
+        if state is State.FOREIGN:
+            summary.foreign.append(job.path)
+        elif state is State.FINISHED and not redo:
+            summary.found += 1
+        else:
+            waiting.append(job)
+            if state is not State.ABSENT:
+                replaced.add(job.path)
+    if not waiting:
+        return summary
+    pool = open_pool(n_jobs, dask)
+    total = sum(job.weight for job in jobs)
+    done = total - sum(job.weight for job in waiting)
+    try:
+        with (
+            warnings.catch_warnings(),
+            display() as shown,
+            shown.bar(label, total, done) as bar,
+        ):
+            # loky renews processes that have grown, and says so.
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs")
+            loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
+            loop.run(wait_for_others)
+    except BaseException:
+        pool.close(at_once=True)
+        raise
+    pool.close()
+    return summary
+
+
+class _Loop:
+    """Begin jobs, write what comes back."""
+
+    def __init__(
+        self, jobs: deque[Job], store: Store, pool: Pool, summary: Summary, bar: Bar,
+        redo: bool, replaced: set[str],
+    ) -> None:  # fmt: skip
+        self._waiting, self._redo, self._replaced = jobs, redo, replaced
+        self._store, self._pool, self._summary, self._bar = store, pool, summary, bar
+        self._running: dict[Future, tuple[Job, _Claim]] = {}
+        #: Jobs that were under way when a process died: one of them may be why.
+        self._suspects: deque[Job] = deque()
+        #: Jobs that another run was computing when their turn came.
+        self._claimed: deque[Job] = deque()
+
+    def run(self, wait_for_others: bool) -> None:
+        """Until nothing is left, or nothing but what other runs compute."""
+        try:
+            self._empty()
+            while self._claimed:
+                # What another run held may be finished by now, or its owner dead.
+                self._waiting, self._claimed = self._claimed, deque()
+                self._empty()
+                if not wait_for_others:
+                    break
+                time.sleep(_POLL if self._claimed else 0)
+            self._summary.elsewhere = len(self._claimed)
+        except BaseException:
+            self._keep_finished()
+            raise
+        finally:
+            for _, claim in self._running.values():
+                claim.release()
+
+    def _empty(self) -> None:
+        while self._waiting or self._suspects or self._running:
+            self._begin()
+            if self._running:
+                self._collect()
+            elif self._waiting:
+                time.sleep(_POLL)  # a cluster that has no worker yet
+
+    def _begin(self) -> None:
+        if self._suspects:
+            if not self._running:  # alone, so that it is known whose fault a crash is
+                self._start(self._suspects.popleft())
+            return
+        room = self._pool.room()
+        while self._waiting and len(self._running) < room:
+            self._start(self._waiting.popleft())
+
+    def _start(self, job: Job) -> None:
+        claim = _Claim.take(self._store.folder, job.path)
+        if claim is None:
+            self._claimed.append(job)
+            return
+        try:
+            if not self._redo and self._store.state(job) is State.FINISHED:
+                self._summary.found += 1  # by another run, since we looked
+                self._bar.advance(job.weight)
+                claim.release()
+                return
+            title = job.title or job.path
+            short = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
+            self._bar.advance(0, short)
+            arguments = (job.work, dict(job.configuration), dict(job.context))
+            future = self._pool.submit(perform, *arguments)
+        except BaseException:
+            claim.release()
+            raise
+        self._running[future] = job, claim
+
+    def _collect(self) -> None:
+        alone = len(self._running) == 1
+        finished, _ = wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED)
+        for future in finished:
+            job, claim = self._running[future]
+            try:
+                self._enter(job, future.result())
+            except self._pool.died as error:
+                # A cluster has tried several workers by itself.
+                if alone or isinstance(self._pool, Cluster):
+                    self._fail(
+                        job,
+                        "The process that ran it died, as when memory runs out or an "
+                        f"extension module crashes ({type(error).__name__}).",
+                    )
+                else:
+                    self._suspects.append(job)
+            except CancelledError:
+                if isinstance(self._pool, Cluster):
+                    raise self._pool.lost() from None
+                raise
+            # Only now: what is written is no longer lost by an interrupt.
+            del self._running[future]
+            claim.release()
+
+    def _enter(self, job: Job, outcome: Mapping[str, Any]) -> None:
+        if "error" in outcome:
+            self._fail(job, outcome["error"], outcome["traceback"])
+            return
+        self._store.write(job, outcome["text"])
+        self._summary.made += 1
+        self._summary.redone += job.path in self._replaced
+        self._bar.advance(job.weight)
+
+    def _fail(self, job: Job, error: str, where: str = "") -> None:
+        self._summary.failures.append(self._store.write_failure(job, error, where))
+        self._bar.advance(job.weight)
+
+    def _keep_finished(self) -> None:
+        """Write what is done already when the run is stopped."""
+        for future, (job, _) in list(self._running.items()):
+            done = future.done() and not future.cancelled() and future.exception() is None
+            if done and self._store.state(job) is not State.FINISHED:
+                self._enter(job, future.result())
+
+
+def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
+    """Do one job, wherever this runs; an exception becomes a record."""
+    try:
+        # What an estimator prints would mix with what the command does.
+        with one_thread(), redirect_stdout(sys.stderr):
+            return {"text": work(configuration, context)}
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: the rest goes on
+        text = " ".join(str(error).split()) or "no message"
+        sentence = text if text.endswith((".", "!", "?")) else f"{text}."
+        return {
+            "error": f"{type(error).__name__}: {sentence}",
+            "traceback": "".join(traceback.format_exception(error)),
+        }
+
+
+def run_map(
+    work: Callable[[Any], Any], items: Sequence[Any], folder: str | Path,
+    configuration: Mapping[str, Any], *, label: str, n_jobs: int = 1,
+) -> list[Any]:  # fmt: skip
+    """Results of ``work(item)`` for every item, in order, as plain JSON values.
+
+    ``work`` is a function of a module, or a `functools.partial` of one, so that a process
+    can be sent it; its randomness must come from the item alone. Each result is kept in a
+    file of ``folder`` as soon as it is there: a map that was stopped goes on from these
+    files with the same numbers, and two maps on one folder share the work. All that decides
+    the results beside the number of an item is in ``configuration``; see `Job`. An item
+    that fails is a RuntimeError, with the traceback for a note, once the others are done.
+    """
+    stem = re.sub(r"\W+", "-", label)
+    jobs = [
+        Job(
+            f"{stem}-{i:04d}.json", _checkpoint, {**configuration, "map": label, "item": i},
+            {"work": work, "item": item}, title=label,
+        )
+        for i, item in enumerate(items)
+    ]  # fmt: skip
+    n_jobs = 1 if len(jobs) == 1 else n_jobs
+    store = Store(folder)
+    while True:
+        done = run_jobs(jobs, folder, label=label, n_jobs=n_jobs, wait_for_others=True)
+        for failure in done.failures:
+            error = RuntimeError(f"{label}, {failure.path}: {failure.error}")
+            error.add_note(failure.traceback)
+            raise error
+        if done.foreign:
+            raise FileExistsError(
+                f"`{store.folder / done.foreign[0]}` was not written by us: remove it."
+            )
+        # Another run into the same folder may have finished and tidied up.
+        with suppress(FileNotFoundError):
+            return [json.loads(store.target(job).read_bytes())["result"] for job in jobs]
+
+
+def _checkpoint(_: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+    result = plain(context["work"](context["item"]))
+    return json.dumps({"seal": SEAL, "result": result}) + "\n"
