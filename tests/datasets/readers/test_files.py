@@ -91,7 +91,7 @@ BROKEN = {
     "declares no class": (".arff", "@attribute a real\n@data\n1\n"),
     "declares no values": (".arff", "@attribute c {1,2}\n@data\n1\n"),
     "type 'string'": (".arff", "@attribute a string\n@data\n1\n"),
-    "does not belong": (".arff", "hello\n"),
+    "does not belong": (".arff", "hello\n@data\n"),
     "values in series 0 (counting from 0), 3 instead of the 2": (
         ".arff",
         ARFF + "1,2,3,1\n",
