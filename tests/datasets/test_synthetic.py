@@ -79,5 +79,5 @@ def test_a_linear_classifier_is_good_but_not_perfect():
     ],
 )
 def test_wrong_arguments_are_named(arguments, name):
-    with pytest.raises(ValueError, match=f"^`{name}` must"):
+    with pytest.raises((TypeError, ValueError), match=f"^`{name}` must"):
         synthetic_heartbeats(**arguments)

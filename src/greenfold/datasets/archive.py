@@ -3,10 +3,6 @@
 A data set is a folder ``<Name>/`` with the files ``<Name>_TRAIN.<suffix>`` and
 ``<Name>_TEST.<suffix>``, as the archives ship it. It may lie directly in the data
 directory or one level down, in archive folders such as ``ucr/`` and ``uea/``.
-
-The public archive, https://timeseriesclassification.com, publishes no checksums. The first
-download of a set is therefore taken on trust (over HTTPS); its SHA-256 is recorded in the
-cache, and every later download of the same set must match the record.
 """
 
 from __future__ import annotations
@@ -210,9 +206,9 @@ def download_dataset(
 
     Notes
     -----
-    The archive publishes no checksums. The first download of a set is taken on trust;
-    its SHA-256 is recorded as ``<name>.zip.sha256`` in the cache, and a later download
-    that differs from the record is refused. Delete the record to accept a new version.
+    The archive publishes no checksums. The first download of a set is taken on trust (over
+    HTTPS); its SHA-256 is recorded as ``<name>.zip.sha256`` in the cache, and a later
+    download that differs from it is refused. Delete the record to accept a new version.
     """
     check_name(name)
     otherwise = how_to_supply(name, data_dir)
@@ -233,7 +229,8 @@ def download_dataset(
         digest = pooch.file_hash(str(archive), alg="sha256")
         record = cache / f"{name}.zip.sha256"
         with naming(address):
-            _compare(digest, record)
+            if record.is_file():
+                _compare(digest, record)
             _unpack(archive, unpacked, otherwise)
         with replacing(record) as stream:
             stream.write(f"{digest}  {name}.zip\n".encode())
@@ -259,22 +256,20 @@ def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) ->
         response = getattr(error, "response", None)
         if response is not None:
             response.close()  # pooch leaves the connection open when the server says no
-        if response is not None and response.status_code == 404:
-            raise FileNotFoundError(
-                f"The archive has no data set {name!r} ({address} does not exist): check "
-                f"the spelling, or {otherwise}."
-            ) from error
-        raise FileNotFoundError(
+        what = (
             f"The data set {name!r} is not on this machine and could not be downloaded "
-            f"from {address} ({type(error).__name__}): connect and try again, or "
-            f"{otherwise}."
-        ) from error
+            f"from {address} ({type(error).__name__}): connect and try again"
+        )
+        if getattr(response, "status_code", None) == 404:
+            what = (
+                f"The archive has no data set {name!r} ({address} does not exist): check "
+                "the spelling"
+            )
+        raise FileNotFoundError(f"{what}, or {otherwise}.") from error
 
 
 def _compare(digest: str, record: Path) -> None:
     """Refuse an archive that is not the one first downloaded."""
-    if not record.is_file():
-        return
     recorded = record.read_text(encoding="utf-8", errors="replace").split() or ["nothing"]
     if recorded[0] != digest:
         raise DataError(
@@ -374,13 +369,9 @@ def load_dataset(
 
     Raises
     ------
-    FileNotFoundError
-        If the data set is not on this machine and cannot be downloaded; the message says
-        where to put the files.
-    DataError
-        If the files or the downloaded archive do not hold what they should.
-    ImportError
-        If a download is needed and pooch is not installed (``greenfold[data]``).
+    FileNotFoundError, DataError, ImportError
+        As :func:`download_dataset`, if the set is not on this machine; a DataError also if
+        the files do not hold what they should.
     """
     check_name(name)
     if split not in (*_SPLITS, None):

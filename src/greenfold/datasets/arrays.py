@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._base.files import replacing
 from .errors import DataError
-from .parsing import Collection, Labels, Missing, Parsed, Source, read, reason
+from .parsing import Collection, Labels, Missing, Parsed, Source, naming, read, reason
 
 
 def read_npz(
@@ -31,10 +31,8 @@ def read_npz(
     Parameters
     ----------
     path : str, Path or binary stream
-    missing : {"error", "keep", "trim"}, default "error"
+    missing, labels : str
         As for :func:`greenfold.datasets.read_series`, and so are results and errors.
-    labels : {"required", "optional", "none"}, default "required"
-        Whether ``y`` may be missing, or labels in it.
 
     Returns
     -------
@@ -54,10 +52,9 @@ def read_npy(
     ----------
     path : str, Path or binary stream
         An array of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps).
-    missing : {"error", "keep", "trim"}, default "error"
-        As for :func:`greenfold.datasets.read_series`, and so are results and errors.
-    labels : {"required", "optional", "none"}, default "optional"
-        ``"required"`` is always an error.
+    missing, labels : str
+        As for :func:`greenfold.datasets.read_series`, and so are results and errors;
+        ``labels="required"`` is always an error.
 
     Returns
     -------
@@ -73,18 +70,15 @@ def _parse_npz(content: bytes, labels: Labels) -> Parsed:
         needed = "`X` and `y`" if labels == "required" else "`X`"
         raise DataError(
             f"holds the arrays {sorted(arrays)} but needs {needed}: write it with "
-            "greenfold.datasets.write_npz or numpy.savez(path, X=X, y=y)."
+            "write_npz or numpy.savez(path, X=X, y=y)."
         )
     X, y, lengths = (
         _cases(arrays["X"], "has an `X`"),
         arrays.get("y"),
         arrays.get("lengths"),
     )
-    if y is not None and not are_labels(y, len(X)):
-        raise DataError(
-            f"has a `y` of shape {y.shape} and type {y.dtype} for {len(X)} series: it must "
-            "be one number or string a series."
-        )
+    if y is not None:
+        check_labels(y, len(X))
     if lengths is None:
         return Parsed(X, y)
     valid = lengths.shape == (len(X),) and lengths.dtype.kind in "iu"
@@ -100,10 +94,7 @@ def _parse_npz(content: bytes, labels: Labels) -> Parsed:
 def _parse_npy(content: bytes, labels: Labels) -> Parsed:
     X = _cases(load_array(content), "holds an array")
     if labels == "required":
-        raise DataError(
-            "holds series without labels, as .npy does: write both into one file with "
-            "numpy.savez(path, X=X, y=y)."
-        )
+        raise DataError("holds series without labels, as .npy does: use write_npz.")
     return Parsed(X)
 
 
@@ -123,9 +114,13 @@ def _check_numbers(X: Any, what: str, *, empty: bool = True) -> None:
         )
 
 
-def are_labels(y: NDArray[Any], n_cases: int) -> bool:
-    """Whether an array holds one number or string per series."""
-    return y.shape == (n_cases,) and y.dtype.kind in "iufUSb"
+def check_labels(y: NDArray[Any], n_cases: int) -> None:
+    """Refuse what is not one number or string per series."""
+    if y.shape != (n_cases,) or y.dtype.kind not in "iufUSb":
+        raise DataError(
+            f"has labels of shape {y.shape} and type {y.dtype} for {n_cases} series: there "
+            "must be one number or string per series."
+        )
 
 
 def load_arrays(
@@ -206,12 +201,8 @@ def write_npz(
     arrays["X"] = np.asarray(X, dtype=np.float64)
     if y is not None:
         arrays["y"] = np.asarray(y)
-        if not are_labels(arrays["y"], len(arrays["X"])):
-            raise ValueError(
-                f"`y` must hold one number or string for each of the {len(arrays['X'])} "
-                f"series; got shape {arrays['y'].shape} and type {arrays['y'].dtype} "
-                "instead."
-            )
+        with naming("y"):
+            check_labels(arrays["y"], len(arrays["X"]))
     with replacing(path) as stream:
         np.savez_compressed(stream, allow_pickle=False, **arrays)
 

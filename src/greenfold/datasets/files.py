@@ -125,7 +125,7 @@ def read_series(
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
-    suffix = suffix_of(path) if format is None else f".{format.lower().lstrip('.')}"
+    suffix = suffix_of(path, format)
     if suffix[1:] not in FORMATS:
         what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
         raise DataError(
@@ -163,10 +163,8 @@ def open_series(
 
     Raises
     ------
-    DataError
-        If the file does not hold what its suffix says.
-    FileNotFoundError
-        If there is no such file.
+    DataError, FileNotFoundError
+        If the file does not hold what its suffix says, or there is none.
 
     Examples
     --------
@@ -211,9 +209,5 @@ def open_series(
                 s.decode("utf-8", "replace") if isinstance(s, bytes) else s for s in written
             )
             written = np.array(list(text))
-        if not arrays.are_labels(written, len(series)):
-            raise DataError(
-                f"has labels of shape {written.shape} and type {written.dtype} for "
-                f"{len(series)} series: there must be one number or string a series."
-            )
+        arrays.check_labels(written, len(series))
         return series, canonical_labels(written)

@@ -1,8 +1,8 @@
 """What every reader shares: content of a source, values, labels, and one pair ``(X, y)``.
 
-A format's own part is a function that turns content into `Parsed`; :func:`read` does the
-rest, in the same order for all. What is wrong with a file is raised without its name, which
-`naming` puts in front.
+A format's own part is a function that turns content into `Parsed`; :func:`read` does
+everything else. What is wrong with a file is raised without its name, which `naming` puts
+in front.
 
 The archives write the class "1" as ``1``, ``1.0`` or ``  1.0000000e+00`` depending on the
 format. Labels are spelled alike here, whatever the format:
@@ -116,8 +116,10 @@ def name_of(source: Source) -> str:
     return name if isinstance(name, str) else "stream"
 
 
-def suffix_of(path: Source) -> str:
+def suffix_of(path: Source, format: str | None = None) -> str:
     """The suffix that names the format, without a ``.gz`` behind it."""
+    if format is not None:
+        return f".{format.lower().lstrip('.')}"
     plain = Path(name_of(path))
     if plain.suffix.lower() == ".gz":
         plain = plain.with_suffix("")

@@ -82,10 +82,8 @@ def read_recording(
 
     Raises
     ------
-    DataError
-        If the file can not be read, has gaps in time, or its columns are not known.
-    FileNotFoundError
-        If there is no such file.
+    DataError, FileNotFoundError
+        If the file cannot be read, has gaps in time, or its columns are not known.
 
     Examples
     --------
@@ -98,7 +96,7 @@ def read_recording(
     >>> recording.drive.shape, recording.state_names, round(recording.dt, 3)
     ((2, 1), ('state_0',), 0.1)
     """
-    suffix = suffix_of(path) if format is None else f".{format.lower().lstrip('.')}"
+    suffix = suffix_of(path, format)
     if suffix not in _COLUMNS:
         raise DataError(
             f"`{name_of(path)}` has the suffix {suffix!r}, which is no recording: use "
@@ -158,10 +156,7 @@ def _spacing(time: NDArray[np.float64]) -> float | None:
     steps = np.diff(time)
     usual = float(np.median(steps))
     if not np.isfinite(steps).all() or usual <= 0:
-        raise DataError(
-            "has times that do not increase; sort the samples by time, and record with one "
-            "clock."
-        )
+        raise DataError("has times that do not increase; sort the samples by time.")
     odd = np.flatnonzero(np.abs(steps - usual) > _JITTER * usual)
     if len(odd):
         at = int(odd[0])
@@ -175,18 +170,12 @@ def _spacing(time: NDArray[np.float64]) -> float | None:
 def _read_csv(content: bytes) -> dict[str, Any]:
     lines = [one for one in lines_of(content) if one.strip() and not one.startswith("#")]
     if len(lines) < 2:
-        raise DataError(
-            "is empty: the first line must name the columns, and each other line hold one "
-            "sample of every channel."
-        )
+        raise DataError("is empty: name the columns, then give one sample per line.")
     delimiter = max(",;\t", key=lines[0].count)
     first = next(csv.reader(lines[:1], delimiter=delimiter))
     header = [key.strip().strip('"') for key in first]
     if None not in map(number, header):
-        raise DataError(
-            "begins with numbers: its first line must name the columns, such as "
-            "drive_0,state_0."
-        )
+        raise DataError("begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
     try:
@@ -194,10 +183,8 @@ def _read_csv(content: bytes) -> dict[str, Any]:
     except ValueError:
         values = _parse_slowly(csv.reader(lines, delimiter=delimiter), len(header))
     if values.shape[1] != len(header):
-        raise DataError(
-            f"names {len(header)} columns but its lines hold {values.shape[1]} values; "
-            "write one value for each column."
-        )
+        what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
+        raise DataError(f"{what}; write one value for each column.")
     return dict(zip(header, values.T, strict=True))
 
 
@@ -209,8 +196,7 @@ def _parse_slowly(rows: Any, width: int) -> NDArray[np.float64]:
         if len(row) != width:
             raise DataError(
                 f"has {len(row)} values in line {line_number} where the first line names "
-                f"{width} columns; the recording was cut off or lost samples there: cut it "
-                "there."
+                f"{width} columns; samples were lost there: cut it there."
             )
         values.append([number(word) if word.strip() else np.nan for word in row])
         if None in values[-1]:
@@ -235,12 +221,12 @@ def _read_npz(content: bytes) -> dict[str, Any]:
                 f"has the array {key!r} of shape {array.shape}; it must be (n_samples,) or "
                 "(n_samples, n_channels)."
             )
-    lengths = {key: len(column) for key, column in columns.items() if key != "dt"}
-    short, long = (f(lengths, key=lengths.__getitem__, default="") for f in (min, max))
-    if short and lengths[short] != lengths[long]:
+    lengths = sorted((len(one), key) for key, one in columns.items() if key != "dt")
+    if lengths and lengths[0][0] != lengths[-1][0]:
+        (short, first), (long, last) = lengths[0], lengths[-1]
         raise DataError(
-            f"holds {short!r} of {lengths[short]} samples and {long!r} of {lengths[long]}; "
-            "sample all channels with one clock."
+            f"holds {first!r} of {short} samples and {last!r} of {long}; sample all "
+            "channels with one clock."
         )
     return columns
 

@@ -1,18 +1,8 @@
-r"""Series as text: tables, the ``.ts`` format of sktime and aeon, and ARFF of Weka.
+"""Series as text: tables, the ``.ts`` format of sktime and aeon, and ARFF of Weka.
 
-Tables have one series per line, as ``.tsv`` and ``.txt`` of the UCR archive and ``.csv``.
-A first line is a header only where no series could be meant: it names every column, or
-numbers them as spreadsheet programs and pandas do. A mistyped number in the first series
-must not make that series disappear.
-
-``.ts`` has tags, then ``channel:channel:label`` per series. ARFF is read as the UCR and UEA
-archives use it: one numeric attribute per time step, or one relational attribute that holds
-the channels, separated by the two characters ``\n`` in a quoted field; the class is last.
-
-`scipy.io.arff` reads both forms and is the judge in the tests, but is not used: it drops
-surplus values of a row without a word, reads ``1_0`` as ten, refuses the label ``1.0`` for
-a class declared as ``1`` and every label outside ASCII, and cannot say which series is at
-fault.
+`scipy.io.arff` is the judge of ours in the tests, but is not used: it drops surplus values
+of a row without a word, reads ``1_0`` as ten, refuses the label ``1.0`` for a class
+declared as ``1`` and every label outside ASCII, and cannot say which series is at fault.
 """
 
 from __future__ import annotations
@@ -103,18 +93,16 @@ def _parse_table(
         fields = [row[i] for i in kept if i < len(row)]
         if not fields:
             raise DataError(
-                f"has a line for series {case} (counting from 0) without values: each line "
-                "needs the label and then the values, separated by tabs, commas or blanks."
+                f"has series {case} (counting from 0) without values: separate the label "
+                "and the values by tabs, commas or blanks."
             )
         try:
             values[case, :, : len(fields)] = parse_values([fields], case)
         except DataError as error:
             if case or header:
                 raise
-            raise DataError(
-                f"{str(error).rstrip('.')} (a first line with the names of columns must "
-                "name them all)."
-            ) from None
+            hint = "a first line with the names of columns must name them all"
+            raise DataError(f"{str(error).rstrip('.')} ({hint}).") from None
     if column is None:
         return Parsed(values)
     return Parsed(values, [row[column] if column < len(row) else "" for row in rows])
@@ -129,16 +117,18 @@ class _Header(NamedTuple):
 
 
 def _read_header(rows: Sequence[list[str]]) -> _Header | None:
-    """What the first line says, if it is a header."""
+    """What the first line says, if it is a header.
+
+    It is one only where no series could be meant: it names every column, or numbers them as
+    spreadsheet programs and pandas do. A mistyped number in the first series must not make
+    that series disappear.
+    """
     if not rows or not _is_header(rows[0], rows[1:]):
         return None
     names = [bare(field).casefold() for field in rows[0]]
     width = max((len(row) for row in rows[1:]), default=0)
     if not width:
-        raise DataError(
-            "has a line with the names of columns and no series below it: is the file "
-            "complete?"
-        )
+        raise DataError("names columns and has no series below: is the file complete?")
     if width == len(names) + 1:  # R leaves the column of row names without one
         names = ["", *names]
     if width > len(names):
@@ -211,9 +201,7 @@ def _label_column(
         return header.label
     if header.all_values or header.identifier is not None:
         if labels == "required":
-            raise DataError(
-                "names no column as labels in its first line: call that column `label`."
-            )
+            raise DataError("names no column as labels: call that column `label`.")
         return None
     if labels == "required":
         return 0
@@ -240,11 +228,11 @@ def _split_at_data(
     content: bytes, comment: str, kind: str
 ) -> tuple[list[tuple[int, str]], list[str]]:
     """Numbered lines of the header, and lines of data; neither blank nor comments."""
-    lines = [line.strip() for line in lines_of(content)]
-    for i, line in enumerate(lines):
-        if line.lower().split(maxsplit=1)[:1] == ["@data"]:
-            full = [(n, s) for n, s in enumerate(lines, 1) if s and s[0] != comment]
-            return [one for one in full if one[0] <= i], [s for n, s in full if n > i + 1]
+    numbered = enumerate((line.strip() for line in lines_of(content)), start=1)
+    full = [(n, line) for n, line in numbered if line and line[0] != comment]
+    for i, (_, line) in enumerate(full):
+        if line.split(maxsplit=1)[0].lower() == "@data":
+            return full[:i], [line for _, line in full[i + 1 :]]
     raise DataError(f"has no @data tag: is it a complete {kind} file?")
 
 
@@ -262,10 +250,8 @@ def read_ts(
     Parameters
     ----------
     path : str, Path or binary stream
-    missing : {"error", "keep", "trim"}, default "error"
+    missing, labels : str
         As for :func:`greenfold.datasets.read_series`, and so are results and errors.
-    labels : {"required", "optional", "none"}, default "required"
-        Whether ``@classLabel false`` and labels that are missing are allowed.
 
     Returns
     -------
@@ -283,10 +269,7 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
     tags, classes = _read_tags(head)
     labelled = tags["classlabel"] or tags["targetlabel"]
     if labels == "required" and not labelled:
-        raise DataError(
-            "declares no class labels, which are needed here: add a `@classLabel true ...` "
-            "tag and the labels."
-        )
+        raise DataError("declares no class labels: add a `@classLabel true ...` tag.")
     series, written = [], []
     for case, line in enumerate(rows):
         at = f"series {case} (counting from 0)"
@@ -302,8 +285,8 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
                 f"declares univariate series but has {len(channels)} channels in {at}: "
                 "correct the series or the header."
             )
-        lengths = {len(channel) for channel in channels}
-        if len(lengths) > 1:
+        lengths = [len(channel) for channel in channels]
+        if min(lengths) != max(lengths):
             raise DataError(
                 f"has channels of {min(lengths)} to {max(lengths)} steps in {at}: the "
                 "channels of a series need the same length."
@@ -314,8 +297,7 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
         if tags["equallength"] and n_steps != expected:
             raise DataError(
                 f"declares equal lengths but has {n_steps} steps in series {case} and "
-                f"{expected} in series 0: complete the file, or declare `@equalLength "
-                "false`."
+                f"{expected} in series 0: complete it, or declare `@equalLength false`."
             )
     unequal = not tags["equallength"]
     if tags["targetlabel"]:
@@ -341,10 +323,8 @@ def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[s
             continue
         answer = values[0].lower() if values else ""
         if answer not in ("true", "false"):
-            raise DataError(
-                f"has the tag @{tag} in line {line_number} without `true` or `false` after "
-                "it: add the value."
-            )
+            where = f"the tag @{tag} in line {line_number}"
+            raise DataError(f"has {where} without `true` or `false`: add the value.")
         tags[tag] = answer == "true"
         if tag == "classlabel":
             classes = values[1:]
@@ -377,11 +357,9 @@ def read_arff(
     Parameters
     ----------
     path : str, Path or binary stream
-    missing : {"error", "keep", "trim"}, default "error"
+    missing, labels : str
         As for :func:`greenfold.datasets.read_series`, and so are results and errors. The
         archive pads series of unequal length with ``?``; ``"trim"`` cuts them.
-    labels : {"required", "optional", "none"}, default "required"
-        Whether the class may be missing, from the header or from series (``?``).
 
     Returns
     -------
@@ -392,6 +370,7 @@ def read_arff(
 
 
 def _parse_arff(content: bytes, labels: Labels) -> Parsed:
+    r"""Rows are ``value,value,label``, or ``'channel\nchannel',label`` if relational."""
     head, rows = _split_at_data(content, "%", "ARFF")
     n_steps, relational, classes = _read_attributes(head)
     if not n_steps or (classes is None and labels == "required"):

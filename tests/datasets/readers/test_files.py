@@ -107,7 +107,7 @@ BROKEN = {
     ),
     "needs `X` and `y`": (".npz", {"X": np.ones((2, 3))}),
     "an `X` of shape (3,)": (".npz", {"X": np.ones(3), "y": np.ones(3)}),
-    "a `y` of shape (3,)": (".npz", {"X": np.ones((2, 3)), "y": np.ones(3)}),
+    "labels of shape (3,)": (".npz", {"X": np.ones((2, 3)), "y": np.ones(3)}),
     "`lengths` that do not fit": (
         ".npz",
         {"X": np.ones((2, 3)), "y": np.ones(2), "lengths": np.array([1, 4])},
