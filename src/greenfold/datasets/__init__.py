@@ -10,8 +10,7 @@ from .archive import (
 )
 from .arrays import OpenedSeries, read_npy, read_npz, write_npz
 from .errors import DataError, MissingValueError
-from .files import FORMATS, OPENED, SUFFIXES, TABLES, open_series, read_series
-from .parsing import Collection, Labels, Missing, Source, read_bytes, read_lines, suffix_of
+from .files import open_series, read_series
 from .recordings import Recording, read_recording
 from .synthetic import (
     channel_equalisation,
@@ -23,19 +22,11 @@ from .synthetic import (
 from .text import read_arff, read_table, read_ts
 
 __all__ = [
-    "FORMATS",
-    "OPENED",
-    "SUFFIXES",
-    "TABLES",
     "BinarySplit",
-    "Collection",
     "DataError",
-    "Labels",
-    "Missing",
     "MissingValueError",
     "OpenedSeries",
     "Recording",
-    "Source",
     "channel_equalisation",
     "dataset_path",
     "download_dataset",
@@ -47,15 +38,12 @@ __all__ = [
     "narma",
     "open_series",
     "read_arff",
-    "read_bytes",
-    "read_lines",
     "read_npy",
     "read_npz",
     "read_recording",
     "read_series",
     "read_table",
     "read_ts",
-    "suffix_of",
     "synthetic_heartbeats",
     "write_npz",
 ]

@@ -94,7 +94,10 @@ def _parse_npz(content: bytes, labels: Labels) -> Parsed:
 def _parse_npy(content: bytes, labels: Labels) -> Parsed:
     X = _cases(load_array(content), "holds an array")
     if labels == "required":
-        raise DataError("holds series without labels, as .npy does: use write_npz.")
+        raise DataError(
+            "holds series without labels, as .npy does: write both into one file with "
+            "numpy.savez(path, X=X, y=y)."
+        )
     return Parsed(X)
 
 
