@@ -12,10 +12,10 @@ import typer
 
 from ..apps.report.comparison import Split
 from ..datasets.archive import load_dataset
+from ..datasets.arrays import OpenedSeries
 from ..datasets.errors import DataError
-from ..datasets.files import FORMATS, TABLES, read_series, suffix_of
-from ..datasets.opened import OPENED, OpenedSeries, open_series
-from ..datasets.parsing import Labels, canonical_labels, read_bytes, read_lines
+from ..datasets.files import FORMATS, OPENED, TABLES, open_series, read_series, suffix_of
+from ..datasets.parsing import Labels, canonical_labels, naming, read_bytes, read_lines
 
 #: Built in, no files needed; clearly synthetic.
 SYNTHETIC = "synthetic-heartbeats"
@@ -150,7 +150,8 @@ def read_labels(path: Path, n_cases: int) -> np.ndarray:
         raise DataError(
             f"`{name}` holds {len(written)} labels for {n_cases} series: give one a series."
         )
-    labels = canonical_labels(written, path=name)
+    with naming(name):
+        labels = canonical_labels(written)
     assert labels is not None  # required by default
     return labels
 

@@ -8,12 +8,9 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-from .arff import read_arff
+from .arrays import OpenedSeries, read_npy, read_npz, write_npz
 from .errors import DataError, MissingValueError
-from .files import FORMATS, SUFFIXES, TABLES, read_series, suffix_of
-from .npz import read_npy, read_npz, write_npz
-from .opened import OPENED, OpenedSeries, open_series
-from .parsing import Collection, Labels, Missing, Source, read_bytes, read_lines
+from .files import open_series, read_series
 from .recordings import Recording, read_recording
 from .synthetic import (
     channel_equalisation,
@@ -22,23 +19,14 @@ from .synthetic import (
     narma,
     synthetic_heartbeats,
 )
-from .tables import read_table
-from .ts import read_ts
+from .text import read_arff, read_table, read_ts
 
 __all__ = [
-    "FORMATS",
-    "OPENED",
-    "SUFFIXES",
-    "TABLES",
     "BinarySplit",
-    "Collection",
     "DataError",
-    "Labels",
-    "Missing",
     "MissingValueError",
     "OpenedSeries",
     "Recording",
-    "Source",
     "channel_equalisation",
     "dataset_path",
     "download_dataset",
@@ -50,15 +38,12 @@ __all__ = [
     "narma",
     "open_series",
     "read_arff",
-    "read_bytes",
-    "read_lines",
     "read_npy",
     "read_npz",
     "read_recording",
     "read_series",
     "read_table",
     "read_ts",
-    "suffix_of",
     "synthetic_heartbeats",
     "write_npz",
 ]

@@ -1,18 +1,8 @@
 """Data sets by name: from the data directory, the cache or the public archive.
 
-Download of data sets from the public archive, https://timeseriesclassification.com.
-
-The archive publishes no checksums, and none are shipped with greenfold. The first
-download of a data set is therefore taken on trust (over HTTPS); its SHA-256 is recorded
-next to it in the cache, and every later download of the same set must match the record.
-
-Where data sets lie on this machine.
-
 A data set is a folder ``<Name>/`` with the files ``<Name>_TRAIN.<suffix>`` and
 ``<Name>_TEST.<suffix>``, as the archives ship it. It may lie directly in the data
 directory or one level down, in archive folders such as ``ucr/`` and ``uea/``.
-
-ECG5000 as the paper uses it: two of its five classes, 354 and 4332 heartbeats.
 """
 
 from __future__ import annotations
@@ -27,7 +17,6 @@ import zipfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
-from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,27 +25,14 @@ from numpy.typing import NDArray
 from .._base.files import replacing
 from .errors import DataError
 from .files import SUFFIXES, read_series
-from .parsing import Collection, Missing
+from .parsing import Collection, Missing, naming, reason
 
-__all__ = [
-    "ARCHIVE_URL",
-    "BinarySplit",
-    "cache_directory",
-    "check_name",
-    "data_directory",
-    "dataset_path",
-    "datasets_below",
-    "download_dataset",
-    "ecg5000_paper",
-    "find_split",
-    "how_to_supply",
-    "list_datasets",
-    "load_dataset",
-]
-
-
+ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
+# The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
+MAX_UNPACKED_BYTES = 8 * 2**30
 # A name becomes part of paths and addresses: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
+_SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 
 
 def check_name(name: str) -> None:
@@ -93,10 +69,9 @@ def cache_directory() -> Path | None:
     if given:
         return Path(given).expanduser()
     try:
-        pooch = import_module("pooch")
+        return Path(import_module("pooch").os_cache("greenfold"))
     except ImportError:
         return None
-    return Path(pooch.os_cache("greenfold"))
 
 
 def find_split(folder: Path, name: str, split: str) -> Path | None:
@@ -136,9 +111,8 @@ def datasets_below(root: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     tops = _folders(root)
     for folder in [*tops, *(f for top in tops for f in _folders(top))]:
-        name = folder.name
-        if name not in found and _NAME.fullmatch(name) and _is_dataset(folder):
-            found[name] = folder
+        if _NAME.fullmatch(folder.name) and _is_dataset(folder):
+            found.setdefault(folder.name, folder)
     return dict(sorted(found.items()))
 
 
@@ -150,7 +124,7 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _is_dataset(folder: Path) -> bool:
-    return any(find_split(folder, folder.name, split) for split in ("train", "test"))
+    return any(find_split(folder, folder.name, split) for split in _SPLITS)
 
 
 def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
@@ -175,12 +149,10 @@ def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
-        if root is None:
-            continue
         # Asked for directly rather than through a listing, which looks at every folder.
-        for folder in [root / name, *(top / name for top in _folders(root))]:
-            if _is_dataset(folder):
-                return folder
+        for folder in [root, *_folders(root)] if root else []:
+            if _is_dataset(folder / name):
+                return folder / name
     raise FileNotFoundError(
         f"The data set {name!r} is not on this machine: {how_to_supply(name, data_dir)}."
     )
@@ -189,21 +161,14 @@ def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
 def how_to_supply(name: str, data_dir: str | Path | None = None) -> str:
     """Half a sentence that says where to put the files of a data set."""
     root = data_directory(data_dir)
-    target = (
-        f"a folder {name} of the directory that GREENFOLD_DATA names"
-        if root is None
-        else root / name
-    )
+    folder = f"a folder {name} of the directory that GREENFOLD_DATA names"
     known = {found.casefold(): found for found in list_datasets(data_dir) if found != name}
     close = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=0.7)
     hint = f" (or did you mean {known[close[0]]!r}?)" if close else ""
-    return f"put {name}_TRAIN and {name}_TEST ({', '.join(SUFFIXES)}) into {target}{hint}"
-
-
-ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
-
-# The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
-MAX_UNPACKED_BYTES = 8 * 2**30
+    return (
+        f"put {name}_TRAIN and {name}_TEST ({', '.join(SUFFIXES)}) into "
+        f"{root / name if root else folder}{hint}"
+    )
 
 
 def download_dataset(
@@ -241,43 +206,47 @@ def download_dataset(
 
     Notes
     -----
-    The archive publishes no checksums. The first download of a set is taken on trust;
-    its SHA-256 is recorded as ``<name>.zip.sha256`` in the cache, and a later download
-    that differs from the record is refused. Delete the record to accept a new version.
+    The archive publishes no checksums. The first download of a set is taken on trust (over
+    HTTPS); its SHA-256 is recorded as ``<name>.zip.sha256`` in the cache, and a later
+    download that differs from it is refused. Delete the record to accept a new version.
     """
     check_name(name)
     otherwise = how_to_supply(name, data_dir)
-    pooch = _import_pooch(name, otherwise)
-    cache = cache_directory() or Path(pooch.os_cache("greenfold"))
-    cache.mkdir(parents=True, exist_ok=True)
-    address = f"{url or ARCHIVE_URL}/{name}.zip"
-    # Inside the cache, so that the final step is a rename within one file system.
-    with tempfile.TemporaryDirectory(dir=cache, prefix=".partial-") as work:
-        archive = Path(work, f"{name}.zip")
-        _fetch(pooch, address, archive, name, otherwise)
-        digest = pooch.file_hash(str(archive), alg="sha256")
-        record = cache / f"{name}.zip.sha256"
-        _compare(digest, record, address)
-        unpacked = Path(work, name)
-        _unpack(archive, unpacked, name, address, otherwise)
-        with replacing(record) as stream:
-            stream.write(f"{digest}  {name}.zip\n".encode())
-        return _move_into_place(unpacked, cache / name, Path(work, "replaced"))
-
-
-def _import_pooch(name: str, otherwise: str) -> ModuleType:
     try:
-        return import_module("pooch")
+        pooch = import_module("pooch")
     except ImportError as error:
         raise ImportError(
             f"Downloading the data set {name!r} needs pooch: install it with `pip install "
             f"greenfold[data]`, or {otherwise}."
         ) from error
+    cache = cache_directory() or Path(pooch.os_cache("greenfold"))
+    cache.mkdir(parents=True, exist_ok=True)
+    address = f"{url or ARCHIVE_URL}/{name}.zip"
+    # Inside the cache, so that the final step is a rename within one file system.
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".partial-") as work:
+        archive, unpacked = Path(work, f"{name}.zip"), Path(work, name)
+        _fetch(pooch, address, archive, name, otherwise)
+        digest = pooch.file_hash(str(archive), alg="sha256")
+        record = cache / f"{name}.zip.sha256"
+        with naming(address):
+            if record.is_file():
+                _compare(digest, record)
+            _unpack(archive, unpacked, otherwise)
+        with replacing(record) as stream:
+            stream.write(f"{digest}  {name}.zip\n".encode())
+        target = cache / name
+        if target.exists():  # a directory cannot be renamed onto one that has files
+            os.replace(target, Path(work, "replaced"))
+        try:
+            os.replace(unpacked, target)
+        except OSError:
+            # Another process was faster with the same archive; its copy is as good.
+            if not all(find_split(target, name, split) for split in _SPLITS):
+                raise
+    return target
 
 
-def _fetch(
-    pooch: ModuleType, address: str, target: Path, name: str, otherwise: str
-) -> None:
+def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) -> None:
     """Download one file, with a progress bar if someone is watching."""
     watched = sys.stderr.isatty() and find_spec("tqdm") is not None
     fetch = pooch.HTTPDownloader(progressbar=watched, chunk_size=2**16, timeout=30)
@@ -287,36 +256,33 @@ def _fetch(
         response = getattr(error, "response", None)
         if response is not None:
             response.close()  # pooch leaves the connection open when the server says no
-        if response is not None and response.status_code == 404:
-            raise FileNotFoundError(
-                f"The archive has no data set {name!r} ({address} does not exist): check "
-                f"the spelling, or {otherwise}."
-            ) from error
-        raise FileNotFoundError(
+        what = (
             f"The data set {name!r} is not on this machine and could not be downloaded "
-            f"from {address} ({type(error).__name__}): connect and try again, or "
-            f"{otherwise}."
-        ) from error
+            f"from {address} ({type(error).__name__}): connect and try again"
+        )
+        if getattr(response, "status_code", None) == 404:
+            what = (
+                f"The archive has no data set {name!r} ({address} does not exist): check "
+                "the spelling"
+            )
+        raise FileNotFoundError(f"{what}, or {otherwise}.") from error
 
 
-def _compare(digest: str, record: Path, address: str) -> None:
+def _compare(digest: str, record: Path) -> None:
     """Refuse an archive that is not the one first downloaded."""
-    if not record.is_file():
-        return
-    recorded = record.read_text(encoding="utf-8", errors="replace").split()
-    if recorded[:1] != [digest]:
+    recorded = record.read_text(encoding="utf-8", errors="replace").split() or ["nothing"]
+    if recorded[0] != digest:
         raise DataError(
-            f"{address} has changed: its SHA-256 is {digest} but `{record}` has "
-            f"{(recorded or ['nothing'])[0]} from the first download; delete that file to "
-            "accept the new version."
+            f"has changed: its SHA-256 is {digest} but `{record}` has {recorded[0]} from "
+            "the first download; delete that file to accept the new version."
         )
 
 
-def _unpack(archive: Path, target: Path, name: str, address: str, otherwise: str) -> None:
+def _unpack(archive: Path, target: Path, otherwise: str) -> None:
     """Unpack the files of both splits, and nothing else, into a new folder."""
     try:
         with zipfile.ZipFile(archive) as content:
-            chosen = _choose(content, name, address, otherwise)
+            chosen = _choose(content, target.name, otherwise)
             target.mkdir()
             for filename, member in chosen.items():
                 # The target's name is ours, not the archive's; and zipfile never yields
@@ -329,54 +295,40 @@ def _unpack(archive: Path, target: Path, name: str, address: str, otherwise: str
     # archive's server answers a wrong name with a web page, not with an error.
     except Exception as error:
         raise DataError(
-            f"{address} did not deliver an intact zip archive ({error}): check that "
-            f"{name!r} is spelled as in the archive and try again."
+            f"did not deliver an intact zip archive ({reason(error)}): check that "
+            f"{target.name!r} is spelled as in the archive and try again."
         ) from error
 
 
 def _choose(
-    content: zipfile.ZipFile, name: str, address: str, otherwise: str
+    content: zipfile.ZipFile, name: str, otherwise: str
 ) -> dict[str, zipfile.ZipInfo]:
-    """Members to keep: one file a split, both in the format preferred."""
+    """Members to keep: one file per split, both in the format preferred."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in content.infolist():
         # The Windows flavour sees both separators and drive letters.
         path = PureWindowsPath(member.filename)
         if path.anchor or ".." in path.parts:
             raise DataError(
-                f"{address} holds a file that points outside the archive "
-                f"({member.filename[:80]!r}): it is not safe, so nothing was unpacked."
+                f"holds a file that points outside the archive ({member.filename[:80]!r}): "
+                "it is not safe, so nothing was unpacked."
             )
         members[path.name] = member
     for suffix in SUFFIXES:
-        names = [f"{name}_{split}{suffix}" for split in ("TRAIN", "TEST")]
-        if all(filename in members for filename in names):
-            chosen = {filename: members[filename] for filename in names}
-            size = sum(member.file_size for member in chosen.values())
-            if size > MAX_UNPACKED_BYTES:
-                raise DataError(
-                    f"{address} would unpack to {size} bytes, above the limit of "
-                    f"{MAX_UNPACKED_BYTES}: unpack it yourself and {otherwise}."
-                )
-            return chosen
+        names = [f"{name}_{split.upper()}{suffix}" for split in _SPLITS]
+        if not all(filename in members for filename in names):
+            continue
+        size = sum(members[filename].file_size for filename in names)
+        if size > MAX_UNPACKED_BYTES:
+            raise DataError(
+                f"would unpack to {size} bytes, above the limit of {MAX_UNPACKED_BYTES}: "
+                f"unpack it yourself and {otherwise}."
+            )
+        return {filename: members[filename] for filename in names}
     raise DataError(
-        f"{address} does not hold both {name}_TRAIN and {name}_TEST in one of the formats "
+        f"does not hold both {name}_TRAIN and {name}_TEST in one of the formats "
         f"{', '.join(SUFFIXES)}: check the name, or {otherwise}."
     )
-
-
-def _move_into_place(unpacked: Path, target: Path, aside: Path) -> Path:
-    """Rename a complete folder to its final name."""
-    if target.exists():  # a directory cannot be renamed onto one that has files
-        os.replace(target, aside)
-    try:
-        os.replace(unpacked, target)
-    except OSError:
-        # Another process was faster with the same archive; its copy is as good.
-        name = target.name
-        if not (find_split(target, name, "train") and find_split(target, name, "test")):
-            raise
-    return target
 
 
 def load_dataset(
@@ -417,16 +369,12 @@ def load_dataset(
 
     Raises
     ------
-    FileNotFoundError
-        If the data set is not on this machine and cannot be downloaded; the message says
-        where to put the files.
-    DataError
-        If the files or the downloaded archive do not hold what they should.
-    ImportError
-        If a download is needed and pooch is not installed (``greenfold[data]``).
+    FileNotFoundError, DataError, ImportError
+        As :func:`download_dataset`, if the set is not on this machine; a DataError also if
+        the files do not hold what they should.
     """
     check_name(name)
-    if split not in ("train", "test", None):
+    if split not in (*_SPLITS, None):
         raise ValueError(f"`split` must be 'train', 'test' or None; got {split!r} instead.")
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
     try:
@@ -436,7 +384,7 @@ def load_dataset(
             raise
         folder = download_dataset(name, data_dir=data_dir)
     parts = []
-    for part in (split,) if split else ("train", "test"):
+    for part in (split,) if split else _SPLITS:
         path = find_split(folder, name, part)
         if path is None:
             raise FileNotFoundError(
@@ -444,36 +392,24 @@ def load_dataset(
                 f"{how_to_supply(name, data_dir)}."
             )
         parts.append(read_series(path, missing=missing))
-    return parts[0] if split else _join(parts[0], parts[1], name)
-
-
-def _join(
-    train: tuple[Collection, NDArray[Any]], test: tuple[Collection, NDArray[Any]], name: str
-) -> tuple[Collection, NDArray[Any]]:
-    """Series and labels of both splits, as an array if all lengths agree."""
-    (X_train, y_train), (X_test, y_test) = train, test
-    series = [*_as_list(X_train), *_as_list(X_test)]
-    if len({one.shape[0] for one in series}) > 1:
+    if split:
+        return parts[0]
+    (X, y), (X_test, y_test) = parts
+    series = [np.atleast_2d(one) for one in (*X, *X_test)]
+    if len({len(one) for one in series}) > 1:
         raise DataError(
-            f"The data set {name!r} has {series[0].shape[0]} channels in the training and "
-            f"{series[-1].shape[0]} in the test split: load and repair them one by one."
+            f"The data set {name!r} has {len(series[0])} channels in the training and "
+            f"{len(series[-1])} in the test split: load and repair them one by one."
         )
-    y = np.concatenate([y_train, y_test])
-    if isinstance(X_train, list) or isinstance(X_test, list):
+    y = np.concatenate([y, y_test])
+    if isinstance(X, list) or isinstance(X_test, list) or X.shape[1:] != X_test.shape[1:]:
         return series, y
-    if X_train.shape[1:] != X_test.shape[1:]:
-        return series, y
-    return np.concatenate([X_train, X_test]), y
-
-
-def _as_list(X: Collection) -> list[NDArray[np.float64]]:
-    return [np.atleast_2d(one) for one in X]
+    return np.concatenate([X, X_test]), y
 
 
 # Class 1 (normal) and class 2 (R-on-T premature ventricular contraction) as the archive
 # ships them; they give the paper's 354 = 2 · 177 and 4332 = 2627 + 1590 + (292 - 177).
-_TRAIN_COUNTS = (292, 177)
-_TEST_COUNTS = (2627, 1590)
+_COUNTS = {"train": (292, 177), "test": (2627, 1590)}
 
 
 class BinarySplit(NamedTuple):
@@ -526,22 +462,18 @@ def ecg5000_paper(
     Not to be compared with published accuracies on ECG5000, which are for all five
     classes and the archive's own split of 500 and 4500.
     """
-    keep_first = isinstance(selection, str) and selection == "first"
     is_seed = isinstance(selection, int | np.integer) and not isinstance(selection, bool)
-    if not (keep_first or is_seed or isinstance(selection, np.random.Generator)):
+    if not (selection == "first" or is_seed or isinstance(selection, np.random.Generator)):
         raise ValueError(
             f"`selection` must be 'first', a seed or a NumPy Generator; got {selection!r} "
             "instead."
         )
-    X_train, y_train = _two_classes("train", data_dir, _TRAIN_COUNTS)
-    X_test, y_test = _two_classes("test", data_dir, _TEST_COUNTS)
+    (X_train, y_train), (X_test, y_test) = (_two_classes(one, data_dir) for one in _SPLITS)
     normal = np.flatnonzero(y_train == 1)
-    n_keep = _TRAIN_COUNTS[1]
-    if isinstance(selection, str):
-        chosen = normal[:n_keep]
-    else:
-        rng = np.random.default_rng(selection)
-        chosen = rng.choice(normal, size=n_keep, replace=False)
+    n_kept = _COUNTS["train"][1]
+    chosen = normal[:n_kept]
+    if selection != "first":
+        chosen = np.random.default_rng(selection).choice(normal, size=n_kept, replace=False)
     kept = y_train == -1
     kept[chosen] = True
     return BinarySplit(
@@ -553,17 +485,16 @@ def ecg5000_paper(
 
 
 def _two_classes(
-    split: Literal["train", "test"], data_dir: str | Path | None, expected: tuple[int, int]
+    split: Literal["train", "test"], data_dir: str | Path | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Series of classes 1 and 2 of one split, with labels +1 and -1."""
-    X: Any
     X, y = load_dataset("ECG5000", split, data_dir=data_dir)
-    counts = (int(np.sum(y == 1)), int(np.sum(y == 2)))
-    if counts != expected or isinstance(X, list) or X.ndim != 2:
+    found, expected = (int(np.sum(y == 1)), int(np.sum(y == 2))), _COUNTS[split]
+    if found != expected or isinstance(X, list) or X.ndim != 2:
         raise DataError(
-            f"The {split} split of 'ECG5000' found here has {counts[0]} + {counts[1]} "
-            f"series of classes 1 and 2 where the archive has {expected[0]} + "
-            f"{expected[1]}: replace the files by the archive's own."
+            f"The {split} split of 'ECG5000' found here has {found[0]} + {found[1]} series "
+            f"of classes 1 and 2 where the archive has {expected[0]} + {expected[1]}: "
+            "replace the files by the archive's own."
         )
     both = (y == 1) | (y == 2)
     return X[both], np.where(y[both] == 1, 1, -1).astype(np.int64)

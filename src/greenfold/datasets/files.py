@@ -1,36 +1,63 @@
-"""One reader for every format, chosen by the suffix of the file."""
+"""Every format by its suffix: what reads it whole, and what opens it slice by slice."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from .arff import read_arff
+import numpy as np
+from numpy.typing import NDArray
+
+from . import arrays
+from .arrays import OpenedSeries, read_npy, read_npz
 from .errors import DataError
-from .npz import read_npy, read_npz
-from .parsing import Collection, Labels, Missing, Source, check_label_policy, name_of
-from .tables import read_table
-from .ts import read_ts
+from .parsing import (
+    Collection,
+    Labels,
+    Missing,
+    Source,
+    canonical_labels,
+    name_of,
+    naming,
+    read_bytes,
+    reason,
+    suffix_of,
+)
+from .text import read_arff, read_table, read_ts
 
-_READERS: dict[str, Callable[..., tuple[Collection, Any]]] = {
-    ".ts": read_ts,
-    ".tsv": read_table,
-    ".txt": read_table,
-    ".csv": read_table,
-    ".arff": read_arff,
-    ".npz": read_npz,
-    ".npy": read_npy,
+
+class _Format(NamedTuple):
+    read: Callable[..., tuple[Collection, Any]] | None = None
+    open: Callable[[Path, str, str], tuple[Any, Any]] | None = None
+    labelled: bool = True
+
+
+_FORMATS = {
+    ".ts": _Format(read_ts),
+    ".tsv": _Format(read_table),
+    ".txt": _Format(read_table),
+    ".csv": _Format(read_table),
+    ".arff": _Format(read_arff),
+    ".npz": _Format(read_npz),
+    ".npy": _Format(read_npy, arrays.open_npy, labelled=False),
+    ".h5": _Format(open=arrays.open_hdf5),
+    ".hdf5": _Format(open=arrays.open_hdf5),
+    ".zarr": _Format(open=arrays.open_zarr),
+    ".parquet": _Format(open=arrays.open_parquet),
 }
 
-SUFFIXES = tuple(suffix for suffix in _READERS if suffix != ".npy")
-"""Suffixes of the formats that hold labels, the one that is preferred first."""
+SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.read and one.labelled)
+"""Suffixes of the formats that are read whole and hold labels, the preferred one first."""
 
-FORMATS = tuple(suffix[1:] for suffix in _READERS)
+FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.read)
 """What `read_series` takes as `format`."""
 
-TABLES = (".tsv", ".txt", ".csv")
+TABLES = tuple(s for s, one in _FORMATS.items() if one.read is read_table)
 """Suffixes of the formats that do not say whether there are labels."""
+
+OPENED = tuple(s for s, one in _FORMATS.items() if one.open)
+"""Suffixes of the formats that are read slice by slice."""
 
 
 def read_series(
@@ -98,25 +125,89 @@ def read_series(
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
-    check_label_policy(labels)
-    suffix = suffix_of(path) if format is None else f".{format.lower().lstrip('.')}"
-    name = name_of(path)
-    if suffix not in _READERS:
+    suffix = suffix_of(path, format)
+    if suffix[1:] not in FORMATS:
         what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
         raise DataError(
-            f"`{name}` has {what}, for which there is no reader: use one of "
-            f"{', '.join(_READERS)}, or call the reader you mean, such as read_table."
+            f"`{name_of(path)}` has {what}, for which there is no reader: use one of "
+            f".{', .'.join(FORMATS)}, or call the reader you mean, such as read_table."
         )
-    if suffix in TABLES:
-        return read_table(
-            path, missing=missing, labels=labels, n_steps=n_steps, classes=classes
-        )
-    return _READERS[suffix](path, missing=missing, labels=labels)
+    known = {"n_steps": n_steps, "classes": classes} if suffix in TABLES else {}
+    read: Any = _FORMATS[suffix].read
+    return read(path, missing=missing, labels=labels, **known)
 
 
-def suffix_of(path: Source) -> str:
-    """The suffix that names the format, without a ``.gz`` behind it."""
-    plain = Path(name_of(path))
-    if plain.suffix.lower() == ".gz":
-        plain = plain.with_suffix("")
-    return plain.suffix.lower()
+def open_series(
+    path: str | Path, labels: Any = None, *, X: str = "X", y: str = "y"
+) -> tuple[OpenedSeries, NDArray[Any] | None]:
+    """Open a file of series of equal length that need not fit into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.npy`` is mapped into memory. ``.h5``, ``.hdf5`` (extra ``greenfold[hdf5]``) and
+        ``.zarr`` (extra ``greenfold[zarr]``) hold two arrays. ``.parquet`` (extra
+        ``greenfold[parquet]``) holds a table with a column of labels and the series either
+        as one column of lists or as all other columns, one per step.
+    labels : array_like or path, optional
+        Labels, or an ``.npy`` file of them, where they are not in the file itself.
+    X, y : str
+        Names of the series and of the labels in the file.
+
+    Returns
+    -------
+    X : OpenedSeries
+        Slices of it are read when they are asked for.
+    y : ndarray (n_cases,) or None
+        Labels, read at once; None where there are none.
+
+    Raises
+    ------
+    DataError, FileNotFoundError
+        If the file does not hold what its suffix says, or there is none.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from greenfold.datasets import open_series
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "X.npy")
+    ...     np.save(path, np.zeros((5, 3)))
+    ...     X, y = open_series(path, labels=[0, 1, 0, 1, 1])
+    ...     X[1:3].shape, y.tolist()
+    ((2, 3), [0, 1, 0, 1, 1])
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"`{path}` does not exist: give the path of a data file.")
+    if isinstance(labels, str | Path):
+        name, content = read_bytes(labels)
+        with naming(name):
+            labels = arrays.load_array(content)
+    opener = _FORMATS.get(path.suffix.lower(), _Format()).open
+    with naming(path):
+        if opener is None:
+            raise DataError(
+                f"has the suffix {path.suffix!r}, which is not read slice by slice: use "
+                f"one of {', '.join(OPENED)}, or read_series."
+            )
+        try:
+            source, found = opener(path, X, y)
+        except (DataError, ImportError):
+            raise
+        except Exception as error:  # of any of the libraries
+            raise DataError(
+                f"cannot be read as {path.suffix} ({reason(error)}): write it again."
+            ) from error
+        series = OpenedSeries(str(path), source)
+        if labels is None and found is None:
+            return series, None
+        written = np.asarray(found if labels is None else labels)
+        if written.dtype.kind == "O":  # text, as HDF5 and Parquet have it
+            text = (
+                s.decode("utf-8", "replace") if isinstance(s, bytes) else s for s in written
+            )
+            written = np.array(list(text))
+        arrays.check_labels(written, len(series))
+        return series, canonical_labels(written)

@@ -1,17 +1,16 @@
-"""What all readers share: numbers checked, one pair ``(X, y)`` out.
+"""What every reader shares: content of a source, values, labels, and one pair ``(X, y)``.
 
-What stands in a file or comes from a stream, unpacked where it is compressed.
+A format's own part is a function that turns content into `Parsed`; :func:`read` does
+everything else. What is wrong with a file is raised without its name, which `naming` puts
+in front.
 
-One spelling for class labels, whatever the file format wrote.
-
-The archives write the class "1" as ``1``, ``1.0`` or ``  1.0000000e+00`` depending on
-the format, so that labels kept as text would not compare equal between two files of the
-same data set. The rule here is the same for every format:
+The archives write the class "1" as ``1``, ``1.0`` or ``  1.0000000e+00`` depending on the
+format. Labels are spelled alike here, whatever the format:
 
 * all labels are whole numbers: an ``int64`` array;
 * all labels are numbers, some not whole: strings, each in Python's shortest spelling
   (strings, because scikit-learn takes fractional numbers for a regression target);
-* anything else: strings as written, stripped of surrounding blanks and quotes.
+* anything else: strings as written, without surrounding blanks and quotes.
 """
 
 from __future__ import annotations
@@ -21,132 +20,92 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DataError, MissingValueError
 
-__all__ = [
-    "MISSING_TOKENS",
-    "Collection",
-    "Labels",
-    "Missing",
-    "Source",
-    "assemble",
-    "bare",
-    "canonical_labels",
-    "check_label_policy",
-    "check_missing_policy",
-    "name_of",
-    "parse_values",
-    "read_bytes",
-    "read_lines",
-]
+Source: TypeAlias = str | Path | BinaryIO
+"""The path of a file, or a stream of bytes such as ``sys.stdin.buffer``."""
 
+Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
+"""Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays."""
 
 Labels: TypeAlias = Literal["required", "optional", "none"]
 """What is asked of the labels; see :func:`greenfold.datasets.read_series`."""
 
+Missing: TypeAlias = Literal["error", "keep", "trim"]
+"""What happens to missing values; see :func:`greenfold.datasets.read_series`."""
+
+MISSING_VALUES = {"", "?", "nan", "na"}
+_MISSING_LABELS = MISSING_VALUES - {"na"}  # which may be a class
+
 # float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_MISSING = {"", "?", "nan"}
 # Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
 _EXACT = 2.0**53
-
-
-def check_label_policy(labels: str) -> None:
-    """Reject a `labels` argument that is none of the three policies."""
-    if labels not in ("required", "optional", "none"):
-        raise ValueError(
-            f"`labels` must be 'required', 'optional' or 'none'; got {labels!r} instead."
-        )
-
-
-def canonical_labels(
-    written: Sequence[str],
-    *,
-    path: str,
-    declared: Sequence[str] = (),
-    labels: Labels = "required",
-) -> NDArray[Any] | None:
-    """Class labels as one array, spelled alike for every file format.
-
-    Parameters
-    ----------
-    written : sequence of str, length n_cases
-        The labels as the file has them.
-    path : str
-        The file, for the error messages.
-    declared : sequence of str, optional
-        The classes that the file's header announces. A label outside them is an error;
-        they also take part in the choice between integers and strings, so that both
-        splits of a data set come out in the same type.
-    labels : {"required", "optional", "none"}, default "required"
-        Whether a label may be missing (``?``, ``NaN`` or nothing).
-
-    Returns
-    -------
-    ndarray of shape (n_cases,) or None
-        ``int64`` if all labels are whole numbers, else strings. If only some are missing,
-        an array of objects with None in their place; None alone if all are, or if
-        `labels` is ``"none"``.
-    """
-    if labels == "none":
-        return None
-    names = [bare(label) for label in written]
-    known = [case for case, name in enumerate(names) if name.lower() not in _MISSING]
-    if len(known) < len(names) and labels == "optional":
-        if not known:
-            return None
-        y = np.full(len(names), None, dtype=object)
-        given = canonical_labels([names[i] for i in known], path=path, declared=declared)
-        y[known] = [] if given is None else given.tolist()
-        return y
-    for case, name in enumerate(names):
-        if name.lower() in _MISSING:
-            raise DataError(
-                f"`{path}` has no class label for series {case} (counting from 0): "
-                "add the label or remove the series."
-            )
-    classes = [bare(label) for label in declared]
-    if classes:
-        allowed = {_key(name) for name in classes}
-        for case, name in enumerate(names):
-            if _key(name) not in allowed:
-                raise DataError(
-                    f"`{path}` gives series {case} (counting from 0) the label "
-                    f"{name[:40]!r}, which its header does not declare: correct the "
-                    "label or the list of classes in the header."
-                )
-    if not all(_NUMBER.fullmatch(name) for name in [*names, *classes]):
-        return np.array(names, dtype=np.str_)
-    numbers = [float(name) for name in [*names, *classes]]
-    if all(number.is_integer() and abs(number) < _EXACT for number in numbers):
-        return np.array(numbers[: len(names)]).astype(np.int64)
-    return np.array([repr(number) for number in numbers[: len(names)]], dtype=np.str_)
-
-
-def bare(label: str) -> str:
-    """Label without surrounding blanks and without one pair of quotes."""
-    label = label.strip()
-    if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
-        label = label[1:-1].strip()
-    return label
-
-
-def _key(name: str) -> float | str:
-    """What two spellings of one class have in common."""
-    return float(name) if _NUMBER.fullmatch(name) else name.casefold()
-
-
-Source: TypeAlias = str | Path | BinaryIO
-"""The path of a file, or a stream of bytes such as ``sys.stdin.buffer``."""
-
 _GZIP = b"\x1f\x8b"
+
+
+class Parsed(NamedTuple):
+    """What a format's parser found in one file."""
+
+    series: Collection
+    """Arrays of shape (n_channels, n_steps_i), NaN for a missing value."""
+    labels: Sequence[str] | NDArray[Any] | None = None
+    """As the file has them; None if it has none."""
+    classes: Sequence[str] | None = ()
+    """Those that the header declares; None if the labels are targets of a regression."""
+    unequal: bool = False
+    """Unequal lengths are declared: X is a list even if the lengths happen to agree, so
+    that both splits of a data set come out in the same form."""
+
+
+def read(
+    source: Source,
+    parse: Callable[..., Parsed],
+    missing: Missing,
+    labels: Labels,
+    **known: Any,
+) -> tuple[Collection, Any]:
+    """Read a source with a format's parser ``parse(content, labels, **known)``."""
+    for argument, value, allowed in (
+        ("missing", missing, get_args(Missing)),
+        ("labels", labels, get_args(Labels)),
+    ):
+        if value not in allowed:
+            choice = "{!r}, {!r} or {!r}".format(*allowed)
+            raise ValueError(f"`{argument}` must be {choice}; got {value!r} instead.")
+    name, content = read_bytes(source)
+    with naming(name):
+        found = parse(content, labels, **known)
+        y = None if labels == "none" else found.labels
+        if y is not None and found.classes is not None:
+            y = canonical_labels(y, declared=found.classes, labels=labels)
+        return _assemble(found, missing), y
+
+
+@contextmanager
+def naming(name: str | Path) -> Iterator[None]:
+    """Put the name of a file in front of what is wrong with it."""
+    try:
+        yield
+    except DataError as error:
+        error.args = (f"`{name}` {error}",)
+        raise
+
+
+def reason(error: Exception) -> str:
+    """What another library said, for the middle of a sentence."""
+    return " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+
+
+# Content
 
 
 def name_of(source: Source) -> str:
@@ -157,223 +116,243 @@ def name_of(source: Source) -> str:
     return name if isinstance(name, str) else "stream"
 
 
+def suffix_of(path: Source, format: str | None = None) -> str:
+    """The suffix that names the format, without a ``.gz`` behind it."""
+    if format is not None:
+        return f".{format.lower().lstrip('.')}"
+    plain = Path(name_of(path))
+    if plain.suffix.lower() == ".gz":
+        plain = plain.with_suffix("")
+    return plain.suffix.lower()
+
+
 def read_bytes(source: Source) -> tuple[str, bytes]:
     """Name and content; what gzip has compressed is unpacked, whatever it is called."""
     name = name_of(source)
     if isinstance(source, str | Path):
-        _refuse_no_file(source)
+        _check_file(source)
         content = Path(source).read_bytes()
     else:
         content = source.read()
     # No text and neither of NumPy's formats begins with these two bytes.
-    return name, _unpack(content, name) if content.startswith(_GZIP) else content
+    if not content.startswith(_GZIP):
+        return name, content
+    try:
+        return name, gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"`{name}` is compressed by gzip and damaged ({reason(error)}): fetch or write "
+            "it again."
+        ) from error
 
 
-def _refuse_no_file(path: str | Path) -> None:
+def _check_file(path: str | Path) -> None:
+    """Refuse what does not exist, or need not end."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(
             f"`{path}` does not exist: give the path of a data file."
         ) from None
-    if stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode):
-        return
     if stat.S_ISDIR(found.st_mode):
         raise FileNotFoundError(
             f"`{path}` is a directory, not a file: give the path of a data file."
         )
-    try:
-        given = os.path.samestat(found, os.fstat(0))
-    except OSError:
-        given = False
-    if not given:  # /dev/stdin may be anything, others (/dev/zero) never end
+    readable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
+    with suppress(OSError):  # /dev/stdin may be anything, others (/dev/zero) never end
+        readable = readable or os.path.samestat(found, os.fstat(0))
+    if not readable:
         raise DataError(
             f"`{path}` is neither a file nor a pipe: give the path of a data file."
         )
 
 
-def _unpack(content: bytes, name: str) -> bytes:
-    try:
-        return gzip.decompress(content)
-    except EOFError:
-        raise DataError(
-            f"`{name}` is compressed by gzip and ends early: fetch or write it again."
-        ) from None
-    except (OSError, zlib.error) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise DataError(
-            f"`{name}` is compressed by gzip and damaged ({reason}): fetch or write it "
-            "again."
-        ) from error
-
-
 def read_lines(source: Source) -> tuple[str, list[str]]:
     """Name of the source, and its lines as UTF-8 without their ends."""
     name, content = read_bytes(source)
+    with naming(name):
+        return name, lines_of(content)
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Lines of text in UTF-8, without their ends."""
     try:
         # utf-8-sig: spreadsheet programs put a byte order mark in front.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"`{name}` is not text in UTF-8 (byte {error.start} cannot be read): "
-            "convert it or fetch it again."
+            f"is not text in UTF-8 (byte {error.start} cannot be read): convert it or "
+            "fetch it again."
         ) from error
     # Not splitlines(), which also breaks at form feeds and other rare characters.
-    return name, text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
-"""Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays."""
-
-Missing: TypeAlias = Literal["error", "keep", "trim"]
-
-MISSING_TOKENS = {"", "?", "nan", "na"}
+# Values
 
 
-def check_missing_policy(missing: str) -> None:
-    """Reject a `missing` argument that is none of the three policies."""
-    if missing not in ("error", "keep", "trim"):
-        raise ValueError(
-            f"`missing` must be 'error', 'keep' or 'trim'; got {missing!r} instead."
-        )
-
-
-def parse_values(tokens: list[str], *, path: str, case: int) -> NDArray[np.float64]:
-    """Numbers of one channel, NaN where the file has a missing value.
-
-    Parameters
-    ----------
-    tokens : list of str, length n_steps
-        One field each; ``?``, ``NaN``, ``NA`` and an empty field are missing values.
-    path, case : str, int
-        File and series (counted from 0), for the error messages.
-
-    Returns
-    -------
-    ndarray of shape (n_steps,)
-    """
+def number(text: str) -> float | None:
+    """The number that is written; None if it is none."""
     try:
-        values = np.array(tokens, dtype=np.float64)
+        return float(text)
     except ValueError:
-        values = np.array(
-            [_parse_value(t, path, case, step) for step, t in enumerate(tokens)],
-            dtype=np.float64,
-        )
+        return None
+
+
+def parse_values(channels: Sequence[list[str]], case: int) -> NDArray[np.float64]:
+    """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
-    if any("_" in token for token in tokens):
-        step = next(i for i, token in enumerate(tokens) if "_" in token)
-        raise _not_a_number(tokens[step], path, case, step)
+    if not any("_" in "".join(fields) for fields in channels):
+        with suppress(ValueError):
+            return np.array(channels, dtype=np.float64)
+    return np.array([_parse_slowly(fields, case) for fields in channels])
+
+
+def _parse_slowly(fields: list[str], case: int) -> list[float]:
+    values: list[float] = []
+    for step, field in enumerate(fields):
+        field = field.strip()
+        value = None if "_" in field else number(field)
+        if value is None and field.lower() not in MISSING_VALUES:
+            raise DataError(
+                f"has {field[:40]!r} instead of a number in series {case}, position {step} "
+                "(counting from 0): correct the value, or write `?` if it is missing."
+            )
+        values.append(np.nan if value is None else value)
     return values
 
 
-def _parse_value(token: str, path: str, case: int, step: int) -> float:
-    token = token.strip()
-    if token.lower() in MISSING_TOKENS:
-        return np.nan
-    try:
-        return float(token)
-    except ValueError:
-        raise _not_a_number(token, path, case, step) from None
-
-
-def _not_a_number(token: str, path: str, case: int, step: int) -> DataError:
-    return DataError(
-        f"`{path}` has {token[:40]!r} instead of a number in series {case}, position "
-        f"{step} (counting from 0): correct the value, or write `?` if it is missing."
-    )
-
-
-def assemble(
-    series: Sequence[NDArray[np.float64]],
-    y: NDArray[Any] | None,
-    *,
-    path: str,
-    missing: Missing,
-    unequal: bool = False,
-) -> tuple[Collection, Any]:
-    """Check the series of one file and bring them into their final shape.
-
-    Parameters
-    ----------
-    series : sequence of n_cases ndarrays of shape (n_channels, n_steps_i)
-        NaN marks a missing value.
-    y : ndarray of shape (n_cases,), or None
-    path : str
-        The file, for the error messages.
-    missing : {"error", "keep", "trim"}
-        See :func:`greenfold.datasets.read_series`.
-    unequal : bool, default False
-        The file declares unequal lengths: return a list even if the lengths happen to
-        agree, so that both splits of a data set come out in the same form.
-
-    Returns
-    -------
-    X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-    y : as given
-    """
-    if not series:
-        raise DataError(f"`{path}` holds no series: is it the right file, and complete?")
-    n_channels = series[0].shape[0]
+def _assemble(found: Parsed, missing: Missing) -> Collection:
+    """Check the series of one file and bring them into their final shape."""
+    series = found.series
+    if not len(series):
+        raise DataError("holds no series: is it the right file, and complete?")
+    n_channels = len(series[0])
     for case, one in enumerate(series):
-        if one.shape[0] != n_channels:
+        if len(one) != n_channels:
             raise DataError(
-                f"`{path}` has {one.shape[0]} channels in series {case} but "
-                f"{n_channels} in series 0: every series needs the same channels."
+                f"has {len(one)} channels in series {case} but {n_channels} in series 0: "
+                "every series needs the same channels."
             )
-        if np.isinf(one).any():
-            channel, step = np.argwhere(np.isinf(one))[0]
-            raise DataError(
-                f"`{path}` has an infinite value in series {case}, channel {channel}, "
-                f"position {step} (counting from 0): correct it, or write `?` if it is "
-                "missing."
-            )
+    if len(infinite := _locate(np.isinf, series)):
+        case, channel, step = infinite[0]
+        raise DataError(
+            f"has an infinite value in series {case}, channel {channel}, position {step} "
+            "(counting from 0): correct it, or write `?` if it is missing."
+        )
     if missing == "trim":
-        series = [one[:, : _observed_length(one)] for one in series]
-    for case, one in enumerate(series):
-        if one.size == 0:
-            raise DataError(
-                f"`{path}` has no value at all in series {case} (counting from 0): "
-                "remove that series."
-            )
-    if missing != "keep":
-        _refuse_missing(series, path)
-    if unequal or len({one.shape[1] for one in series}) > 1:
-        return list(series), y
-    stacked = np.stack(series)
-    return (stacked[:, 0, :] if n_channels == 1 else stacked), y
+        series = [_trim(one) for one in series]
+    if 0 in (sizes := [one.size for one in series]):
+        raise DataError(
+            f"has no value at all in series {sizes.index(0)} (counting from 0): remove "
+            "that series."
+        )
+    if missing != "keep" and len(positions := _locate(np.isnan, series)):
+        raise _missing_values(series, positions)
+    if found.unequal or len({one.shape[1] for one in series}) > 1:
+        return list(series)
+    X = np.asarray(series)
+    return X[:, 0, :] if n_channels == 1 else X
 
 
-def _observed_length(one: NDArray[np.float64]) -> int:
-    """Steps up to the last one at which any channel has a value."""
-    observed = np.flatnonzero(~np.isnan(one).all(axis=0))
-    return int(observed[-1]) + 1 if observed.size else 0
-
-
-def _refuse_missing(series: Sequence[NDArray[np.float64]], path: str) -> None:
-    """Raise if any value is missing, saying where and what can be done."""
+def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
+    """Series, channel and step of every value that passes a test, shape (n, 3)."""
+    if isinstance(series, np.ndarray):
+        return np.argwhere(test(series))
     found = [
-        np.column_stack([np.full(len(where), case), where])
+        np.insert(where, 0, case, axis=1)
         for case, one in enumerate(series)
-        if len(where := np.argwhere(np.isnan(one)))
+        if len(where := np.argwhere(test(one)))
     ]
-    if not found:
-        return
-    positions = np.concatenate(found)
-    case, channel, step = positions[0]
-    padded = all(not np.isnan(one[:, : _observed_length(one)]).any() for one in series)
-    cure = (
-        "pass missing='trim' if the series have unequal lengths, or missing='keep' to "
-        "keep NaN"
-        if padded
-        else "pass missing='keep' to keep them as NaN"
-    )
-    what = (
-        "1 missing value,"
-        if len(positions) == 1
-        else (f"{len(positions)} missing values, the first")
-    )
-    raise MissingValueError(
-        f"`{path}` has {what} in series {case}, channel {channel}, position {step} "
-        f"(counting from 0): {cure}.",
+    return np.concatenate(found) if found else np.empty((0, 3), np.intp)
+
+
+def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The series up to the last step at which any channel has a value."""
+    observed = np.flatnonzero(~np.isnan(one).all(axis=0))
+    return one[:, : observed[-1] + 1 if observed.size else 0]
+
+
+def _missing_values(series: Collection, positions: NDArray[np.intp]) -> MissingValueError:
+    """The error that says where values are missing and what can be done."""
+    n, (case, channel, step) = len(positions), positions[0]
+    what = "1 missing value," if n == 1 else f"{n} missing values, the first"
+    cure = "pass missing='keep' to keep them as NaN"
+    if not any(np.isnan(_trim(one)).any() for one in series):
+        cure = (
+            "pass missing='trim' if the series have unequal lengths, or missing='keep' to "
+            "keep NaN"
+        )
+    return MissingValueError(
+        f"has {what} in series {case}, channel {channel}, position {step} (counting from "
+        f"0): {cure}.",
         positions,
     )
+
+
+# Labels
+
+
+def bare(label: str) -> str:
+    """Label without surrounding blanks and without one pair of quotes."""
+    label = label.strip()
+    if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
+        label = label[1:-1].strip()
+    return label
+
+
+def canonical_labels(
+    written: Sequence[str] | NDArray[Any],
+    *,
+    declared: Sequence[str] = (),
+    labels: Labels = "required",
+) -> NDArray[Any] | None:
+    """Class labels (n_cases,) as one array, spelled alike for every file format.
+
+    A label outside the classes that are `declared` is an error. They also take part in the
+    choice between integers and strings, so that both splits of a data set come out in the
+    same type. With ``labels="optional"``, labels may be missing (``?``, ``NaN``, nothing):
+    the array then holds objects, with None in their place; None alone if all are missing.
+    """
+    if isinstance(written, np.ndarray):
+        if written.dtype.kind in "iub":  # no detour through text and float64, which rounds
+            return written.astype(np.int64)
+        if written.dtype.kind == "S":
+            written = np.char.decode(written, "utf-8", "replace")
+    names = [bare(str(label)) for label in written]
+    known = [name.lower() not in _MISSING_LABELS for name in names]
+    if labels == "required" and not all(known):
+        raise DataError(
+            f"has no class label for series {known.index(False)} (counting from 0): add "
+            "the label or remove the series."
+        )
+    classes = [bare(name) for name in declared]
+    allowed = {_key(name) for name in classes}
+    given = [name for name, is_known in zip(names, known, strict=True) if is_known]
+    for name in given if classes else ():
+        if _key(name) not in allowed:
+            raise DataError(
+                f"gives series {names.index(name)} (counting from 0) the label "
+                f"{name[:40]!r}, which its header does not declare: correct the label or "
+                "the list of classes in the header."
+            )
+    y = _spell_alike(given, classes)
+    if all(known):
+        return y
+    filled = np.full(len(names), None, dtype=object)
+    filled[known] = y.tolist()
+    return filled if given else None
+
+
+def _spell_alike(names: list[str], classes: list[str]) -> NDArray[Any]:
+    if not all(_NUMBER.fullmatch(name) for name in [*names, *classes]):
+        return np.array(names, dtype=np.str_)
+    numbers = [float(name) for name in [*names, *classes]]
+    if all(one.is_integer() and abs(one) < _EXACT for one in numbers):
+        return np.array(numbers[: len(names)]).astype(np.int64)
+    return np.array([repr(one) for one in numbers[: len(names)]], dtype=np.str_)
+
+
+def _key(name: str) -> float | str:
+    """What two spellings of one class have in common."""
+    return float(name) if _NUMBER.fullmatch(name) else name.casefold()

@@ -1,7 +1,4 @@
-"""Synthetic series for demonstrations and tests; nothing here was ever measured.
-
-Synthetic series for regression: nothing here was ever measured.
-"""
+"""Synthetic series for demonstrations and tests; nothing here was ever measured."""
 
 from __future__ import annotations
 
@@ -11,15 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._base import checks as check
-
-__all__ = [
-    "channel_equalisation",
-    "mackey_glass",
-    "memory_task",
-    "narma",
-    "synthetic_heartbeats",
-]
-
 
 Floats = NDArray[np.float64]
 
@@ -56,9 +44,7 @@ def memory_task(
 
 
 def narma(
-    n_samples: int,
-    order: int = 10,
-    rng: np.random.Generator | int | None = None,
+    n_samples: int, order: int = 10, rng: np.random.Generator | int | None = None
 ) -> tuple[Floats, Floats]:
     """**Synthetic** non-linear moving average of the given order (NARMA-10).
 
@@ -84,10 +70,8 @@ def narma(
         x = generator.uniform(0, 0.5, n_samples + skipped)
         y = np.zeros(n_samples + skipped + 1)
         for t in range(order, n_samples + skipped):
-            recent = y[t - order + 1 : t + 1].sum()
-            y[t + 1] = (
-                0.3 * y[t] + 0.05 * y[t] * recent + 1.5 * x[t - order + 1] * x[t] + 0.1
-            )
+            decay = 0.3 * y[t] + 0.05 * y[t] * y[t - order + 1 : t + 1].sum()
+            y[t + 1] = decay + 1.5 * x[t - order + 1] * x[t] + 0.1
             if y[t + 1] > 10:
                 break
         else:
@@ -95,9 +79,7 @@ def narma(
 
 
 def channel_equalisation(
-    n_samples: int,
-    noise: float = 24.0,
-    rng: np.random.Generator | int | None = None,
+    n_samples: int, noise: float = 24.0, rng: np.random.Generator | int | None = None
 ) -> tuple[Floats, Floats]:
     """**Synthetic** signal through a non-linear channel with echoes, and the signal sent.
 
@@ -184,33 +166,31 @@ def mackey_glass(
     return path[-n_samples * every :: every].copy()
 
 
-# Each wave is a Gaussian bump: (height in mV, centre, standard deviation), times in
-# fractions of the beat. The normal values follow the textbook lead II; sums of Gaussians
-# are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans. Biomed. Eng.
-# 50, 289, doi:10.1109/TBME.2003.808805).
-_NORMAL = {
-    "P": (0.15, 0.20, 0.025),
-    "Q": (-0.12, 0.37, 0.012),
-    "R": (1.10, 0.40, 0.014),
-    "S": (-0.25, 0.43, 0.014),
-    "T": (0.32, 0.66, 0.050),
-}
+# Waves P, Q, R, S and T, each a Gaussian bump: height in mV, centre, standard deviation,
+# times in fractions of the beat. The normal values follow the textbook lead II; sums of
+# Gaussians are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans.
+# Biomed. Eng. 50, 289, doi:10.1109/TBME.2003.808805).
+_NORMAL = (
+    (0.15, 0.20, 0.025),
+    (-0.12, 0.37, 0.012),
+    (1.10, 0.40, 0.014),
+    (-0.25, 0.43, 0.014),
+    (0.32, 0.66, 0.050),
+)
 # A premature ventricular contraction: no P, an early, broad QRS, T opposite to it.
-_ECTOPIC = {
-    "P": (0.00, 0.20, 0.025),
-    "Q": (-0.10, 0.31, 0.025),
-    "R": (1.00, 0.38, 0.040),
-    "S": (-0.45, 0.47, 0.035),
-    "T": (-0.30, 0.68, 0.060),
-}
-
+_ECTOPIC = (
+    (0.00, 0.20, 0.025),
+    (-0.10, 0.31, 0.025),
+    (1.00, 0.38, 0.040),
+    (-0.45, 0.47, 0.035),
+    (-0.30, 0.68, 0.060),
+)
 # Beat-to-beat variability, as relative or absolute standard deviations.
 _HEIGHT_SPREAD = 0.20
 _WIDTH_SPREAD = 0.12
 _CENTRE_SPREAD = 0.010
 _BEAT_SHIFT = 0.015
 _WANDER = 0.15
-
 # Many ectopic beats meet a normal one on its way ("fusion beats") and look like a mixture
 # of both; the weight of the ectopic part is uniform from here to 1. It is what keeps the
 # problem from being solved perfectly by a linear classifier.
@@ -223,7 +203,7 @@ def synthetic_heartbeats(
     ectopic_fraction: float = 0.5,
     noise: float = 0.1,
     rng: np.random.Generator | int | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Floats, NDArray[np.int64]]:
     """Draw **synthetic** heartbeats, normal and ectopic, of about the look of ECG5000.
 
     No patient's data: each beat is a sum of five Gaussian bumps (P, Q, R, S, T) whose
@@ -260,76 +240,40 @@ def synthetic_heartbeats(
     >>> X.shape, int((y == -1).sum())
     ((10, 140), 3)
     """
-    _check_arguments(n_cases, n_steps, ectopic_fraction, noise)
+    n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
+    if not 0.0 <= ectopic_fraction <= 1.0:
+        raise ValueError(
+            f"`ectopic_fraction` must lie between 0 and 1; got {ectopic_fraction!r}."
+        )
+    if not 0.0 <= noise < np.inf:
+        raise ValueError(f"`noise` must be finite and not negative; got {noise!r}.")
     rng = check.generator(rng)
     ectopic = np.zeros(n_cases, dtype=bool)
     ectopic[: round(ectopic_fraction * n_cases)] = True
     rng.shuffle(ectopic)
-
-    weight = np.where(ectopic, rng.uniform(_LEAST_ECTOPIC, 1.0, n_cases), 0.0)
-    height, centre, width = _vary(_NORMAL, n_cases, rng)
-    height_e, centre_e, width_e = _vary(_ECTOPIC, n_cases, rng)
+    weight = np.where(ectopic, rng.uniform(_LEAST_ECTOPIC, 1.0, n_cases), 0.0)[:, None]
     time = np.linspace(0.0, 1.0, n_steps)
-    X = (
-        (1.0 - weight)[:, np.newaxis] * _bumps(height, centre, width, time)
-        + weight[:, np.newaxis] * _bumps(height_e, centre_e, width_e, time)
-        + _baseline(n_cases, time, rng)
-        + noise * rng.standard_normal((n_cases, n_steps))
-    )
+    normal, premature = (_beats(one, n_cases, time, rng) for one in (_NORMAL, _ECTOPIC))
+    # The baseline drifts slowly, as from breathing: a third of a period per beat.
+    phase = rng.uniform(0.0, 2.0 * np.pi, (n_cases, 1))
+    drift = _WANDER * rng.standard_normal((n_cases, 1))
+    drift = drift * np.sin(2.0 * np.pi * time / 3.0 + phase)
+    X = (1.0 - weight) * normal + weight * premature + drift
+    X = X + noise * rng.standard_normal((n_cases, n_steps))
     return X, np.where(ectopic, -1, 1).astype(np.int64)
 
 
-def _check_arguments(
-    n_cases: int, n_steps: int, ectopic_fraction: float, noise: float
-) -> None:
-    for name, value in (("n_cases", n_cases), ("n_steps", n_steps)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"`{name}` must be a positive integer; got {value!r} instead.")
-    if not 0.0 <= ectopic_fraction <= 1.0:
-        raise ValueError(
-            "`ectopic_fraction` must lie between 0 and 1; got "
-            f"{ectopic_fraction!r} instead."
-        )
-    if not 0.0 <= noise < np.inf:
-        raise ValueError(f"`noise` must be finite and not negative; got {noise!r} instead.")
-
-
-def _vary(
-    pattern: dict[str, tuple[float, float, float]], n_cases: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Heights, centres and widths of the waves in each beat, shape (n_cases, n_waves)."""
-    waves = np.array(list(pattern.values()))
-    shape = (n_cases, len(waves))
-    height = waves[:, 0] * (1.0 + _HEIGHT_SPREAD * rng.standard_normal(shape))
-    centre = (
-        waves[:, 1]
-        + _CENTRE_SPREAD * rng.standard_normal(shape)
-        + _BEAT_SHIFT * rng.standard_normal((n_cases, 1))
-    )
+def _beats(waves: Any, n_cases: int, time: Floats, rng: np.random.Generator) -> Floats:
+    """Sums of bumps that vary from beat to beat, shape (n_cases, n_steps)."""
+    heights, centres, widths = np.array(waves).T
+    shape = (n_cases, len(heights))
+    heights = heights * (1.0 + _HEIGHT_SPREAD * rng.standard_normal(shape))
+    centres = centres + _CENTRE_SPREAD * rng.standard_normal(shape)
+    centres = centres + _BEAT_SHIFT * rng.standard_normal((n_cases, 1))
     # Log-normal, so that no width is ever zero or negative.
-    width = waves[:, 2] * np.exp(_WIDTH_SPREAD * rng.standard_normal(shape))
-    return height, centre, width
-
-
-def _bumps(
-    height: NDArray[np.float64],
-    centre: NDArray[np.float64],
-    width: NDArray[np.float64],
-    time: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Sum of Gaussian bumps at the given times, shape (n_cases, n_steps)."""
-    X = np.zeros((len(height), len(time)))
-    for h, c, w in zip(height.T, centre.T, width.T, strict=True):
-        X += h[:, np.newaxis] * np.exp(
-            -0.5 * ((time - c[:, np.newaxis]) / w[:, np.newaxis]) ** 2
-        )
+    widths = widths * np.exp(_WIDTH_SPREAD * rng.standard_normal(shape))
+    X = np.zeros((n_cases, len(time)))
+    for wave in zip(heights.T, centres.T, widths.T, strict=True):
+        height, centre, width = (one[:, np.newaxis] for one in wave)
+        X += height * np.exp(-0.5 * ((time - centre) / width) ** 2)
     return X
-
-
-def _baseline(
-    n_cases: int, time: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Offset and slow drift, as from breathing: a third of a period a beat."""
-    phase = rng.uniform(0.0, 2.0 * np.pi, (n_cases, 1))
-    size = _WANDER * rng.standard_normal((n_cases, 1))
-    return size * np.sin(2.0 * np.pi * time / 3.0 + phase)

@@ -107,7 +107,7 @@ def test_every_figure_can_be_written(name):
     path = Path(__file__).parents[3] / "docs" / "_reproduction" / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     stream = io.BytesIO()
-    with style():
+    with look.style():
         figure = module.draw(
             record["numbers"], recorded_parameters(module.FULL, record["parameters"])
         )

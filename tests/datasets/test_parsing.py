@@ -1,4 +1,4 @@
-"""Series of a collection: unequal lengths and missing values, in every format."""
+"""What all formats share: unequal lengths, missing values, labels spelled alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from greenfold.datasets import MissingValueError, read_series, read_table
 
-from ..conftest import MULTICHANNEL, SUFFIXES, one_sentence
+from .conftest import MULTICHANNEL, SUFFIXES, one_sentence
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -61,3 +61,46 @@ def test_missing_value_error_survives_pickling(tmp_path):
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     np.testing.assert_array_equal(copy.positions, [[0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (["1", "1.0", "  1.0000000e+00"], [1, 1, 1]),
+        (["-1", "+1", "-0"], [-1, 1, 0]),
+        (["0.5", "1", ".50"], ["0.5", "1.0", "0.5"]),
+        (["walk", "run", "1.0"], ["walk", "run", "1.0"]),
+        (["1_0", "2", "3"], ["1_0", "2", "3"]),
+        (["1e300", "1", "2"], ["1e+300", "1.0", "2.0"]),
+        (["Grün", "'ab'", '"c"'], ["Grün", "ab", "c"]),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".npz", ".ts", ".arff"])
+def test_labels_are_spelled_alike_in_every_format(
+    suffix, written, expected, writers, tmp_path
+):
+    path = tmp_path / f"small{suffix}"
+    path.write_bytes(writers[suffix]([np.ones((1, 3))] * 3, written))
+    _, y = read_series(path)
+    assert y.tolist() == expected
+    assert y.dtype.kind == ("i" if isinstance(expected[0], int) else "U")
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".npz", ".arff"])
+def test_labels_with_blanks(suffix, writers, tmp_path):
+    # Not in .ts, whose header separates the classes by blanks.
+    path = tmp_path / f"small{suffix}"
+    path.write_bytes(writers[suffix]([np.ones((1, 3))] * 2, ["'lying down'", "'up'"]))
+    assert read_series(path)[1].tolist() == ["lying down", "up"]
+
+
+@pytest.mark.parametrize("suffix", [".ts", ".arff"])
+def test_declared_classes_decide_the_type_of_labels(suffix, writers, tmp_path):
+    # This split has only whole numbers, but the data set has a class "other".
+    content = writers[suffix]([np.ones((1, 3))] * 2, ["1", "2"])
+    content = content.replace(b"true 1 2", b"true 1 2 other").replace(
+        b"{1,2}", b"{1,2,other}"
+    )
+    path = tmp_path / f"small{suffix}"
+    path.write_bytes(content)
+    assert read_series(path)[1].tolist() == ["1", "2"]

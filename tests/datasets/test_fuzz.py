@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from greenfold.datasets import DataError, read_series
 
-from ..conftest import SUFFIXES
+from .conftest import SUFFIXES
 
 fuzz = settings(
     max_examples=80,

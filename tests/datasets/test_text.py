@@ -1,11 +1,35 @@
-"""Tables whose first line names the columns."""
+"""Tables, their headers, and the .ts format."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from greenfold.datasets import DataError, read_table
+from greenfold.datasets import DataError, read_table, read_ts
+
+
+@pytest.mark.parametrize("token", ["", "?", "NaN", "nan", "NA"])
+def test_spellings_of_missing(token, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"1,0.5,{token},0.25\n")
+    X, _ = read_table(path, missing="keep")
+    np.testing.assert_array_equal(X, [[0.5, np.nan, 0.25]])
+
+
+def test_byte_order_mark_and_windows_line_ends(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbf1,2.5,3.5\r\n2,4.5,5.5\r\n\r\n")
+    X, y = read_table(path)
+    np.testing.assert_array_equal(X, [[2.5, 3.5], [4.5, 5.5]])
+    assert y.tolist() == [1, 2]
+
+
+def test_text_in_another_encoding(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("grün,1,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="UTF-8"):
+        read_table(path)
+
 
 VALUES = [[0.5, 0.25, -1.5], [1.0, 2.0, 3.5]]
 BODY = ["a,0.5,0.25,-1.5", "b,1.0,2.0,3.5"]
@@ -102,3 +126,29 @@ def test_headers_that_do_not_fit(tmp_path):
     # Short lines are padded, as ever.
     X, _ = read(tmp_path, "label,t0,t1", "a,1.5,2", "b,1", missing="trim")
     assert [one.shape for one in X] == [(1, 2), (1, 1)]
+
+
+def test_declared_unequal_stays_a_list(tmp_path):
+    # Else one split could come as an array and the other as a list.
+    path = tmp_path / "a.ts"
+    path.write_text("@equalLength false\n@classLabel true 1 2\n@data\n1,2:1\n3,4:2\n")
+    X, _ = read_ts(path)
+    assert isinstance(X, list)
+    assert [one.shape for one in X] == [(1, 2), (1, 2)]
+
+
+def test_time_stamps_are_dropped(tmp_path):
+    path = tmp_path / "a.ts"
+    path.write_text(
+        "@timeStamps true\n@univariate false\n@classLabel true x y\n@data\n"
+        "(2007-01-01 00:00:00,-1),(2007-01-01 00:01:00,2.5e3):(0,3),(1,?):y\n"
+    )
+    X, y = read_ts(path, missing="keep")
+    np.testing.assert_array_equal(X, [[[-1.0, 2500.0], [3.0, np.nan]]])
+    assert y.tolist() == ["y"]
+
+
+def test_regression_targets_stay_numbers(tmp_path):
+    path = tmp_path / "a.ts"
+    path.write_text("@classLabel false\n@targetLabel true\n@data\n1,2:0.25\n3,4:2\n")
+    assert read_ts(path)[1].tolist() == [0.25, 2.0]
