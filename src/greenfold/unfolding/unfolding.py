@@ -2,16 +2,17 @@
 
 `unfold` computes the propagators once; the `Unfolding` it returns answers with states,
 Green's functions, kernels and gradients. It is a system as `greenfold.systems` describes
-it, and the only reader of its schedule.
+it.
 
-What an unfolded network is: its numbers, when it is read, and the schedule of both.
+States and gradients of many stimuli come on the cheaper of two ways: a `Walk` carries every
+case through the network, `StateKernels` are computed once and applied to every case.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -20,138 +21,14 @@ from .._base.arrays import like, namespace
 from .._base.printing import Shown
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
-from . import batches as routes
-from . import state_kernels as all_neurons
-from .greens_sum import GreensSum, LinearOrder
-from .kernel import Kernel
-from .propagators import Propagators, build, build_map, plan_quadrature
-from .readout_kernels import OneReadout, SquareOfInput
-from .schedule import Schedule, plan_readout, steps_until
+from .kernel import Kernel, ReadoutKernels, SquareOfInput
+from .linear import GreensSum, LinearOrder
+from .propagators import Panel, build, build_map, plan_quadrature
+from .state_kernels import StateKernels, state_kernels, table_bytes
+from .walk import Plan, Walk, checked_cotangent, make_plan, plan_readout
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Unfolded(Shown):
-    """The part of `Unfolding` that answers nothing about stimuli yet."""
-
-    reservoir: Any
-    n_steps: int
-    dt: float
-    order: int
-    tol: float
-    readout_weights: np.ndarray
-    readout_time: float | None
-    _panel: Propagators = field(repr=False)
-    _n_panels: int = field(repr=False)
-
-    def _facts(self) -> dict[str, Any]:
-        weighted = np.flatnonzero(self.readout_weights)
-        if self.readout_time is not None:
-            read = f"at {self.readout_time:.4g}"
-        elif len(weighted) > 1:
-            read = f"weighted over {len(weighted)} steps"
-        else:
-            read = f"at {(weighted[0] + 1) * self.dt:.4g}"
-        return {
-            "reservoir": self.reservoir,
-            "steps": self.n_steps,
-            "dt": self.dt,
-            "order": self.order,
-            "read": read,
-        }
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Without what is made again when it is needed, which would be most of it.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
-
-    @property
-    def duration(self) -> float:
-        """T = KΔ."""
-        return self.n_steps * self.dt
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.reservoir.n_neurons
-
-    @property
-    def n_inputs(self) -> int:
-        """Rows of the input projection: the neurons."""
-        return self.n_neurons
-
-    @property
-    def n_outputs(self) -> int:
-        """Entries of the readout: the neurons."""
-        return self.n_neurons
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether this is the linear order."""
-        return self.order == 0
-
-    @property
-    def degree(self) -> int:
-        """Degree of the states as polynomials of the stimulus."""
-        if self.order == 0:
-            return 1
-        return self.order * (len(self.reservoir.coefficients) - 2) + 1
-
-    @property
-    def readout(self) -> Any:
-        """The readout, in the form that `with_readout` takes."""
-        return self.readout_weights if self.readout_time is None else self.readout_time
-
-    @property
-    def linear(self) -> Self:
-        """The same unfolding at order 0."""
-        return self if self.order == 0 else self._order_zero
-
-    @cached_property
-    def _order_zero(self) -> Self:
-        return replace(self, order=0)
-
-    @property
-    def maps(self) -> LinearOrder:
-        """The three maps of order 0, as the optimisers use them: without checks."""
-        return self._maps
-
-    @cached_property
-    def _maps(self) -> LinearOrder:
-        return LinearOrder(self.linear._schedule, self.n_steps)
-
-    def with_readout(self, readout: Any) -> Self:
-        """The same unfolding read at another time, or integrated over time.
-
-        Parameters
-        ----------
-        readout : float or array_like (n_steps,)
-            As in `unfold`. The propagators are shared.
-        """
-        weights, time = plan_readout(readout, self.n_steps, self.dt)
-        if time is not None and isinstance(self.reservoir, EchoStateNetwork):
-            raise ValueError(
-                f"`readout` = {time:g} lies inside a step of {self.dt:g}, of which a "
-                "network in discrete time knows the end only; give a multiple of the step."
-            )
-        return replace(self, readout_weights=weights, readout_time=time)
-
-    @cached_property
-    def _schedule(self) -> Schedule:
-        order = self.order
-        used, length = steps_until(self.readout_weights, self.readout_time, self.dt)
-        tail, tail_panels = None, 0
-        if length:
-            tail_panels, n_nodes = plan_quadrature(self.reservoir, length, order, self.tol)
-            tail = build(self.reservoir, length / tail_panels, n_nodes, order)
-        return Schedule(
-            self._panel,
-            self._n_panels,
-            used,
-            self.readout_weights[:used],
-            tail,
-            tail_panels,
-            order,
-            self.reservoir.coefficients if order else (0.0,),
-        )
+#: Tables of kernels beyond this many bytes are not formed.
+TABLE_BYTES = 2**30
 
 
 def unfold(
@@ -229,7 +106,7 @@ def unfold(
         order = 0
     n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
     needed = 8.0 * reservoir.n_neurons**2 * n_nodes * (3 + (n_nodes if order >= 2 else 0))
-    if needed > 8 * routes.TABLE_BYTES:
+    if needed > 8 * TABLE_BYTES:
         raise MemoryError(
             f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
             f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
@@ -240,7 +117,7 @@ def unfold(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Unfolding(Unfolded):
+class Unfolding(Shown):
     """A reservoir unfolded into a feed-forward map from stimuli to states.
 
     Made by `unfold`. Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases,
@@ -260,6 +137,115 @@ class Unfolding(Unfolded):
     readout_time : float or None
         Set where the readout is inside a step, which `readout_weights` cannot express.
     """
+
+    reservoir: Any
+    n_steps: int
+    dt: float
+    order: int
+    tol: float
+    readout_weights: np.ndarray
+    readout_time: float | None
+    _panel: Panel = field(repr=False)
+    _n_panels: int = field(repr=False)
+
+    def _facts(self) -> dict[str, Any]:
+        weighted = np.flatnonzero(self.readout_weights)
+        if self.readout_time is not None:
+            read = f"at {self.readout_time:.4g}"
+        elif len(weighted) > 1:
+            read = f"weighted over {len(weighted)} steps"
+        else:
+            read = f"at {(weighted[0] + 1) * self.dt:.4g}"
+        return {
+            "reservoir": self.reservoir,
+            "steps": self.n_steps,
+            "dt": self.dt,
+            "order": self.order,
+            "read": read,
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is made again when it is needed, which would be most of it.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @property
+    def duration(self) -> float:
+        """T = KΔ."""
+        return self.n_steps * self.dt
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        return self.reservoir.n_neurons
+
+    @property
+    def n_inputs(self) -> int:
+        """Rows of the input projection: the neurons."""
+        return self.n_neurons
+
+    @property
+    def n_outputs(self) -> int:
+        """Entries of the readout: the neurons."""
+        return self.n_neurons
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether this is the linear order."""
+        return self.order == 0
+
+    @property
+    def degree(self) -> int:
+        """Degree of the states as polynomials of the stimulus."""
+        if self.order == 0:
+            return 1
+        return self.order * (len(self.reservoir.coefficients) - 2) + 1
+
+    @property
+    def readout(self) -> Any:
+        """The readout, in the form that `with_readout` takes."""
+        return self.readout_weights if self.readout_time is None else self.readout_time
+
+    @cached_property
+    def linear(self) -> Unfolding:
+        """The same unfolding at order 0."""
+        return self if self.order == 0 else replace(self, order=0)
+
+    @property
+    def maps(self) -> LinearOrder:
+        """The three maps of order 0, as the optimisers use them: without checks."""
+        return self._maps
+
+    @cached_property
+    def _maps(self) -> LinearOrder:
+        return LinearOrder(self._plan, self.n_steps)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        whole = replace(self._panel, order=self.order), self._n_panels
+
+        def panels(length: float) -> tuple[Panel, int]:
+            if length == self.dt:
+                return whole
+            found, n_nodes = plan_quadrature(self.reservoir, length, self.order, self.tol)
+            return build(self.reservoir, length / found, n_nodes, self.order), found
+
+        return make_plan(panels, self.dt, self.readout_weights, self.readout_time)
+
+    def with_readout(self, readout: Any) -> Unfolding:
+        """The same unfolding read at another time, or integrated over time.
+
+        Parameters
+        ----------
+        readout : float or array_like (n_steps,)
+            As in `unfold`. The propagators are shared.
+        """
+        weights, time = plan_readout(readout, self.n_steps, self.dt)
+        if time is not None and isinstance(self.reservoir, EchoStateNetwork):
+            raise ValueError(
+                f"`readout` = {time:g} lies inside a step of {self.dt:g}, of which a "
+                "network in discrete time knows the end only; give a multiple of the step."
+            )
+        return replace(self, readout_weights=weights, readout_time=time)
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
         """The same network, stimuli and readout at another order.
@@ -286,23 +272,54 @@ class Unfolding(Unfolded):
     @property
     def has_kernels(self) -> bool:
         """Whether states are at most quadratic in the stimulus, so that `kernels` exist."""
-        return routes.has_kernels(self._schedule)
+        return self.order == 0 or (
+            self.order == 1 and len(self.reservoir.coefficients) == 3
+        )
+
+    def _require_kernels(self) -> None:
+        if not self.has_kernels:
+            raise ValueError(
+                f"`order` = {self.order} of the gain {self.reservoir.gain.name} has terms "
+                "beyond the square of the stimulus, which plain kernels do not hold; "
+                "unfold a linear or quadratic gain with order 0 or 1, or use `states`."
+            )
+
+    def _require_memory(self, what: str, needed: float) -> None:
+        if needed > TABLE_BYTES:
+            raise MemoryError(
+                f"{what} would need {needed / 2**30:.3g} GiB for {self.n_neurons} neurons "
+                f"and {self.n_steps} steps, more than the {TABLE_BYTES / 2**30:g} GiB "
+                "allowed; use `states`, `kernels` and `pullback`, which never form it."
+            )
+
+    def _table_bytes(self, n_channels: int) -> float:
+        return table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
         """Whether `kernels_of_all` exists for this order and readout, and fits."""
-        schedule = self._schedule
         if self.order == 0:
             return True
-        if not self.has_kernels or schedule.tail is not None:
-            return False
-        needed = all_neurons.table_bytes(schedule, self.n_neurons, n_channels)
-        return needed <= routes.TABLE_BYTES
+        return (
+            self.has_kernels
+            and self._plan.tail is None
+            and self._table_bytes(n_channels) <= TABLE_BYTES
+        )
 
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
-        """Whether kernels of all neurons are cheaper than stepping so many cases."""
-        return routes.prefers_kernels(self._schedule, n_cases, self.n_neurons, n_channels)
+        """Whether kernels of all neurons are cheaper than stepping so many cases.
 
-    def kernels_of_all(self, u: Any, reference: Any = None) -> all_neurons.Response:
+        Both are counted in multiplications: per case, stepping takes 2 (q + 1) N² a panel,
+        the kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
+        """
+        if self.order == 0 or not self.has_kernels_of_all(n_channels):
+            return self.order == 0
+        n, plan = self.n_neurons, self._plan
+        per_step = (len(plan.step.nodes) + 1) * n * plan.n_sub
+        pairs = (plan.read_steps * n_channels) ** 2 / 2
+        by_kernels = pairs * n * (n_cases + per_step)
+        return by_kernels < n_cases * plan.read_steps * 2 * per_step * n
+
+    def kernels_of_all(self, u: Any, reference: Any = None) -> StateKernels:
         """Kernels of all neurons for one input projection (orders 0 and 1).
 
         Parameters
@@ -311,21 +328,19 @@ class Unfolding(Unfolded):
         reference : array, optional
             The result lives in its namespace and on its device; NumPy by default.
         """
-        routes.require_kernels(self._schedule, self.reservoir.gain.name)
-        schedule = self._schedule
-        if self.order and schedule.tail is not None:
+        self._require_kernels()
+        if self.order and self._plan.tail is not None:
             raise ValueError(
                 "`readout` lies inside a step, where the kernels of all neurons exist at "
                 "order 0 only; choose the end of a step, or use `states` and `kernels`."
             )
         projection = check.input_projection(u, self.n_neurons)
         if self.order:
-            needed = all_neurons.table_bytes(schedule, *projection.shape)
-            what = "the kernels of all neurons"
-            routes.require_memory(what, needed, self.n_neurons, self.n_steps)
-        if reference is not None:
-            schedule, projection = schedule.on(reference), like(projection, reference)
-        return all_neurons.respond(schedule, projection, self.n_steps)
+            needed = self._table_bytes(projection.shape[1])
+            self._require_memory("the kernels of all neurons", needed)
+        if reference is None:
+            return state_kernels(self.maps, projection)
+        return state_kernels(self.maps.on(reference), like(projection, reference))
 
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
@@ -348,12 +363,19 @@ class Unfolding(Unfolded):
             more leading axis of length ``order`` + 1.
         """
         X, projection = self._inputs(X, u)
-        schedule = self._schedule
-        if trajectories:
-            schedule = self.with_readout(np.ones(self.n_steps))._schedule
-        return routes.states(
-            schedule, X, projection, trajectories=trajectories, orders=orders
-        )
+        xp = namespace(X)
+        if not trajectories and self.prefers_kernels(*X.shape[:2]):
+            found = self.kernels_of_all(projection, X).states(X, orders=orders)
+        else:
+            every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
+            walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
+            found = walk.trajectories() if trajectories else walk.states
+        if not bool(xp.all(xp.isfinite(found))):
+            raise OverflowError(
+                f"the states of order {self.order} exceed floating point; scale `X` or `u` "
+                "down."
+            )
+        return found
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Gradient with respect to the projections, by the adjoint.
@@ -377,19 +399,15 @@ class Unfolding(Unfolded):
             Only with ``v``.
         """
         X, projection = self._inputs(X, u)
-        xp = namespace(X)
-        readout = None if v is None else like(check.readout_vector(v, self.n_neurons), X)
-        wanted = (X.shape[0],) if readout is not None else (X.shape[0], self.n_neurons)
-        host = check.host_array(cotangent, "cotangent")
-        if host.shape != wanted:
-            raise ValueError(
-                f"`cotangent` must have shape {wanted}; got shape {host.shape}."
-            )
-        cotangent = (
-            xp.astype(cotangent, xp.float64) if _same(cotangent, X) else like(host, X)
-        )
-        u_bar, v_bar = routes.pullback(self._schedule, X, projection, cotangent, readout)
-        u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
+        readout = None if v is None else check.readout_vector(v, self.n_neurons)
+        cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
+        if self.prefers_kernels(*X.shape[:2]):
+            kernels = self.kernels_of_all(projection, X)
+            u_bar, v_bar = kernels.gradients(X, cotangent, readout)
+        else:
+            walk = Walk(self._plan, X, projection, dtype=namespace(X).float64)
+            u_bar, v_bar = walk.pullback(cotangent, readout)
+        u_bar = namespace(X).reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
         return u_bar if readout is None else (u_bar, v_bar)
 
     def kernels(self, u: Any, v: Any) -> Kernel:
@@ -410,15 +428,14 @@ class Unfolding(Unfolded):
         quadratic = None if found.C is None else np.ascontiguousarray(found.C)
         return Kernel(np.ascontiguousarray(found.a), quadratic)
 
-    def one_readout(self, v: Any) -> OneReadout:
+    def one_readout(self, v: Any) -> ReadoutKernels:
         """The kernels of one readout as a function of u (orders 0 and 1)."""
-        routes.require_kernels(self._schedule, self.reservoir.gain.name)
-        readout = check.readout_vector(v, self.n_neurons)
-        return OneReadout(self._schedule, readout, self.n_steps)
+        self._require_kernels()
+        return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
 
     def square_of_input(self) -> SquareOfInput:
         """Contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1 (order 1)."""
-        return SquareOfInput(self._schedule, self.n_steps)
+        return SquareOfInput(self.maps)
 
     def input_response(self, u: Any) -> np.ndarray:
         """Linear response Rᵤ to one input projection.
@@ -464,7 +481,7 @@ class Unfolding(Unfolded):
             in step n.
         """
         n = self.n_neurons
-        routes.require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2, n, self.n_steps)
+        self._require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2)
         response = self.maps.input_response(np.eye(n)).reshape(n, self.n_steps, n)
         return np.ascontiguousarray(response.transpose(1, 2, 0))
 
@@ -485,17 +502,9 @@ class Unfolding(Unfolded):
                 "`order` of this unfolding is 0, a linear network without G⁽²⁾; unfold a "
                 "reservoir of quadratic gain with order=1."
             )
-        routes.require_kernels(self._schedule, self.reservoir.gain.name)
+        self._require_kernels()
         # The kernels and the result are held at the same time.
-        routes.require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2, n, k)
+        self._require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2)
         _, pairs = self.kernels_of_all(np.eye(n)).full()
         # One channel for each neuron: (p, n, q, m, i).
         return pairs.reshape(n, k, n, k, n).transpose(4, 0, 2, 1, 3)
-
-
-def _same(value: Any, reference: Any) -> bool:
-    """Whether ``value`` is already an array of the namespace of ``reference``."""
-    try:
-        return namespace(value) is namespace(reference) and hasattr(value, "shape")
-    except TypeError:
-        return False
