@@ -65,8 +65,7 @@ def plan_substeps(
     tol : float
         See `StepError.error`.
     known : int
-        A number that did at another u. It is kept if its error here is below ``tol``;
-        otherwise there will be more.
+        A number that did at another u: it is kept if it does here, or else exceeded.
 
     Raises
     ------

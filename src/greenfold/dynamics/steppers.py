@@ -88,18 +88,7 @@ class NonlinearPart(HasArrays):
         *,
         keep_line: bool = False,
     ) -> NonlinearPart:
-        """At y* (N,) on the host.
-
-        Parameters
-        ----------
-        centre : ndarray (N,)
-        function, derivative : callable
-            φ and φ'.
-        with_slope : callable, optional
-            Both at once, where they share work.
-        keep_line : bool
-            Let s be 0 instead of φ'(y*).
-        """
+        """At y* (N,) on the host; s is φ'(y*), or 0 to keep the line."""
         centre = np.asarray(centre, dtype=np.float64)
         offset = np.asarray(function(centre), dtype=np.float64)
         slope: Any = 0.0
@@ -207,20 +196,7 @@ def leaky_step(
     rest: np.ndarray | None = None,
     with_slope: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> LeakyStep:
-    """The step of an echo state network around its resting state.
-
-    Parameters
-    ----------
-    weights : ndarray (N, N)
-    leak : float or ndarray (N,)
-        a in (0, 1].
-    function, derivative, with_slope : callable
-        As in `NonlinearPart.around`.
-    bias : ndarray (N,), optional
-        The bias b.
-    rest : ndarray (N,), optional
-        y*, see `rest_of_map`; zero by default, which needs φ(b) = 0.
-    """
+    """The step of an echo state network around y*, by default 0, which needs φ(b) = 0."""
     n = len(weights)
     leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (n,)).copy()
     activation = np.zeros(n) if bias is None else np.array(bias, dtype=np.float64)
@@ -334,18 +310,7 @@ class ExponentialStep(Step):
 def exponential_step(
     weights: np.ndarray, tau: np.ndarray, f: NonlinearPart, length: float
 ) -> ExponentialStep:
-    """Compute the matrices of one step, on the host in float64.
-
-    Parameters
-    ----------
-    weights : ndarray (N, N)
-    tau : ndarray (N,)
-        Time constants of the neurons.
-    f : NonlinearPart
-        Of the gain, on the host.
-    length : float
-        Duration of the (sub-)step.
-    """
+    """Compute the matrices of one (sub-)step, on the host in float64."""
     rate = (length / np.asarray(tau, dtype=np.float64))[:, None]
     scaled = rate * weights  # h T⁻¹ W
     Z = scaled * f.slope - np.diag(rate[:, 0])

@@ -126,14 +126,7 @@ def unpack_kernel(content: _archive.Content) -> Kernel:
 
 
 class ReadoutKernels:
-    """u ↦ (a, C) for one readout.
-
-    Parameters
-    ----------
-    linear : LinearOrder
-        On the host; its panels of order 0, or of order 1 with a gain of degree 2.
-    v : ndarray (n_neurons,)
-    """
+    """u ↦ (a, C) for one readout v, at order 0, or at order 1 of a gain of degree 2."""
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
         self._linear, plan = linear, linear.plan
@@ -149,7 +142,7 @@ class ReadoutKernels:
             return KernelsAt(self, a, None, None)
         linear, K, n_channels = self._linear, self._linear.n_steps, u.shape[1]
         starts = linear.pulse_starts(u)
-        responses = linear.by_step(linear.pulse_nodes(u, starts))
+        responses = linear.pulse_nodes(u, starts)
         C = np.zeros((K, n_channels, K, n_channels))
         for step, weights in enumerate(self._weights):
             if weights.any():
@@ -175,18 +168,8 @@ class ReadoutKernels:
     ) -> np.ndarray:
         """Gradient with respect to u of a function of z, read at the ends of steps.
 
-        Parameters
-        ----------
-        responses : ndarray (n_whole, n_channels, n_sub q n_neurons) or None
-            Responses of u at the nodes, by steps since the pulse.
-        a_bar : ndarray (n_channels, n_steps)
-            Cotangent of the linear kernel; steps after the readout are ignored.
-        C_bar : ndarray (n_channels, n_steps, n_channels, n_steps) or None
-            Cotangent of the quadratic kernel, symmetric.
-
-        Returns
-        -------
-        ndarray (n_neurons, n_channels)
+        ``responses`` are the `LinearOrder.pulse_nodes` of u, ``a_bar`` and the symmetric
+        ``C_bar`` the cotangents of the kernels, shaped like them.
         """
         gradient = (a_bar @ self._rows).T
         if C_bar is None or responses is None or self._weights is None:
@@ -200,7 +183,7 @@ class ReadoutKernels:
             change = (square @ so_far) * (2 * weights)
             bar[: step + 1] += change.reshape(step + 1, n_channels, -1)[::-1]
         nothing = np.zeros((n_channels, len(gradient)))
-        return gradient + linear.pulse_adjoint(None, linear.by_panel(bar), nothing)
+        return gradient + linear.pulse_adjoint(None, bar, nothing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,19 +211,13 @@ class SquareOfInput:
     """Contraction m₁ of G⁽²⁾ with a readout and a second moment of the stimuli.
 
     (paper, equation 12, `G2-general`): the quadratic form of u in ⟨ζ z⟩, without the tensor
-    G⁽²⁾.
-
-    Parameters
-    ----------
-    linear : LinearOrder
-        Its panels of order 1 with a quadratic gain, read at the ends of steps.
+    G⁽²⁾. It is for order 1 of a quadratic gain, read at the ends of steps.
     """
 
     def __init__(self, linear: LinearOrder) -> None:
         self._linear, each = linear, np.eye(linear.n_inputs)
         # Responses at the nodes to a pulse into each single neuron.
-        nodes = linear.pulse_nodes(each, linear.pulse_starts(each))
-        self._responses = linear.by_step(nodes)
+        self._responses = linear.pulse_nodes(each, linear.pulse_starts(each))
 
     def __call__(self, v: np.ndarray, second_moment: np.ndarray) -> np.ndarray:
         """m₁ as (n_channels, N, n_channels, N) for a second moment (D, D)."""
@@ -260,10 +237,9 @@ class SquareOfInput:
 
 
 def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
-    """Weight in z of the squared state at every node of every whole step.
+    """Weight in z of the squared state at every node, (n_whole, n_sub · q · n_neurons).
 
-    The readout, carried back to each panel, goes through the quadrature of its source:
-    (n_whole, n_sub · q · n_neurons).
+    The readout, carried back to each panel, goes through the quadrature of its source.
     """
     plan = linear.plan
     whole = bars[: plan.n_whole * plan.n_sub]

@@ -41,6 +41,7 @@ class LinearOrder:
     def __init__(self, plan: Plan, n_steps: int) -> None:
         self.plan, self.n_steps = plan, n_steps
         self.n_inputs = self.n_outputs = plan.step.n_neurons
+        self._xp = namespace(plan.step.E)
 
     def on(self, reference: Any) -> LinearOrder:
         """The same with its matrices where ``reference`` lives."""
@@ -84,20 +85,11 @@ class LinearOrder:
     def pulse_starts(self, u: Any) -> Any:
         """State at the beginning of every panel after a unit pulse over the first step.
 
-        The response depends on the time since the pulse only, so that this one sweep serves
-        pulses in all steps.
-
-        Parameters
-        ----------
-        u : array (n_neurons, n_channels)
-            In the namespace and on the device of the plan's matrices.
-
-        Returns
-        -------
-        array (n_whole · n_sub + 1, n_channels, n_neurons)
-            The last entry is the state at the end of the last whole step.
+        (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step,
+        for u (n_neurons, n_channels) where the plan lives. The response depends on the time
+        since the pulse only, so that this one sweep serves pulses in all steps.
         """
-        xp, plan = namespace(u), self.plan
+        xp, plan = self._xp, self.plan
         inputs = xp.matrix_transpose(u)
         pushed = inputs @ plan.step.F
         starts = [xp.zeros_like(inputs)]
@@ -110,31 +102,16 @@ class LinearOrder:
         return xp.concat([xp.stack(starts[:-1]), after], axis=0)
 
     def pulse_nodes(self, u: Any, starts: Any) -> Any:
-        """The same response at the quadrature nodes, (n_whole · n_sub, C, q N)."""
-        xp, panel, n_sub = namespace(u), self.plan.step, self.plan.n_sub
+        """The same response at the quadrature nodes, (n_whole, n_channels, n_sub q N)."""
+        xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         inputs = xp.matrix_transpose(u)
+        n, width = self.plan.n_whole, panel.E_nodes.shape[1]
         # All panels in one product: single rows would be bound by the matrix's memory.
         nodes = xp.reshape(starts[:-1, ...], (-1, inputs.shape[1])) @ panel.E_nodes
-        width = panel.E_nodes.shape[1]
-        nodes = xp.reshape(nodes, (starts.shape[0] - 1, inputs.shape[0], width))
-        nodes[:n_sub, ...] = nodes[:n_sub, ...] + inputs @ panel.F_nodes
-        return nodes
-
-    def by_step(self, nodes: Any) -> Any:
-        """`pulse_nodes` with the panels of a step side by side, (n_whole, C, n_sub q N)."""
-        xp, n, p = namespace(nodes), self.plan.n_whole, self.plan.n_sub
-        n_channels, width = nodes.shape[1:]
-        by_panel = xp.reshape(nodes, (n, p, n_channels, width))
-        swapped = xp.permute_dims(by_panel, (0, 2, 1, 3))
-        return xp.reshape(swapped, (n, n_channels, p * width))
-
-    def by_panel(self, nodes: Any) -> Any:
-        """The inverse of `by_step`, which is its adjoint too."""
-        xp, n, p = namespace(nodes), self.plan.n_whole, self.plan.n_sub
-        n_channels, width = nodes.shape[1], nodes.shape[2] // p
-        by_step = xp.reshape(nodes, (n, n_channels, p, width))
-        swapped = xp.permute_dims(by_step, (0, 2, 1, 3))
-        return xp.reshape(swapped, (n * p, n_channels, width))
+        nodes = xp.reshape(nodes, (n, n_sub, inputs.shape[0], width))
+        nodes[:1, ...] = nodes[:1, ...] + inputs @ panel.F_nodes
+        by_step = xp.permute_dims(nodes, (0, 2, 1, 3))
+        return xp.reshape(by_step, (n, inputs.shape[0], n_sub * width))
 
     def read(self, table: Any) -> Any:
         """Combine responses by time since the pulse into responses by time of the pulse.
@@ -143,7 +120,7 @@ class LinearOrder:
         Σ_k w_k table[k − n] with the readout weights w. The map is symmetric, hence its own
         adjoint.
         """
-        xp, weights, n = namespace(table), self.plan.weights, self.plan.n_whole
+        xp, weights, n = self._xp, self.plan.weights, self.plan.n_whole
         if not weights[:-1].any():
             return xp.flip(table, axis=0) * float(weights[-1])
         padded = np.append(weights, np.zeros(n))
@@ -155,77 +132,58 @@ class LinearOrder:
         ends = starts[self.plan.n_sub :: self.plan.n_sub, ...]
         if self.plan.tail is None:
             return self.read(ends)
-        xp, tail = namespace(u), self.plan.tail
-        inputs = xp.matrix_transpose(u)
-        last = xp.zeros_like(inputs)
-        carried = xp.flip(ends, axis=0)
-        for _ in range(self.plan.n_tail):
-            carried = carried @ tail.E
-            last = last @ tail.E + inputs @ tail.F
-        return xp.concat([carried, last[None, ...]], axis=0)
+        xp, (E, F) = self._xp, self._tail
+        last = xp.matrix_transpose(u) @ F
+        return xp.concat([xp.flip(ends, axis=0) @ E, last[None, ...]], axis=0)
 
     def driven_state(self, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """States (n_neurons, n_vectors) after one signal, for several u at once.
+        """States (n_neurons, n_vectors) after one signal (n_channels, n_steps).
 
-        Parameters
-        ----------
-        signal : ndarray (n_channels, n_steps)
-        u : ndarray (n_neurons, n_channels, n_vectors)
+        They are those of several u at once, (n_neurons, n_channels, n_vectors).
         """
-        plan = self.plan
+        plan, (E, F) = self.plan, self.step
         given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
         given = given.transpose(0, 2, 1)  # (step, vector, neuron)
-        # What the steps push, in one product each for whole steps and for the tail.
-        whole = given[: plan.n_whole]
-        pushed = (whole.reshape(-1, len(u)) @ plan.step.F).reshape(whole.shape)
-        if plan.tail is not None:
-            pushed = np.concatenate([pushed, given[plan.n_whole :] @ plan.tail.F])
-        y = np.zeros((u.shape[2], len(u)))
-        state = np.zeros_like(y)
-        for step, panel, weight in plan.places:
-            y = y @ panel.E + pushed[step]
+        # What the whole steps push, in one product.
+        pushed = (given[: plan.n_whole].reshape(-1, len(u)) @ F).reshape(
+            -1, *given.shape[1:]
+        )
+        y = state = np.zeros(given.shape[1:])
+        for weight, push in zip(plan.weights, pushed, strict=True):
+            y = y @ E + push
             if weight:
                 state = state + weight * y
+        if plan.tail is not None:
+            E, F = self._tail
+            state = y @ E + given[plan.n_whole] @ F
         return state.T
 
     # Back from the readout
 
     def read_pulse_adjoint(self, read_bar: Any) -> tuple[Any, Any]:
         """Cotangents of the step ends and of uᵀ, from that of `read_pulse`."""
-        xp = namespace(read_bar)
+        xp = self._xp
         if self.plan.tail is None:
             return self.read(read_bar), xp.zeros_like(read_bar[0, ...])
-        back, tail = xp.matrix_transpose, self.plan.tail
+        back, (E, F) = xp.matrix_transpose, self._tail
         carried_bar, last_bar = read_bar[:-1, ...], read_bar[-1, ...]
-        inputs_bar = xp.zeros_like(last_bar)
-        for _ in range(self.plan.n_tail):
-            carried_bar = carried_bar @ back(tail.E)
-            inputs_bar = inputs_bar + last_bar @ back(tail.F)
-            last_bar = last_bar @ back(tail.E)
-        return xp.flip(carried_bar, axis=0), inputs_bar
+        return xp.flip(carried_bar @ back(E), axis=0), last_bar @ back(F)
 
     def pulse_adjoint(self, ends_bar: Any, nodes_bar: Any, inputs_bar: Any) -> Any:
         """Gradient with respect to u from the cotangents of the pulse responses.
 
-        Parameters
-        ----------
-        ends_bar : array (n_whole, n_channels, n_neurons) or None
-            Of the response at the ends of the steps.
-        nodes_bar : array (n_whole n_sub, n_channels, q n_neurons) or None
-            Of `pulse_nodes`.
-        inputs_bar : array (n_channels, n_neurons)
-            What reaches uᵀ on other ways; added to.
-
-        Returns
-        -------
-        array (n_neurons, n_channels)
+        ``ends_bar`` is that of the ends of the steps, or None, ``nodes_bar`` that of
+        `pulse_nodes`, or None, and ``inputs_bar`` what reaches uᵀ on other ways.
         """
-        xp, panel, n_sub = namespace(inputs_bar), self.plan.step, self.plan.n_sub
+        xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         back, y_bar, starts_bar = xp.matrix_transpose, xp.zeros_like(inputs_bar), None
         if nodes_bar is not None:
-            flat = xp.reshape(nodes_bar, (-1, nodes_bar.shape[-1]))
+            n, width = self.plan.n_whole, panel.E_nodes.shape[1]
+            by_step = xp.reshape(nodes_bar, (n, inputs_bar.shape[0], n_sub, width))
+            by_panel = xp.permute_dims(by_step, (0, 2, 1, 3))
+            flat = xp.reshape(by_panel, (n * n_sub * inputs_bar.shape[0], width))
             starts_bar = xp.reshape(flat @ back(panel.E_nodes), (-1, *inputs_bar.shape))
-            pushed = xp.sum(nodes_bar[:n_sub, ...], axis=0)
+            pushed = xp.sum(by_step[:1, ...], axis=(0, 2))
             inputs_bar = inputs_bar + pushed @ back(panel.F_nodes)
         for index in range(self.plan.n_whole * n_sub - 1, -1, -1):
             if ends_bar is not None and (index + 1) % n_sub == 0:
@@ -238,16 +196,9 @@ class LinearOrder:
         return back(inputs_bar)
 
     def carry_back(self, v: np.ndarray) -> np.ndarray:
-        """The readout as it weighs the state at the end of each panel.
+        """The readout as it weighs the state at the end of each place of the plan.
 
-        Parameters
-        ----------
-        v : ndarray (n_neurons,) or (n_neurons, n_vectors)
-
-        Returns
-        -------
-        ndarray (n_places, n_neurons, ...)
-            In the order of `Plan.places`.
+        (n_places, n_neurons, ...) for v (n_neurons,) or (n_neurons, n_vectors).
         """
         plan, places = self.plan, self.plan.places
         bars = np.empty((len(places), *v.shape))
@@ -268,10 +219,7 @@ class LinearOrder:
         return bars
 
     def kernel_rows(self, bars: np.ndarray) -> np.ndarray:
-        """Rows l_n with a_n = l_n · u, (n_steps, n_neurons, ...), from `carry_back`.
-
-        Steps after the readout are zero.
-        """
+        """L_v, (n_steps, n_neurons, ...), from `carry_back`; zero after the readout."""
         plan, whole = self.plan, self.plan.n_whole
         rows = np.zeros((self.n_steps, *bars.shape[1:]))
         parts = [(slice(0, whole), plan.step, bars[: whole * plan.n_sub])]
@@ -293,18 +241,19 @@ class LinearOrder:
         return 8.0 * self.n_inputs**2 * (ceil(sqrt(self.plan.read_steps)) + 4)
 
     @cached_property
-    def _step(self) -> tuple[np.ndarray, np.ndarray]:
+    def step(self) -> tuple[Any, Any]:
         """Propagator and response of a whole step, Eᵀ and Fᵀ."""
         return _repeat(self.plan.step, self.plan.n_sub)
 
     @cached_property
-    def _tail(self) -> tuple[np.ndarray, np.ndarray]:
+    def _tail(self) -> tuple[Any, Any]:
+        """The same of a shortened last step."""
         return _repeat(self.plan.tail, self.plan.n_tail)
 
     @cached_property
     def _step_powers(self) -> list[np.ndarray]:
         """E⁰ … E^s of the step propagator, s about √K (transposed)."""
-        E, _ = self._step
+        E, _ = self.step
         powers = [np.eye(len(E)), E]
         while len(powers) <= ceil(sqrt(max(self.plan.n_whole, 1))):
             powers.append(powers[-1] @ E)
@@ -324,7 +273,7 @@ class LinearOrder:
         if plan.tail is not None:  # read first at the end of the whole steps
             weights = np.eye(1, n, n - 1)[0] if n else np.empty(0)
         coefficients = np.correlate(weights, d[:n], "full")[n - 1 :] if n else np.empty(0)
-        total = self._step[1] @ self._polynomial(coefficients)
+        total = self.step[1] @ self._polynomial(coefficients)
         if plan.tail is not None:
             E_tail, F_tail = self._tail
             total = total @ E_tail + d[n] * F_tail
@@ -348,19 +297,9 @@ class LinearOrder:
     ) -> list[tuple[Panel, Rates]]:
         """Gradient of Σ_n d_n a_n with respect to E and Fu of every kind of panel.
 
-        What κ asks of the network is this sum, the readout after the signal d = μ − ηψa.
-        One sweep forward with d and one back with v give the gradient.
-
-        Parameters
-        ----------
-        u : ndarray (n_neurons, n_channels)
-        v : ndarray (n_neurons,)
-        d : ndarray (n_channels, n_steps)
-
-        Returns
-        -------
-        list of (Panel, Rates)
-            The regular panel, and that of a shortened last step where there is one.
+        What κ asks of the network is this sum, the readout after the signal d = μ − ηψa
+        (n_channels, n_steps). One sweep forward with d and one back with v give the
+        gradient.
         """
         places, bars = self.plan.places, self.carry_back(v)
         pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
@@ -382,15 +321,8 @@ class LinearOrder:
     ) -> Rates:
         """The same with respect to the rates of a network in continuous time.
 
-        They follow from `step_pullback` by the adjoint of the derivative of the matrix
+        It follows from `step_pullback` by the adjoint of the derivative of the matrix
         exponential, which is that of the transposed matrix.
-
-        Parameters
-        ----------
-        rates : Rates
-            R and D u of the network.
-        u, v, d
-            As for `step_pullback`.
         """
         n, n_channels = rates.drive.shape
         own, drive = np.zeros((n, n)), np.zeros((n, n_channels))

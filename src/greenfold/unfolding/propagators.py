@@ -49,7 +49,7 @@ def norm_bound(Z: np.ndarray) -> float:
 
 
 def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
-    """φ-functions of a matrix, the weights of exponential integrators.
+    """φ₀ … φ_upto of a matrix, the weights of exponential integrators; upto ≥ 1.
 
         φ₀(Z) = exp(Z),    φ_k(Z) = Σ_j Z^j / (j + k)!
 
@@ -57,17 +57,6 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
     textbook recurrence φ_{k+1} = (φ_k − 1/k!)/Z cancels for small Z and divides by a
     singular one. Here it is the modified scaling and squaring of Skaflestad & Wright
     (2009): a short series at a small argument, then doublings.
-
-    Parameters
-    ----------
-    Z : ndarray (N, N)
-    upto : int
-        At least 1.
-
-    Returns
-    -------
-    list of ndarray (N, N)
-        φ₀ … φ_upto.
     """
     identity, norm = np.eye(len(Z)), norm_bound(Z)
     doublings = max(0, ceil(np.log2(norm / _SERIES_RADIUS))) if norm > 0 else 0
@@ -87,7 +76,7 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
 def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
     """φ-functions of 2Z from those of Z.
 
-        φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!],
+        φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!]
 
     For a decaying network this adds numbers of one sign: nothing cancels, and no matrix is
     inverted.
@@ -118,23 +107,10 @@ def plan_quadrature(
     behaves like exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by
     β^2q (q!)⁴ / ((2q+1) ((2q)!)³), relative to the panel; from order 2 on the source is
     also interpolated between the nodes, with an error that, averaged over the panel, is
-    below 2 (β/4)^q / q!. From rest, the source
-    of order k grows as the power kp of time, so over a short first panel it is itself of
-    size β^kp, and the error is held against that. The smallest q that brings the error
-    below ``tol`` is taken.
-
-    Parameters
-    ----------
-    reservoir : Reservoir
-    length : float
-        Duration of a step.
-    order : int
-    tol : float
-        Error allowed per panel, relative to the source of the highest order.
-
-    Returns
-    -------
-    n_panels, n_nodes : int
+    below 2 (β/4)^q / q!. From rest, the source of order k grows as the power kp of time, so
+    over a short first panel it is itself of size β^kp, and the error is held against that.
+    The smallest q is taken that brings the error per panel, relative to the source of the
+    highest order, below ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
@@ -194,16 +170,12 @@ class Panel(Step):
     ----------
     length : float
         Duration of the panel.
-    E : array (N, N)
-        Transposed propagator E(length)ᵀ.
-    F : array (N, N)
-        Transposed response to a constant input, F(length)ᵀ.
+    E, F : array (N, N)
+        Transposed propagator and response to a constant input, E(length)ᵀ and F(length)ᵀ.
     nodes : array (q,)
         Gauss–Legendre nodes in (0, length).
-    E_nodes : array (N, q N)
-        E(s_j)ᵀ side by side.
-    F_nodes : array (N, q N)
-        F(s_j)ᵀ side by side.
+    E_nodes, F_nodes : array (N, q N)
+        E(s_j)ᵀ and F(s_j)ᵀ side by side.
     S : array (q N, N)
         Weight of the source at each node in the state at the end of the panel.
     B : array (q N, q N) or None
@@ -370,18 +342,7 @@ def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
 
 
 def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Panel:
-    """Compute one panel, on the host.
-
-    Parameters
-    ----------
-    reservoir : Reservoir
-    length : float
-        Duration of the panel.
-    n_nodes : int
-        From `plan_quadrature`; 0 for the linear order.
-    order : int
-        The node-to-node weights `B` are only built for order ≥ 2.
-    """
+    """Compute one panel, on the host; `plan_quadrature` knows how many nodes it needs."""
     n, tau = reservoir.n_neurons, reservoir.mean_tau
     A, W = _in_mean_time(reservoir)
     nodes, weights = _gauss_unit(n_nodes)

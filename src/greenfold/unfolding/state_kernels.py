@@ -15,9 +15,9 @@ With ρ the pulse response at the nodes, D follows the recursion
 
     D(l) = D(l − 1) E + s(l),    s(l) = Σ_j S_j (ρ_j(l + d) ∘ ρ_j(l)),
 
-one matrix product per step for all distances d at once. A GPU spends its time on starting
-small products, so there all sources s are formed at once and the recursion is solved by
-doubling: after the round with stride k every entry holds the sum of its last 2k sources,
+for all distances d at once. A GPU spends its time on starting small products, so there the
+recursion is solved by doubling: after the round with stride k every entry holds the sum of
+its last 2k sources,
 
     D(l) ← D(l) + D(l − k) E^k,    k = 1, 2, 4, …
 
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ from .._base.arrays import (
 from .kernel import ReadoutKernels
 from .linear import LinearOrder
 
-#: Memory for the products at the nodes that are formed at once on a GPU.
+#: Memory for the products at the nodes that are formed at once on a GPU; on the host it is
+#: one step after the other.
 _PRODUCT_BYTES = 2**28
 #: Memory for products of the series that are used at once.
 _SCRATCH_BYTES = 2**24
@@ -76,7 +78,7 @@ class StateKernels:
     pairs : array (read_steps (read_steps + 1) / 2, n_channels, n_channels, N) or None
         D, ordered by the later step m = 0, 1, … and, within it, by the distance
         d = m − n = 0 … m; the first channel belongs to the earlier step.
-    nodes : array (n_whole n_sub, n_channels, q n_neurons) or None
+    nodes : array (n_whole, n_channels, n_sub q n_neurons) or None
         Response to a unit pulse at the quadrature nodes, by time since the pulse.
     """
 
@@ -92,14 +94,9 @@ class StateKernels:
         return self.order.plan.read_steps
 
     def full(self) -> tuple[np.ndarray, np.ndarray]:
-        """Kernels as plain arrays over flat (channel, step) indices.
+        """Plain arrays a (D, n_neurons) and symmetric C (D, D, n_neurons).
 
-        Returns
-        -------
-        a : ndarray (D, n_neurons)
-            D = n_channels · n_steps, channels one after the other.
-        C : ndarray (D, D, n_neurons)
-            Symmetric in its first two indices.
+        D = n_channels · n_steps, channels one after the other.
         """
         read_steps, n_channels, n = self.linear.shape
         K = self.order.n_steps
@@ -200,18 +197,12 @@ class StateKernels:
     def pull(
         self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
     ) -> np.ndarray:
-        """Gradient with respect to u of a function of z = a·x + xᵀCx, for one readout.
+        """Gradient with respect to u from the cotangents of a v and of symmetric C v.
 
-        Parameters
-        ----------
-        v : ndarray (n_neurons,)
-        a_bar : ndarray (n_channels, n_steps)
-        C_bar : ndarray (n_channels, n_steps, n_channels, n_steps) or None
-            Symmetric.
+        They have the shapes of `Kernel`.
         """
         if isinstance(self.linear, np.ndarray):
-            nodes = None if self.nodes is None else self.order.by_step(self.nodes)
-            return ReadoutKernels(self.order, v).pull(nodes, a_bar, C_bar)
+            return ReadoutKernels(self.order, v).pull(self.nodes, a_bar, C_bar)
         # Elsewhere, through the table of all neurons.
         n, readout = self.read_steps, like(v, self.linear)
         linear_bar = like(a_bar.T[:n].copy(), self.linear)[..., None] * readout
@@ -238,10 +229,9 @@ class StateKernels:
         order, nodes_bar = self.order, None
         ends_bar, inputs_bar = order.read_pulse_adjoint(linear_bar)
         if table_bar is not None:
-            back = _doubled_adjoint if on_gpu(table_bar) else _stepped_adjoint
             table_bar = order.read(table_bar)
             table_bar[:, 1:, ...] *= 2.0
-            nodes_bar = back(order, self.nodes, table_bar)
+            nodes_bar = pair_table_adjoint(order, self.nodes, table_bar)
         return order.pulse_adjoint(ends_bar, nodes_bar, inputs_bar)
 
 
@@ -252,22 +242,16 @@ def _pairs_of(later: int) -> slice:
 
 
 def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
-    """Compute the kernels for one input projection.
+    """Compute the kernels for one u (n_neurons, n_channels) where the plan lives.
 
-    Parameters
-    ----------
-    order : LinearOrder
-        Its panels of order 0, or of order 1 with a gain of degree 2 and without a tail.
-    u : array (n_neurons, n_channels)
-        In the namespace and on the device of its matrices.
+    Its panels are of order 0, or of order 1 with a gain of degree 2 and without a tail.
     """
     starts = order.pulse_starts(u)
     linear = order.read_pulse(u, starts)
     if order.plan.step.order == 0 or order.plan.tail is not None:
         return StateKernels(order, u, linear, None, None)
     nodes = order.pulse_nodes(u, starts)
-    make = _doubled_table if on_gpu(nodes) else _stepped_table
-    table = order.read(make(order, nodes))
+    table = order.read(pair_table(order, nodes))
     # A pair of different steps enters the square of the state twice.
     table[:, 1:, ...] *= 2.0
     pairs = [table[m, : m + 1, ...] for m in range(order.plan.n_whole)]
@@ -278,90 +262,42 @@ def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
 # It has no meaning where l + d reaches the number of steps.
 
 
-def _stepped_table(order: LinearOrder, nodes: Any) -> Any:
-    """By recursion over the steps."""
-    xp, panel, p = namespace(nodes), order.plan.step, order.plan.n_sub
-    _, channels, width = nodes.shape
-    n, n_neurons, pairs = order.plan.n_whole, panel.n_neurons, channels**2
-    by_step = xp.reshape(nodes, (n, p, channels, width))
-    table = zeros((n, n, channels, channels, n_neurons), nodes)
-    # State and source side by side: one product moves both, and the memory is reused.
-    # Two dimensions, because a stack of single rows would be multiplied row by row.
-    both = zeros((n * pairs, n_neurons + width), nodes)
-    move = xp.concat([panel.E, panel.source_map], axis=0)
-    for l in range(n):
-        here = both[: (n - l) * pairs, :]
-        for a in range(p):
-            multiply_into(
-                xp.reshape(here, (n - l, channels, channels, -1))[..., n_neurons:],
-                by_step[l:, a, :, None, :],
-                by_step[l, a, None, :, :][None, ...],
-            )
-            here[:, :n_neurons] = here @ move
-        shape = (n - l, channels, channels, n_neurons)
-        table[l, : n - l, ...] = xp.reshape(here[:, :n_neurons], shape)
-    return table
-
-
-def _stepped_adjoint(order: LinearOrder, nodes: Any, table_bar: Any) -> Any:
-    """Cotangent of the pulse responses at the nodes from that of `_stepped_table`."""
-    xp, panel, p = namespace(nodes), order.plan.step, order.plan.n_sub
-    _, channels, width = nodes.shape
-    n, back, sources = order.plan.n_whole, xp.matrix_transpose, panel.source_map
-    by_step = xp.reshape(nodes, (n, p, channels, width))
-    bar = zeros(by_step.shape, nodes)
-    current = zeros((0, channels, channels, panel.n_neurons), nodes)
-    for l in range(n - 1, -1, -1):
-        fresh = table_bar[l, : n - l, ...]
-        passed = fresh[: n - l - 1, ...] + current
-        current = xp.concat([passed, fresh[n - l - 1 :, ...]], axis=0)
-        for a in range(p - 1, -1, -1):
-            flat = xp.reshape(current, (-1, current.shape[-1]))
-            shape = (n - l, channels, channels, width)
-            product_bar = xp.reshape(flat @ back(sources), shape)
-            earlier, later = by_step[l:, a, :, None, :], by_step[l, a, ...]
-            bar[l:, a, ...] += xp.sum(product_bar * later[None, None, ...], axis=2)
-            bar[l, a, ...] += xp.sum(product_bar * earlier, axis=(0, 1))
-            current = xp.reshape(flat @ back(panel.E), current.shape)
-    return xp.reshape(bar, nodes.shape)
-
-
-def _doubled_table(order: LinearOrder, nodes: Any) -> Any:
-    """By doubling: few large products in place of many small ones."""
-    xp, n = namespace(nodes), order.plan.n_whole
-    pulses, sources = order.by_step(nodes), _step_sources(order)
-    channels, width = pulses.shape[1:]
+def pair_table(order: LinearOrder, pulses: Any) -> Any:
+    """D by time since the later pulse, from responses at the nodes: (n, n, C, C, N)."""
+    xp, sources = namespace(pulses), _step_sources(order)
+    n, channels, width = pulses.shape
     n_neurons = sources.shape[1]
-    table = zeros((n, n, channels, channels, n_neurons), nodes)
-    for part in _product_parts(n, channels, width):
+    table = zeros((n, n, channels, channels, n_neurons), pulses)
+    scratch = None
+    for part in _product_parts(pulses):
         here = n - part.start
         shape = part.stop - part.start, here, channels, channels, width
-        products = zeros(shape, nodes)
+        if scratch is None:  # the first part is the largest
+            scratch = zeros((prod(shape),), pulses)
+        products = xp.reshape(scratch[: prod(shape)], shape)
         for l in range(part.start, part.stop):
-            products[l - part.start, : n - l, ...] = (
-                pulses[l:, :, None, :] * pulses[l, ...][None, None, ...]
-            )
+            now = products[l - part.start, : n - l, ...]
+            multiply_into(now, pulses[l:, :, None, :], pulses[l, ...][None, None, ...])
         made = xp.reshape(products, (-1, width)) @ sources
         table[part, :here, ...] = xp.reshape(made, (*shape[:-1], n_neurons))
-    for stride, power in _strides(order):
-        moved = xp.reshape(table[:-stride, : n - stride, ...], (-1, n_neurons)) @ power
-        shape = n - stride, n - stride, channels, channels, n_neurons
-        table[stride:, : n - stride, ...] += xp.reshape(moved, shape)
+    for earlier, later, count, E in _rounds(order, table):
+        before = table[earlier, :count, ...]
+        moved = xp.reshape(before, (-1, n_neurons)) @ E
+        table[later, :count, ...] += xp.reshape(moved, before.shape)
     return table
 
 
-def _doubled_adjoint(order: LinearOrder, nodes: Any, table_bar: Any) -> Any:
-    """The same for `_doubled_table`; ``table_bar`` is overwritten."""
-    xp, n = namespace(nodes), order.plan.n_whole
-    pulses, sources = order.by_step(nodes), _step_sources(order)
-    channels, width = pulses.shape[1:]
+def pair_table_adjoint(order: LinearOrder, pulses: Any, table_bar: Any) -> Any:
+    """Cotangent of the responses from that of `pair_table`, which is overwritten."""
+    xp, sources = namespace(pulses), _step_sources(order)
+    n, channels, width = pulses.shape
     n_neurons, back = sources.shape[1], xp.matrix_transpose
-    for stride, power in _strides(order):
-        later = xp.reshape(table_bar[stride:, : n - stride, ...], (-1, n_neurons))
-        shape = n - stride, n - stride, channels, channels, n_neurons
-        table_bar[:-stride, : n - stride, ...] += xp.reshape(later @ back(power), shape)
-    bar = zeros(pulses.shape, nodes)
-    for part in _product_parts(n, channels, width):
+    for earlier, later, count, E in reversed(list(_rounds(order, table_bar))):
+        after = table_bar[later, :count, ...]
+        moved = xp.reshape(after, (-1, n_neurons)) @ back(E)
+        table_bar[earlier, :count, ...] += xp.reshape(moved, after.shape)
+    bar = zeros(pulses.shape, pulses)
+    for part in _product_parts(pulses):
         here = n - part.start
         flat = xp.reshape(table_bar[part, :here, ...], (-1, n_neurons)) @ back(sources)
         products_bar = xp.reshape(flat, (-1, here, channels, channels, width))
@@ -369,7 +305,20 @@ def _doubled_adjoint(order: LinearOrder, nodes: Any, table_bar: Any) -> Any:
             own = products_bar[l - part.start, : n - l, ...]
             bar[l:, ...] += xp.sum(own * pulses[l, ...][None, None, ...], axis=2)
             bar[l, ...] += xp.sum(own * pulses[l:, :, None, :], axis=(0, 1))
-    return order.by_panel(bar)
+    return bar
+
+
+def _rounds(order: LinearOrder, table: Any) -> Iterator[tuple[slice, slice, int, Any]]:
+    """Rows that are carried to later rows, how many distances of them, and by which E."""
+    n, E = order.plan.n_whole, order.step[0]
+    if not on_gpu(table):
+        for l in range(1, n):
+            yield slice(l - 1, l), slice(l, l + 1), n - l, E
+        return
+    stride = 1
+    while stride < n:
+        yield slice(0, n - stride), slice(stride, n), n - stride, E
+        stride, E = 2 * stride, E @ E
 
 
 def _step_sources(order: LinearOrder) -> Any:
@@ -380,16 +329,8 @@ def _step_sources(order: LinearOrder) -> Any:
     return namespace(maps[0]).concat(maps[::-1], axis=0)
 
 
-def _strides(order: LinearOrder) -> Iterator[tuple[int, Any]]:
-    """Strides 1, 2, 4, … and as many steps of the linear network."""
-    power = order.plan.step.E
-    for _ in range(order.plan.n_sub - 1):
-        power = power @ order.plan.step.E
-    stride = 1
-    while stride < order.plan.n_whole:
-        yield stride, power
-        stride, power = 2 * stride, power @ power
-
-
-def _product_parts(n_steps: int, channels: int, width: int) -> Iterator[slice]:
-    return batches(n_steps, 8.0 * n_steps * channels**2 * width, _PRODUCT_BYTES)
+def _product_parts(pulses: Any) -> Iterator[slice]:
+    """Steps whose products at the nodes are formed at once."""
+    n_steps, channels, width = pulses.shape
+    room = _PRODUCT_BYTES if on_gpu(pulses) else 0
+    return batches(n_steps, 8.0 * n_steps * channels**2 * width, room)

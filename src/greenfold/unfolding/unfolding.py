@@ -85,35 +85,30 @@ def unfold(
     dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     order = check.count(order, "order", minimum=0)
     tol = check.positive(tol, "tol")
-    weights = np.zeros(n_steps)
-    weights[-1] = 1.0
-    if discrete:
-        if order and not reservoir.gain.is_linear:
-            raise ValueError(
-                f"`order` = {order} is not available for a network in discrete time, which "
-                "is unfolded at order 0; use `Dynamics`, which runs the network itself."
-            )
-        panel = build_map(*reservoir.linear_step, dt)
-        base = Unfolding(reservoir, n_steps, dt, 0, tol, weights, None, panel, 1)
-        return base if readout is None else base.with_readout(readout)
-    if not reservoir.gain.expands:
-        if order and not reservoir.gain.is_linear:
-            raise ValueError(
-                f"`order` = {order} needs Taylor coefficients, of which the gain "
-                f"{reservoir.gain.name} has none beyond its slope; use `Dynamics`, which "
-                "integrates the network itself."
-            )
-        order = 0
-    n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
-    needed = 8.0 * reservoir.n_neurons**2 * n_nodes * (3 + (n_nodes if order >= 2 else 0))
-    if needed > 8 * TABLE_BYTES:
-        raise MemoryError(
-            f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
-            f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
+    gain, n_panels = reservoir.gain, 1
+    if order and not gain.is_linear and (discrete or not gain.expands):
+        why = f"needs Taylor coefficients, of which the gain {gain.name} has only its slope"
+        if discrete:
+            why = "is not available in discrete time, which is unfolded at order 0"
+        raise ValueError(
+            f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
         )
-    panel = build(reservoir, dt / n_panels, n_nodes, order)
-    base = Unfolding(reservoir, n_steps, dt, order, tol, weights, None, panel, n_panels)
-    return base if readout is None else base.with_readout(readout)
+    order = 0 if discrete or not gain.expands else order
+    if discrete:
+        panel = build_map(*reservoir.linear_step, dt)
+    else:
+        n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
+        matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
+        needed = 8.0 * reservoir.n_neurons**2 * matrices
+        if needed > 8 * TABLE_BYTES:
+            raise MemoryError(
+                f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
+                f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
+            )
+        panel = build(reservoir, dt / n_panels, n_nodes, order)
+    at_end = np.eye(1, n_steps, n_steps - 1)[0]
+    found = Unfolding(reservoir, n_steps, dt, order, tol, at_end, None, panel, n_panels)
+    return found if readout is None else found.with_readout(readout)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -159,7 +159,6 @@ class Plan:
     step : Step
         One sub-step of a whole step.
     n_sub : int
-        Sub-steps per step.
     weights : ndarray (n_whole,)
         Weight of the state at the end of each whole step in the readout; all zero where
         there is a tail, whose end is then the readout.
@@ -222,12 +221,7 @@ class Plan:
 def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
     """Weights of the step ends in the readout, and a time where it is inside a step.
 
-    Parameters
-    ----------
-    readout : float or array_like (n_steps,)
-        A time in (0, n_steps · dt], or one weight per step.
-    n_steps : int
-    dt : float
+    ``readout`` is a time in (0, n_steps · dt], or one weight per step.
     """
     value = check.host_array(readout, "readout", ndim=(0, 1))
     if value.ndim == 1:
@@ -256,28 +250,18 @@ def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, flo
 def make_plan(
     make_step: Callable[[float], tuple[Any, int]],
     dt: float,
-    weights: np.ndarray | None,
+    weights: np.ndarray,
     time: float | None = None,
     *,
     start: np.ndarray | None = None,
 ) -> Plan:
     """The plan of a readout, given as `plan_readout` returns it.
 
-    Parameters
-    ----------
-    make_step : callable
-        From the length of a step of the stimulus to one sub-step and their number.
-    dt : float
-        Length of a step of the stimulus.
-    weights : ndarray (n_steps,) or None
-        Of the step ends, not all zero; without effect where there is a ``time``.
-    time : float, optional
-    start : ndarray (n_neurons,), optional
-        Where every series begins, as a deviation from the resting state.
+    ``make_step`` turns the length of a step of the stimulus into one sub-step and their
+    number.
     """
     step, n_sub = make_step(dt)
     if time is None:
-        assert weights is not None
         used = int(np.flatnonzero(weights)[-1]) + 1
         return Plan(step, n_sub, np.asarray(weights, dtype=float)[:used], start=start)
     whole = int(time // dt)
@@ -298,15 +282,7 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
 
 
 class Batch:
-    """Some cases on their way along a plan.
-
-    Parameters
-    ----------
-    plan : Plan
-        On the device of ``X``.
-    X : array (n_cases, n_channels, n_steps)
-    u : array (n_neurons, n_channels)
-    """
+    """Some cases on their way along a plan, which lives where X and u do."""
 
     def __init__(self, plan: Plan, X: Any, u: Any) -> None:
         self.plan = plan
@@ -357,16 +333,8 @@ class Batch:
 class Recording:
     """A batch walked to its readout, with what the way back needs.
 
-    Parameters
-    ----------
-    batch : Batch
-    length : int
-        Places of the plan whose slopes may be held at a time.
-
-    Attributes
-    ----------
-    read, last : array
-        The readout state, and the state at the end of the plan.
+    Slopes of ``length`` places are held at a time. ``read`` is the readout state, ``last``
+    the state at the end of the plan.
     """
 
     def __init__(self, batch: Batch, length: int) -> None:
@@ -422,29 +390,17 @@ class Recording:
 
 @dataclass(frozen=True)
 class Room:
-    """How many cases to carry at a time, and how much of their way to keep.
-
-    Attributes
-    ----------
-    n_cases : int
-    n_places : int
-        Places of the plan.
-    n_slopes, n_working : float
-        States' worth of memory that a place leaves on the tape, and that a step holds.
-    state_bytes : float
-        Size of the state of one case.
-    budget : float
-        Bytes to use.
-    rows : int
-        Cases of an efficient batch.
-    """
+    """How many cases to carry at a time, and how much of their way to keep."""
 
     n_cases: int
     n_places: int
+    #: States' worth of memory that a place leaves on the tape, and that a step holds.
     n_slopes: float
     n_working: float
+    #: Size of the state of one case, and what all may take.
     state_bytes: float
     budget: float
+    #: Cases of an efficient batch.
     rows: int
 
     def rows_holding(self, n_states: float) -> int:
@@ -567,6 +523,14 @@ class Walk:
         ):
             self._walk_carefully(part)
 
+    def _finish(self, part: slice, ends: list[Any] | None = None) -> Any:
+        """What is read of these cases."""
+        batch = self._batch(part)
+        places = len(self._plan.places)
+        last, read = batch.walk(batch.start(), 0, places, ends=ends)
+        self._refuse_divergence(last, part)
+        return read
+
     def _walk_carefully(self, part: slice) -> list[Any]:
         """States at the end of every step, each looked at before the next is made."""
         batch, ends = self._batch(part), []
@@ -581,19 +545,15 @@ class Walk:
     @cached_property
     def states(self) -> Any:
         """Read-out states, (n_cases, n_neurons)."""
-        n_places, found = len(self._plan.places), []
         length = self.room.tape_for_all() if self._keep else 0
+        rows = self.room.rows_holding(self.room.n_working)
         with _quietly(self._X):
             if length:
                 for part in self._parts(self.room.rows):
                     self._recordings.append((part, self.record(part, length)))
                 found = [self._summed(made.read) for _, made in self._recordings]
-                return self._joined(found, -2)
-            for part in self._parts(self.room.rows_holding(self.room.n_working)):
-                batch = self._batch(part)
-                last, read = batch.walk(batch.start(), 0, n_places)
-                self._refuse_divergence(last, part)
-                found.append(self._summed(read))
+            else:
+                found = [self._summed(self._finish(part)) for part in self._parts(rows)]
             return self._joined(found, -2)
 
     def trajectories(self, *, careful: bool = False) -> Any:
@@ -601,34 +561,20 @@ class Walk:
 
         With ``careful``, divergence is looked for at every step, to stop early.
         """
-        n_places, found = len(self._plan.places), []
-        held = self.room.n_working + 2 * self._plan.read_steps
+        held, found = self.room.n_working + 2 * self._plan.read_steps, []
         with _quietly(self._X):
             for part in self._parts(self.room.rows_holding(held)):
-                if careful:
-                    ends = self._walk_carefully(part)
-                else:
-                    batch, ends = self._batch(part), []
-                    last, _ = batch.walk(batch.start(), 0, n_places, ends=ends)
-                    self._refuse_divergence(last, part)
+                ends = self._walk_carefully(part) if careful else []
+                if not careful:
+                    self._finish(part, ends)
                 found.append(self._summed(self._xp.stack(ends, axis=-2)))
             return self._joined(found, -3)
 
     def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
-        """Gradients with respect to u and, where given, v.
+        """Gradients with respect to u (n_neurons, n_channels) and v, or None without it.
 
-        Parameters
-        ----------
-        cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
-            ∂L/∂Y, or ∂L/∂z for z = Y v, in the namespace of ``X``.
-        v : ndarray (n_neurons,), optional
-            On the host.
-
-        Returns
-        -------
-        u_bar : array (n_neurons, n_channels)
-        v_bar : array (n_neurons,) or None
-            None without ``v``.
+        ``cotangent`` is ∂L/∂Y (n_cases, n_neurons), or ∂L/∂z (n_cases,) for z = Y v, in
+        the namespace of ``X``; v is on the host.
         """
         rows, length = self.room.tape_for_batches()
         kept: Any = self._recordings or (
