@@ -220,17 +220,12 @@ class LinearOrder:
 
     def kernel_rows(self, bars: np.ndarray) -> np.ndarray:
         """L_v, (n_steps, n_neurons, ...), from `carry_back`; zero after the readout."""
-        plan, whole = self.plan, self.plan.n_whole
+        plan, n = self.plan, self.plan.n_whole
         rows = np.zeros((self.n_steps, *bars.shape[1:]))
-        parts = [(slice(0, whole), plan.step, bars[: whole * plan.n_sub])]
+        ends = bars[: n * plan.n_sub].reshape(n, plan.n_sub, *bars.shape[1:])[:, -1]
+        rows[:n] = np.moveaxis(np.tensordot(self.step[1], ends, axes=(1, 1)), 0, 1)
         if plan.tail is not None:
-            parts.append((slice(whole, whole + 1), plan.tail, bars[whole * plan.n_sub :]))
-        for steps, panel, part in parts:
-            if not len(part):
-                continue
-            # Panels of a step push alike, so their weights add up before one product.
-            pushed = part.reshape(steps.stop - steps.start, -1, *bars.shape[1:]).sum(1)
-            rows[steps] = np.moveaxis(np.tensordot(panel.F, pushed, axes=(1, 1)), 0, 1)
+            rows[n] = self._tail[1] @ bars[-1]
         return rows
 
     # G(d) as a matrix polynomial

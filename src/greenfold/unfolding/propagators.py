@@ -190,12 +190,12 @@ class Panel(Step):
     E: Any
     F: Any
     nodes: Any
-    E_nodes: Any
-    F_nodes: Any
-    S: Any
-    B: Any
-    order: int
-    coefficients: tuple[Any, ...]
+    E_nodes: Any = None
+    F_nodes: Any = None
+    S: Any = None
+    B: Any = None
+    order: int = 0
+    coefficients: tuple[Any, ...] = (0.0,)
 
     @property
     def n_neurons(self) -> int:
@@ -375,19 +375,8 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
 
 def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
     """One step of a network in discrete time, y → E y + F u x, as a panel without nodes."""
-    n = len(E)
-    return Panel(
-        length=length,
-        E=np.ascontiguousarray(E.T),
-        F=np.ascontiguousarray(F.T),
-        nodes=np.empty(0),
-        E_nodes=np.empty((n, 0)),
-        F_nodes=np.empty((n, 0)),
-        S=np.empty((0, n)),
-        B=None,
-        order=0,
-        coefficients=(0.0,),
-    )
+    E, F = np.ascontiguousarray(E.T), np.ascontiguousarray(F.T)
+    return Panel(length, E, F, nodes=np.empty(0))
 
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:

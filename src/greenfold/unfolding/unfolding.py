@@ -419,11 +419,11 @@ class Unfolding(Shown):
             For the readout of this unfolding; see `with_readout` for other times.
         """
         projection = check.input_projection(u, self.n_neurons)
-        found = self.one_readout(v).at(projection)
+        found = self.readout_kernels(v).at(projection)
         quadratic = None if found.C is None else np.ascontiguousarray(found.C)
         return Kernel(np.ascontiguousarray(found.a), quadratic)
 
-    def one_readout(self, v: Any) -> ReadoutKernels:
+    def readout_kernels(self, v: Any) -> ReadoutKernels:
         """The kernels of one readout as a function of u (orders 0 and 1)."""
         self._require_kernels()
         return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
