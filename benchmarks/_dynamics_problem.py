@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 
 from greenfold._base.arrays import namespace
-from greenfold.dynamics import (
-    Course,
-    Excess,
-    ExponentialStep,
-    Linearization,
-    exponential_step,
-    make_course,
-)
+from greenfold.dynamics.steppers import ExponentialStep, NonlinearPart, exponential_step
+from greenfold.unfolding.walk import Plan, Walk, make_plan
 
 TAU, G, DURATION = 0.25, 0.9, 10.0
 
@@ -58,10 +52,10 @@ class Counted:
     def on(self, reference: Any, dtype: Any) -> Counted:
         return Counted(self.inner.on(reference, dtype), self.count)
 
-    def advance(self, y: Any, drive: Any, slopes: Any = None) -> Any:
+    def advance(self, y: Any, push: Any, slopes: Any = None) -> Any:
         self.count.advanced += y.shape[0]
         self.count.calls += 1
-        return self.inner.advance(y, drive, slopes)
+        return self.inner.advance(y, push, slopes)
 
     def retreat(self, bar: Any, slopes: Any) -> Any:
         self.count.retreated += bar.shape[0]
@@ -77,7 +71,7 @@ class Setting:
     X: np.ndarray
     u: np.ndarray
     cotangent: np.ndarray
-    course: Course
+    plan: Plan
 
     @property
     def dt(self) -> float:
@@ -85,16 +79,11 @@ class Setting:
 
     def products(self, X: Any, cotangent: Any) -> tuple[float, float]:
         """N×N products of one row in a gradient of these series, and rows a product has."""
-        step = self.course.step
+        step = self.plan.step
         assert isinstance(step, ExponentialStep)
         counted = Counted(step)
-        course = Course(
-            counted,  # pyright: ignore[reportArgumentType]
-            self.course.n_sub,
-            self.course.n_steps,
-            self.course.weights,
-        )
-        gradient(course, X, self.u, cotangent)
+        plan = Plan(counted, self.plan.n_sub, self.plan.weights)
+        gradient(plan, X, self.u, cotangent)
         rows = counted.count.advanced + counted.count.retreated
         return step.n_products * rows, rows / counted.count.calls
 
@@ -106,17 +95,18 @@ def setting(n_neurons: int, n_cases: int, n_steps: int, n_sub: int = 1) -> Setti
     walk = rng.standard_normal((n_cases, 1, n_steps)).cumsum(axis=2) / np.sqrt(n_steps)
     u = rng.standard_normal((n_neurons, 1))
     u /= np.linalg.norm(u)
-    excess = Excess.around(np.zeros(n_neurons), tanh, tanh_slope, tanh_and_slope)
+    f = NonlinearPart.around(np.zeros(n_neurons), tanh, tanh_slope, tanh_and_slope)
     tau = np.full(n_neurons, TAU)
-    course = make_course(
-        lambda length: exponential_step(weights, tau, excess, length),
+    plan = make_plan(
+        lambda length: (exponential_step(weights, tau, f, length / n_sub), n_sub),
         DURATION / n_steps,
-        n_sub,
-        weights=np.eye(n_steps)[-1],
+        np.eye(n_steps)[-1],
     )
-    return Setting(weights, walk, u, rng.standard_normal((n_cases, n_neurons)), course)
+    return Setting(weights, walk, u, rng.standard_normal((n_cases, n_neurons)), plan)
 
 
-def gradient(course: Course, X: Any, u: np.ndarray, cotangent: Any) -> Any:
+def gradient(plan: Plan, X: Any, u: np.ndarray, cotangent: Any) -> Any:
     """States and the pullback of a cotangent: what one step of an ascent costs."""
-    return Linearization(course, X, u).pullback(cotangent)[0]
+    walk = Walk(plan, X, u, keep=True)
+    _ = walk.states
+    return walk.pullback(cotangent)[0]

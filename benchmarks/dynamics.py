@@ -1,8 +1,8 @@
 """One gradient through the true dynamics: its matrix products, its memory, torchdiffeq.
 
-A gradient is `Linearization(...).pullback(...)`: the states of all series, and the adjoint
-of a cotangent. The N×N products in it are counted where they are made and timed as bare
-calls of the same shapes, in the same rounds.
+A gradient is `Walk(..., keep=True).pullback(...)`: the states of all series, and the
+adjoint of a cotangent. The N×N products in it are counted where they are made and timed as
+bare calls of the same shapes, in the same rounds.
 
 ``python -m benchmarks.dynamics cuda`` measures a large network on a CUDA device instead and
 writes docs/_benchmarks/dynamics-cuda.json.
@@ -52,7 +52,7 @@ def _bare_products(problem: Setting, X: Any, cotangent: Any) -> tuple[Callable, 
 
     products, rows = problem.products(X, cotangent)
     xp = namespace(X)
-    step = problem.course.on(X, X.dtype).step
+    step = problem.plan.on(X, X.dtype).step
     names = ("P", "E", "Q2", "E", "Q3", "R", "S")
     matrices = [getattr(step, name) for name in names]
     matrices += [xp.matrix_transpose(matrix) for matrix in matrices]  # the way back
@@ -78,7 +78,7 @@ def cost_row(problem: Setting, library: str, rounds: int) -> Row:
     bare, products = _bare_products(problem, X, cotangent)
     times = alternating_seconds(
         {
-            "gradient": (lambda: gradient(problem.course, X, problem.u, cotangent), 1),
+            "gradient": (lambda: gradient(problem.plan, X, problem.u, cotangent), 1),
             "products": (bare, 1),
         },
         rounds,
@@ -106,7 +106,7 @@ def one_gradient() -> dict[str, Any]:
     """A gradient in a process of its own, for its memory."""
     problem = setting(N_NEURONS, N_CASES, N_STEPS)
     before = resident_bytes()
-    gradient(problem.course, problem.X, problem.u, problem.cotangent)
+    gradient(problem.plan, problem.X, problem.u, problem.cotangent)
     return {"before_bytes": before}
 
 
@@ -126,12 +126,12 @@ def memory_row() -> Row:
 def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
     """The gradient by torchdiffeq, at the same accuracy."""
     from greenfold import Gain, Reservoir, simulate
-    from greenfold.dynamics import states
+    from greenfold.unfolding.walk import Walk
 
     network = Reservoir(problem.weights, TAU, Gain.tanh())
     judged = problem.X[:N_JUDGED]
     truth = np.asarray(simulate(network, judged, problem.u, problem.dt, rtol=1e-12))
-    error = float(np.abs(states(problem.course, judged, problem.u) - truth).max())
+    error = float(np.abs(Walk(problem.plan, judged, problem.u).states - truth).max())
     peer = Peer(problem)
     ways = peer.ways(truth)
     # By evaluations: a single timing says little on a machine with other work.
@@ -139,7 +139,7 @@ def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
     found: dict[str, np.ndarray] = {}
 
     def ours() -> None:
-        whole = gradient(problem.course, problem.X, problem.u, problem.cotangent)
+        whole = gradient(problem.plan, problem.X, problem.u, problem.cotangent)
         found["ours"] = whole[:, 0]
 
     def theirs(kind: str) -> None:
@@ -255,7 +255,7 @@ def cuda_row(problem: Setting, precision: str, rounds: int) -> Row:
         return median_seconds(synchronised, rounds)
 
     torch.cuda.reset_peak_memory_stats()
-    taken = seconds(lambda: gradient(problem.course, X, problem.u, cotangent))
+    taken = seconds(lambda: gradient(problem.plan, X, problem.u, cotangent))
     peak = torch.cuda.max_memory_allocated()
     bare, products = _bare_products(problem, X, cotangent)
     products_taken = seconds(bare)

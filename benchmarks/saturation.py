@@ -21,8 +21,8 @@ from greenfold import Dynamics
 from greenfold._base.arrays import to_host
 from greenfold._base.files import plain
 from greenfold.apps.paper.beyond import FULL, GAINS, ROWS, compared
-from greenfold.dynamics.batch import Linearization
 from greenfold.dynamics.dynamics import Prepared
+from greenfold.unfolding.walk import Walk
 
 from ._measure import Report, Row, write_json
 
@@ -50,12 +50,12 @@ def _write(problems: list[dict[str, Any]]) -> None:
 class _FromDevice:
     """States and gradients that were computed on a device, as host arrays."""
 
-    def __init__(self, found: Linearization, X: Any) -> None:
+    def __init__(self, found: Walk, X: Any) -> None:
         self._found, self._X = found, X
         self.states = to_host(found.states)
 
     def pullback(self, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
-        """As `Linearization` has it."""
+        """As `Walk` has it."""
         import torch
 
         bar = torch.asarray(cotangent, dtype=self._X.dtype, device=self._X.device)

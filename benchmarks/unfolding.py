@@ -109,18 +109,18 @@ def fastest_peers(
 def state_flops(unfolding: Unfolding, n_cases: int, u: np.ndarray) -> float:
     """Floating-point operations of the matrix products in `Unfolding.states`.
 
-    Counted from the same schedule that the library walks, on the route it chooses.
+    Counted from the same plan that the library walks, on the route it chooses.
     """
-    schedule = unfolding._schedule
-    n, k, q = unfolding.n_neurons, schedule.n_steps, len(schedule.panel.nodes)
-    panels = k * schedule.n_panels
+    plan = unfolding._plan
+    n, k, q = unfolding.n_neurons, plan.n_whole, len(plan.step.nodes)
+    panels = k * plan.n_sub
     lag_vectors = 2.0 * panels * n**2
     if unfolding.order == 0:
         return lag_vectors + 2.0 * n_cases * k * n
     if not unfolding.prefers_kernels(n_cases, 1):
         return 2.0 * n_cases * panels * n**2 * (2 + 2 * q)
     pairs = k * (k + 1) / 2
-    table = 2.0 * pairs * schedule.n_panels * (1 + q) * n**2
+    table = 2.0 * pairs * plan.n_sub * (1 + q) * n**2
     apply = n_cases * (2.0 * k * n + 2.0 * pairs * n + pairs)
     return lag_vectors * (1 + q) + table + apply
 

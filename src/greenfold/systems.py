@@ -64,9 +64,8 @@ class MatrixSum:
         return np.tensordot(v, self._matrix, axes=1).T
 
 
-@runtime_checkable
-class LinearSystem(Protocol):
-    """A linear system: kernels a = vᵀ G_n u with a certified optimum over u and v."""
+class HasSizes(Protocol):
+    """How many steps a stimulus has, and how long u and v are."""
 
     @property
     def n_steps(self) -> int:
@@ -82,6 +81,11 @@ class LinearSystem(Protocol):
     def n_outputs(self) -> int:
         """Entries of the readout."""
         ...
+
+
+@runtime_checkable
+class LinearSystem(HasSizes, Protocol):
+    """A linear system: kernels a = vᵀ G_n u with a certified optimum over u and v."""
 
     def input_response(self, u: Any) -> np.ndarray:
         """Rᵤ, (n_channels · n_steps, n_outputs): states are ``x @ input_response(u)``."""
@@ -100,23 +104,8 @@ class LinearSystem(Protocol):
 
 
 @runtime_checkable
-class System(Protocol):
+class System(HasSizes, Protocol):
     """A system, linear or not, as the optimisers see it."""
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of the stimuli."""
-        ...
-
-    @property
-    def n_inputs(self) -> int:
-        """Rows of the input projection."""
-        ...
-
-    @property
-    def n_outputs(self) -> int:
-        """Entries of the readout."""
-        ...
 
     @property
     def is_linear(self) -> bool:
@@ -144,7 +133,8 @@ class System(Protocol):
 
 def lacking(system: Any) -> list[str]:
     """Names in `System` that an object does not have; a linear system has them all too."""
-    names = [name for name in vars(System) if not name.startswith("_")]
+    members = (*vars(HasSizes), *vars(System))
+    names = [name for name in members if not name.startswith("_")]
     # As `isinstance` looks: without running a property.
     return [name for name in names if getattr_static(system, name, _ABSENT) is _ABSENT]
 

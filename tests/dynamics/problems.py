@@ -14,7 +14,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from greenfold._base.arrays import namespace
-from greenfold.dynamics import Excess, exponential_step, make_course, rest_of_rates
+from greenfold.dynamics.steppers import NonlinearPart, exponential_step
+from greenfold.networks.resting_state import rest_of_rates
+from greenfold.unfolding.walk import make_plan
 
 B = 0.5  # bias of the biased tanh
 
@@ -70,17 +72,15 @@ class Problem:
     dt: float
 
     def make(self, n_sub: int, *, weights=None, time=None):
-        """The course with so many sub-steps, read at the end by default."""
-        excess = Excess.around(self.rest, self.function, self.derivative)
-        if weights is None and time is None:
+        """The plan with so many sub-steps, read at the end by default."""
+        f = NonlinearPart.around(self.rest, self.function, self.derivative)
+        if weights is None:
             weights = np.eye(self.X.shape[2])[-1]
-        return make_course(
-            lambda length: exponential_step(self.weights, self.tau, excess, length),
-            self.dt,
-            n_sub,
-            weights=weights,
-            time=time,
-        )
+
+        def step(length):
+            return exponential_step(self.weights, self.tau, f, length / n_sub), n_sub
+
+        return make_plan(step, self.dt, weights, time)
 
     def truth(self, *, time: float | None = None, rtol: float = 1e-12) -> np.ndarray:
         """Deviations from rest at the end of every step up to ``time``."""

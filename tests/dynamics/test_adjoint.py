@@ -8,7 +8,9 @@ import pytest
 from scipy.linalg import expm
 
 from greenfold._base.arrays import namespace, to_host
-from greenfold.dynamics import Linearization, pullback, states
+from greenfold.dynamics.steppers import NonlinearPart, exponential_step
+from greenfold.unfolding import walk as walk_module
+from greenfold.unfolding.walk import Walk, make_plan
 
 from ..conftest import LIBRARIES, slope, unit
 from .problems import problem
@@ -41,26 +43,28 @@ def taylor_slope(value, u, gradient, direction):
 @pytest.mark.parametrize("gain", ["tanh", "biased tanh", "quadratic", "sigmoid"])
 def test_taylor_slope(gain, readout, library, rng):
     case = problem(gain, n_channels=2, tau=np.linspace(0.15, 0.35, 12), bias=0.1)
-    course = case.make(2, **READOUTS[readout])
+    plan = case.make(2, **READOUTS[readout])
     X, u, v = in_library(4 * case.X, library), case.u, unit(rng, 12)
     cotangent = rng.standard_normal((5, 12))
     given = in_library(cotangent, library)
-    gradient, nothing = pullback(course, X, u, given)
+    gradient, nothing = Walk(plan, X, u).pullback(given)
     assert nothing is None
     assert type(gradient) is type(X)
     direction = unit(rng, 12, 2)
 
     def value(u):
-        return float((to_host(states(course, X, u)) * cotangent).sum())
+        return float((to_host(Walk(plan, X, u).states) * cotangent).sum())
 
     assert taylor_slope(value, u, to_host(gradient), direction) >= 1.9
 
     # Through z = Y v: a function of both projections.
     def of_both(u, v):
-        return float(np.sum(np.sin(to_host(states(course, X, u)) @ v)))
+        return float(np.sum(np.sin(to_host(Walk(plan, X, u).states) @ v)))
 
-    bar = np.cos(to_host(states(course, X, u)) @ v)
-    u_bar, v_bar = (to_host(g) for g in pullback(course, X, u, in_library(bar, library), v))
+    bar = np.cos(to_host(Walk(plan, X, u).states) @ v)
+    u_bar, v_bar = (
+        to_host(g) for g in Walk(plan, X, u).pullback(in_library(bar, library), v)
+    )
     assert taylor_slope(lambda u: of_both(u, v), u, u_bar, direction) >= 1.9
     assert taylor_slope(lambda v: of_both(u, v), v, v_bar, unit(rng, 12)) >= 1.9
 
@@ -123,9 +127,9 @@ def test_equal_to_autograd_through_the_printed_method(gain, n_sub, rng):
     read = torch.einsum("ckn,k->cn", ends, torch.asarray(weights))
     (read * torch.asarray(cotangent)).sum().backward()
 
-    course = case.make(n_sub, weights=weights)
-    found = states(course, case.X, case.u)
-    gradient, _ = pullback(course, case.X, case.u, cotangent)
+    plan = case.make(n_sub, weights=weights)
+    found = Walk(plan, case.X, case.u).states
+    gradient, _ = Walk(plan, case.X, case.u).pullback(cotangent)
     # Both are float64; the two ways of writing the method differ by rounding.
     assert found == pytest.approx(read.detach().numpy(), rel=1e-10, abs=1e-12)
     assert u.grad is not None
@@ -137,16 +141,13 @@ def test_equal_to_autograd_through_the_printed_method(gain, n_sub, rng):
 @pytest.mark.parametrize("readout", READOUTS)
 def test_segments_give_the_same_gradient(readout, length, rng):
     """Whatever part of the way is kept: the same steps, so the same numbers to the bit."""
-    from greenfold.dynamics import batch
-
     case = problem(n_steps=6)
-    course = case.make(3, **READOUTS[readout])
+    plan = case.make(3, **READOUTS[readout])
     cotangent = rng.standard_normal((5, 12))
-    whole = batch._Field(course, case.X, case.u)
-    n_places = len(whole.course.places)
+    whole, n_places = Walk(plan, case.X, case.u), len(plan.places)
     expected = whole.record(slice(0, 5), n_places).pullback(cotangent)
     recording = whole.record(slice(0, 5), min(length, n_places))
-    assert np.array_equal(recording.read, states(course, case.X, case.u))
+    assert np.array_equal(recording.read, Walk(plan, case.X, case.u).states)
     assert np.array_equal(recording.pullback(cotangent), expected)
     assert np.array_equal(recording.pullback(cotangent), expected)  # walked again
 
@@ -155,21 +156,20 @@ def test_segments_give_the_same_gradient(readout, length, rng):
 @pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
 def test_any_memory_gives_the_same_answers(budget, library, rng, monkeypatch):
     from greenfold._base import arrays as _arrays
-    from greenfold.dynamics import walk as _memory
 
     case = problem(n_cases=9, n_channels=2)
-    course = case.make(2, time=0.55)
+    plan = case.make(2, time=0.55)
     cotangent, v = rng.standard_normal(9), unit(rng, 12)
-    expected = pullback(course, case.X, case.u, cotangent, v)
-    expected_states = states(course, case.X, case.u)
+    expected = Walk(plan, case.X, case.u).pullback(cotangent, v)
+    expected_states = Walk(plan, case.X, case.u).states
     monkeypatch.setattr(_arrays, "BATCH_BYTES", budget)
-    monkeypatch.setattr(_memory, "_HOST_ROWS", 4)
+    monkeypatch.setattr(walk_module, "_HOST_ROWS", 4)
     X, bar = in_library(case.X, library), in_library(cotangent, library)
-    at = Linearization(course, X, case.u)
+    at = Walk(plan, X, case.u, keep=True)
     answers = [
         (at.states, expected_states),
-        (states(course, X, case.u), expected_states),
-        *zip(pullback(course, X, case.u, bar, v), expected, strict=True),
+        (Walk(plan, X, case.u).states, expected_states),
+        *zip(Walk(plan, X, case.u).pullback(bar, v), expected, strict=True),
         *zip(at.pullback(bar, v), expected, strict=True),
         *zip(at.pullback(bar, v), expected, strict=True),
     ]
@@ -185,7 +185,7 @@ def test_autograd_of_the_caller_is_left_alone(rng):
 
     case = problem()
     X = torch.asarray(case.X).requires_grad_()
-    found = states(case.make(1), X, case.u)
+    found = Walk(case.make(1), X, case.u).states
     assert not found.requires_grad
     assert torch.is_grad_enabled()
 
@@ -193,24 +193,22 @@ def test_autograd_of_the_caller_is_left_alone(rng):
 def test_single_precision(rng):
     """float32 stimuli are computed in float32, with its rounding and no more."""
     case = problem(n_channels=2)
-    course = case.make(2)
+    plan = case.make(2)
     cotangent = rng.standard_normal((5, 12))
-    exact = states(course, case.X, case.u)
-    exact_gradient, _ = pullback(course, case.X, case.u, cotangent)
+    exact = Walk(plan, case.X, case.u).states
+    exact_gradient, _ = Walk(plan, case.X, case.u).pullback(cotangent)
     X = case.X.astype(np.float32)
-    found = states(course, X, case.u)
-    gradient, _ = pullback(course, X, case.u, cotangent)
+    found = Walk(plan, X, case.u).states
+    gradient, _ = Walk(plan, X, case.u).pullback(cotangent)
     assert found.dtype == np.float32
     assert gradient.dtype == np.float64  # a sum over the series
     # Twelve sub-steps of a dozen roundings of 6e-8 each.
     assert np.abs(found - exact).max() < 1e-5 * np.abs(exact).max()
     assert np.abs(gradient - exact_gradient).max() < 1e-5 * np.abs(exact_gradient).max()
-    assert states(course, X.astype(np.float16), case.u).dtype == np.float64
+    assert Walk(plan, X.astype(np.float16), case.u).states.dtype == np.float64
 
 
 def test_a_gain_may_give_value_and_slope_at_once(rng):
-    from greenfold.dynamics import Excess, exponential_step, make_course
-
     case = problem("sigmoid", bias=0.2)
     seen = []
 
@@ -218,16 +216,15 @@ def test_a_gain_may_give_value_and_slope_at_once(rng):
         seen.append(y.shape)
         return case.function(y), case.derivative(y)
 
-    excess = Excess.around(case.rest, case.function, case.derivative, joint)
-    course = make_course(
-        lambda h: exponential_step(case.weights, case.tau, excess, h),
+    f = NonlinearPart.around(case.rest, case.function, case.derivative, joint)
+    plan = make_plan(
+        lambda dt: (exponential_step(case.weights, case.tau, f, dt / 2), 2),
         case.dt,
-        2,
-        weights=np.eye(6)[-1],
+        np.eye(6)[-1],
     )
     cotangent = rng.standard_normal((5, 12))
-    found, _ = pullback(course, case.X, case.u, cotangent)
-    expected, _ = pullback(case.make(2), case.X, case.u, cotangent)
+    found, _ = Walk(plan, case.X, case.u).pullback(cotangent)
+    expected, _ = Walk(case.make(2), case.X, case.u).pullback(cotangent)
     assert np.array_equal(found, expected)
     assert len(seen) == 6 * 2 * 4
 
@@ -240,5 +237,5 @@ def test_a_gain_that_returns_its_argument_is_not_written_to():
         kept.append((y, y.copy()))
         return y
 
-    states(replace(case, function=function).make(2), case.X, case.u)
+    Walk(replace(case, function=function).make(2), case.X, case.u).states
     assert all(np.array_equal(now, then) for now, then in kept)

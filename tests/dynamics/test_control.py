@@ -5,16 +5,9 @@ import numpy as np
 import pytest
 
 from greenfold._base import arrays as _arrays
-from greenfold.dynamics import (
-    Divergence,
-    Linearization,
-    pullback,
-    states,
-    step_error,
-    trajectories,
-)
-from greenfold.dynamics import plan_substeps as plan
-from greenfold.dynamics.step_control import probe_series
+from greenfold.dynamics.step_control import plan_substeps, probe_series, step_error
+from greenfold.systems import Divergence
+from greenfold.unfolding.walk import Walk
 
 from ..conftest import LIBRARIES
 from .problems import problem, relative_error
@@ -22,7 +15,7 @@ from .problems import problem, relative_error
 
 def test_tighter_tolerances_take_more_sub_steps_and_find_smaller_errors():
     case = problem(dt_over_tau=2.0).scaled(1.0)
-    found = [plan(case.make, case.X, case.u, tol) for tol in (1e-3, 1e-5, 1e-7)]
+    found = [plan_substeps(case.make, case.X, case.u, tol) for tol in (1e-3, 1e-5, 1e-7)]
     assert [f.n_sub for f in found] == sorted({f.n_sub for f in found})
     assert [f.error for f in found] == sorted((f.error for f in found), reverse=True)
     again = step_error(case.make, case.X, case.u, found[1].n_sub)
@@ -33,7 +26,7 @@ def test_no_fewer_sub_steps_would_do():
     """One fewer misses the tolerance, margin included, or the plan wastes work."""
     for dt_over_tau in (0.7, 2.0, 4.0):
         case = problem(dt_over_tau=dt_over_tau).scaled(1.0)
-        planned = plan(case.make, case.X, case.u, 1e-6)
+        planned = plan_substeps(case.make, case.X, case.u, 1e-6)
         fewer = step_error(case.make, case.X, case.u, max(1, planned.n_sub * 4 // 5))
         # A fifth fewer sub-steps err (5/4)⁴ ≈ 2.4 times more.
         assert fewer > 0.5e-6 / 1.2
@@ -41,10 +34,10 @@ def test_no_fewer_sub_steps_would_do():
 
 def test_one_step_where_the_network_is_driven_weakly():
     case = problem(dt_over_tau=0.1).scaled(1e-3)
-    planned = plan(case.make, case.X, case.u, 1e-6)
+    planned = plan_substeps(case.make, case.X, case.u, 1e-6)
     assert planned.n_sub == 1
     assert planned.error < 1e-9
-    silent = plan(case.make, np.zeros_like(case.X), case.u, 1e-6)
+    silent = plan_substeps(case.make, np.zeros_like(case.X), case.u, 1e-6)
     assert (silent.n_sub, silent.error) == (1, 0.0)
 
 
@@ -69,20 +62,20 @@ def test_too_many_sub_steps_are_refused_in_one_sentence(monkeypatch):
     case = problem("biased tanh", dt_over_tau=4.0, n_steps=3).scaled(2.0)
     message = r"^`tol` = 1e-08 would take more than 4 sub-steps .*; shorten `dt`.*\.$"
     with pytest.raises(ValueError, match=message):
-        plan(case.make, case.X, case.u, 1e-8)
+        plan_substeps(case.make, case.X, case.u, 1e-8)
 
 
 def test_a_step_in_which_the_network_settles_is_right_too():
     case = problem("biased tanh", dt_over_tau=100.0, n_steps=2).scaled(1.0)
-    planned = plan(case.make, case.X, case.u, 1e-6)
-    found = trajectories(case.make(planned.n_sub), case.X, case.u)
+    planned = plan_substeps(case.make, case.X, case.u, 1e-6)
+    found = Walk(case.make(planned.n_sub), case.X, case.u).trajectories()
     assert relative_error(found, case.truth(rtol=1e-10)) < 1e-6
 
 
 def test_a_tolerance_below_rounding_is_refused():
     case = problem()
     with pytest.raises(ValueError, match="`tol` must be at least 2e-13.*got 1e-15"):
-        plan(case.make, case.X, case.u, 1e-15)
+        plan_substeps(case.make, case.X, case.u, 1e-15)
 
 
 def blow_up(case, series):
@@ -103,13 +96,13 @@ def test_divergence_names_the_series_and_the_step(monkeypatch):
     X = case.X
     X[13, 0, 3:] = 1e3  # far beyond where α y² stays bounded
     where = f"diverges in step {blow_up(case, 13)} of series 13;"
-    course = case.make(4)
+    plan = case.make(4)
     calls = [
-        lambda: states(course, X, case.u),
-        lambda: trajectories(course, X, case.u),
-        lambda: pullback(course, X, case.u, np.ones((20, 12))),
-        lambda: Linearization(course, X, case.u),
-        lambda: plan(case.make, X, case.u, 1e-6),
+        lambda: Walk(plan, X, case.u).states,
+        lambda: Walk(plan, X, case.u).trajectories(),
+        lambda: Walk(plan, X, case.u).pullback(np.ones((20, 12))),
+        lambda: Walk(plan, X, case.u, keep=True).states,
+        lambda: plan_substeps(case.make, X, case.u, 1e-6),
         lambda: step_error(case.make, X, case.u, 4),
     ]
     for call in calls:
@@ -126,7 +119,7 @@ def test_divergence_of_series_in_another_library(monkeypatch):
     case = problem("quadratic", n_cases=20, n_steps=6, dt_over_tau=1.0)
     case.X[13, 0, 3:] = 1e3
     with pytest.raises(Divergence, match="of series 13;"):
-        states(case.make(4), torch.asarray(case.X), case.u)
+        _ = Walk(case.make(4), torch.asarray(case.X), case.u).states
 
 
 def test_a_scheme_that_diverges_is_refined_where_the_network_does_not():
@@ -139,9 +132,9 @@ def test_a_scheme_that_diverges_is_refined_where_the_network_does_not():
     )
     case = replace(case, X=30 * case.X)
     with pytest.raises(Divergence):
-        states(case.make(1), case.X, case.u)
-    planned = plan(case.make, case.X, case.u, 1e-6)
-    found = trajectories(case.make(planned.n_sub), case.X, case.u)
+        Walk(case.make(1), case.X, case.u).states
+    planned = plan_substeps(case.make, case.X, case.u, 1e-6)
+    found = Walk(case.make(planned.n_sub), case.X, case.u).trajectories()
     truth = case.truth(rtol=1e-10)
     assert np.abs(found - truth).max() <= 1e-6 * np.abs(truth).max()
 
@@ -151,8 +144,8 @@ def test_stimuli_that_are_not_finite_are_named():
     X = case.X.copy()
     X[17, 0, 2] = np.nan
     for call in (
-        lambda: states(case.make(1), X, case.u),
-        lambda: plan(case.make, X, case.u, 1e-6),
+        lambda: Walk(case.make(1), X, case.u).states,
+        lambda: plan_substeps(case.make, X, case.u, 1e-6),
     ):
         with pytest.raises(ValueError, match="nan in case 17, channel 0, step 2"):
             call()

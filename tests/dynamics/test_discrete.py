@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from greenfold._base.arrays import to_host
-from greenfold.dynamics import leaky_step, make_course, pullback, rest_of_map, states
-from greenfold.dynamics import trajectories as paths
+from greenfold.dynamics.steppers import leaky_step
+from greenfold.networks.resting_state import rest_of_map
+from greenfold.unfolding.walk import Walk, make_plan
 
 from ..conftest import slope, unit
 from .problems import GAINS, tanh, tanh_slope
@@ -30,8 +31,8 @@ def loop(W, leak, function, bias, X, u, y):
     return found
 
 
-def course_of(step, weights):
-    return make_course(lambda _: step, 1.0, 1, weights=weights)
+def plan_of(step, weights):
+    return make_plan(lambda _: (step, 1), 1.0, weights)
 
 
 @pytest.mark.parametrize("leak", [0.3, 1.0, np.linspace(0.2, 0.9, 14)])
@@ -45,11 +46,11 @@ def test_states_are_those_of_the_map(gain, biased, leak):
     step = leaky_step(W, leak, function, derivative, bias=bias, rest=rest)
     X, u = rng.standard_normal((4, 2, 9)), unit(rng, 14, 2)
     expected = loop(W, leak, function, bias, X, u, rest) - rest
-    found = paths(course_of(step, np.ones(9)), X, u)
+    found = Walk(plan_of(step, np.ones(9)), X, u).trajectories()
     # Nine steps of a map that contracts: rounding.
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-13)
     weights = np.arange(9.0)
-    read = states(course_of(step, weights), X, u)
+    read = Walk(plan_of(step, weights), X, u).states
     assert read == pytest.approx(np.tensordot(expected, weights, (1, 0)), abs=1e-11)
 
 
@@ -63,7 +64,7 @@ def test_gradient(leak, weights, library):
     bias = rng.normal(0, 0.3, 14)
     rest = rest_of_map(W, bias, leak, tanh, tanh_slope)
     step = leaky_step(W, leak, tanh, tanh_slope, bias=bias, rest=rest)
-    course = course_of(step, weights)
+    plan = plan_of(step, weights)
     X, u, v = 2 * rng.standard_normal((4, 2, 9)), unit(rng, 14, 2), unit(rng, 14)
     bar = rng.standard_normal(4)
     given = X, bar
@@ -71,13 +72,13 @@ def test_gradient(leak, weights, library):
         import torch
 
         given = torch.asarray(X), torch.asarray(bar)
-    u_bar, v_bar = (to_host(g) for g in pullback(course, given[0], u, given[1], v))
-    assert v_bar == pytest.approx(bar @ states(course, X, u), rel=1e-10)
+    u_bar, v_bar = (to_host(g) for g in Walk(plan, given[0], u).pullback(given[1], v))
+    assert v_bar == pytest.approx(bar @ Walk(plan, X, u).states, rel=1e-10)
     direction = unit(rng, 14, 2)
     sizes = np.array([1e-2, 3e-3, 1e-3, 3e-4])
-    start, first = bar @ states(course, X, u) @ v, float((u_bar * direction).sum())
+    start, first = bar @ Walk(plan, X, u).states @ v, float((u_bar * direction).sum())
     remainders = [
-        abs(bar @ states(course, X, u + e * direction) @ v - start - e * first)
+        abs(bar @ Walk(plan, X, u + e * direction).states @ v - start - e * first)
         for e in sizes
     ]
     assert slope(sizes, remainders) >= 1.9
@@ -100,7 +101,7 @@ def test_equal_to_autograd(rng):
         y = (1 - at) * y + at * torch.tanh(y @ Wt.T + Xt[:, :, step] @ ut.T + bt)
     (y * torch.asarray(cotangent)).sum().backward()
     step = leaky_step(W, leak, tanh, tanh_slope, bias=bias, rest=rest)
-    gradient, _ = pullback(course_of(step, np.eye(9)[-1]), X, u, cotangent)
+    gradient, _ = Walk(plan_of(step, np.eye(9)[-1]), X, u).pullback(cotangent)
     assert ut.grad is not None
     expected = ut.grad.numpy()
     assert np.abs(gradient - expected).max() < 1e-10 * np.abs(expected).max()
@@ -118,8 +119,8 @@ def test_reservoirpy_runs_the_same_network(size):
     node = nodes.Reservoir(W=W, Win=u, bias=bias, lr=0.3, activation="tanh")
     rest = rest_of_map(W, bias, 0.3, tanh, tanh_slope)
     step = leaky_step(W, 0.3, tanh, tanh_slope, bias=bias, rest=rest)
-    course = make_course(lambda _: step, 1.0, 1, weights=np.ones(9), start=-rest)
-    found = paths(course, X, u) + rest
+    plan = make_plan(lambda _: (step, 1), 1.0, np.ones(9), start=-rest)
+    found = Walk(plan, X, u).trajectories() + rest
     for case, series in enumerate(X):
         if case:
             node.reset()  # a node that has not run yet has no state to reset

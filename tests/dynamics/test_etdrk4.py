@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from greenfold.dynamics import ExponentialStep, plan_substeps, states, trajectories
+from greenfold.dynamics.step_control import plan_substeps
+from greenfold.dynamics.steppers import ExponentialStep
+from greenfold.unfolding.walk import Walk
 
 from ..conftest import slope
 from .problems import problem, relative_error
@@ -17,7 +19,7 @@ def test_a_linear_network_is_exact_in_one_step(dt_over_tau, tau):
     """Stages cancel where f = 0; what remains is the propagator, exact to rounding."""
     case = problem("quadratic", dt_over_tau=dt_over_tau, tau=tau, n_channels=2)
     linear = replace(case, function=lambda y: y, derivative=np.ones_like)
-    found = trajectories(linear.make(1), linear.X, linear.u)
+    found = Walk(linear.make(1), linear.X, linear.u).trajectories()
     assert relative_error(found, linear.truth()) < 1e-10  # 100 times the judge's rtol
 
 
@@ -29,7 +31,7 @@ def test_order_four(gain, dt_over_tau):
     truth = case.truth(rtol=1e-13)
     counts = np.array([1, 2, 4]) * max(2, round(4 * dt_over_tau))
     errors = [
-        relative_error(trajectories(case.make(int(k)), case.X, case.u), truth)
+        relative_error(Walk(case.make(int(k)), case.X, case.u).trajectories(), truth)
         for k in counts
     ]
     assert errors[-1] > 1e-12
@@ -48,7 +50,7 @@ def test_the_tolerance_is_kept(gain, dt_over_tau, n_channels):
     truth = case.truth(rtol=1e-11)
     for tol in (1e-4, 1e-6, 1e-8):
         planned = plan_substeps(case.make, case.X, case.u, tol)
-        found = trajectories(case.make(planned.n_sub), case.X, case.u)
+        found = Walk(case.make(planned.n_sub), case.X, case.u).trajectories()
         error = relative_error(found, truth)
         assert error <= tol
         # Half of `tol` is left to the series that were not looked at.
@@ -69,7 +71,7 @@ def test_time_constants_and_biases_of_each_neuron(gain, rng):
     ).scaled(1.0)
     assert np.abs(case.rest).max() > 0.1
     planned = plan_substeps(case.make, case.X, case.u, 1e-8)
-    found = trajectories(case.make(planned.n_sub), case.X, case.u)
+    found = Walk(case.make(planned.n_sub), case.X, case.u).trajectories()
     assert relative_error(found, case.truth()) < 1e-8
 
 
@@ -77,7 +79,7 @@ def test_time_constants_and_biases_of_each_neuron(gain, rng):
 def test_read_inside_a_step(time):
     case = problem(dt_over_tau=0.5).scaled(1.0)
     planned = plan_substeps(lambda k: case.make(k, time=time), case.X, case.u, 1e-8)
-    found = states(case.make(planned.n_sub, time=time), case.X, case.u)
+    found = Walk(case.make(planned.n_sub, time=time), case.X, case.u).states
     truth = case.truth(time=time)
     # The tolerance is relative to the largest state on the way there.
     assert np.abs(found - truth[:, -1]).max() < 1e-8 * np.abs(truth).max()
@@ -86,15 +88,15 @@ def test_read_inside_a_step(time):
 def test_weighted_readout_is_the_weighted_sum_of_the_trajectory(rng):
     case = problem(n_steps=6)
     weights = np.array([0.5, 0.0, -1.0, 2.0, 0.0, 0.0])
-    path = trajectories(case.make(2, weights=np.ones(6)), case.X, case.u)
-    found = states(case.make(2, weights=weights), case.X, case.u)
+    path = Walk(case.make(2, weights=np.ones(6)), case.X, case.u).trajectories()
+    found = Walk(case.make(2, weights=weights), case.X, case.u).states
     expected = np.tensordot(path, weights, axes=(1, 0))
     assert found == pytest.approx(expected, rel=1e-13, abs=1e-14)
 
 
 def test_a_network_at_rest_stays_there():
     case = problem("sigmoid", bias=0.3)
-    found = states(case.make(1), np.zeros_like(case.X), case.u)
+    found = Walk(case.make(1), np.zeros_like(case.X), case.u).states
     assert np.array_equal(found, np.zeros_like(found))
 
 
@@ -109,7 +111,7 @@ def test_series_that_begin_elsewhere(silent):
         return replace(case.make(n_sub), start=-case.rest)
 
     planned = plan_substeps(make, case.X, case.u, 1e-8)
-    found = trajectories(make(planned.n_sub), case.X, case.u) + case.rest
+    found = Walk(make(planned.n_sub), case.X, case.u).trajectories() + case.rest
     truth = replace(case, rest=np.zeros(12)).truth()
     assert np.abs(found - truth).max() < 1e-8 * np.abs(truth).max()
 
@@ -128,7 +130,7 @@ def test_one_step_a_stimulus_step_on_heartbeats(dt_over_tau, every, bound, ecg_l
     for _ in range(3):
         case = replace(case, X=X)
         X = X / np.linalg.norm(case.truth(rtol=1e-6), axis=2).max()
-    found = trajectories(case.make(1), case.X, case.u)
+    found = Walk(case.make(1), case.X, case.u).trajectories()
     assert np.abs(found - case.truth(rtol=1e-11)).max() < bound
 
 

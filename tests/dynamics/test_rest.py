@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from greenfold.dynamics import rest_of_map, rest_of_rates
+from greenfold.networks.resting_state import rest_of_map, rest_of_rates
 
 from .problems import GAINS, sigmoid, sigmoid_slope, tanh, tanh_slope
 

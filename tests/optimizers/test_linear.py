@@ -7,7 +7,7 @@ from greenfold import optimize
 from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import linear as _linear
 from greenfold.optimizers.linear import KernelQuadratic, LinearProblem, leading_triplet
-from greenfold.unfolding import greens_sum
+from greenfold.unfolding import linear as unfolding_linear
 
 from ..conftest import slope, unit
 from .linear_cases import ETA, EVERY, certify, kappa, setting
@@ -56,7 +56,7 @@ def test_iterative_search_equals_the_full_decomposition(
     plain = optimize(unfolding, stimuli, ETA)
     problem = LinearProblem(unfolding, stimuli, ETA)
     sigma, u, v = problem.best_atom(stimuli.mu)
-    monkeypatch.setattr(greens_sum, "DENSE_BYTES", dense_bytes)
+    monkeypatch.setattr(unfolding_linear, "DENSE_BYTES", dense_bytes)
     monkeypatch.setattr(_linear, "_DENSE_SIZE", 0)
     other_sigma, other_u, other_v = problem.best_atom(stimuli.mu)
     # Lanczos runs to a relative 1e-8, and its residual is added to stay an upper bound.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from math import ceil
 from typing import Any
 
 import array_api_compat as compat
@@ -162,7 +164,12 @@ def working_bytes(X: Any) -> float:
 def batches(
     n_cases: int, bytes_per_case: float, budget: float = BATCH_BYTES
 ) -> Iterator[slice]:
-    """Split ``n_cases`` into slices whose working memory stays within ``budget``."""
+    """Split ``n_cases`` into slices whose working memory stays within ``budget``.
+
+    They are of nearly equal size, none longer than the first.
+    """
     size = max(1, int(budget // max(bytes_per_case, 1)))
-    for start in range(0, n_cases, size):
-        yield slice(start, min(start + size, n_cases))
+    count = ceil(n_cases / size)
+    edges = [-(-n_cases * part // count) for part in range(count + 1)] if count else []
+    for start, stop in pairwise(edges):
+        yield slice(start, stop)

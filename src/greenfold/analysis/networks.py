@@ -37,7 +37,7 @@ from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
 from ..stimuli.samples import SampleStimuli
-from ..unfolding.rates import Rates, rates_pullback, step_pullback
+from ..unfolding.linear import Rates
 from ..unfolding.unfolding import unfold
 
 Bounds = list[tuple[float, float]]
@@ -520,10 +520,10 @@ class Task:
         problem = LinearProblem(maps, self.stimuli, self.eta)
         d = problem.by_channel(problem.gradient_at(problem.kernel(u, v)))
         if isinstance(network, EchoStateNetwork):
-            ((_, bar),) = step_pullback(maps.schedule, u, v, d)
+            ((_, bar),) = maps.step_pullback(u, v, d)
             return family.gradient(network, bar, u, 0.0)
         rates = rates_of(network, u)
-        bar = rates_pullback(maps.schedule, rates, u, v, d)
+        bar = maps.rates_pullback(rates, u, v, d)
         spread = 0.0
         if self.noise is not None:
             own, spread = self._noise_pullback(network, rates.own, v)

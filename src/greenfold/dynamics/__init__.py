@@ -1,35 +1,10 @@
 """The true dynamics: the network integrated, and differentiated, as it is.
 
-`steppers` has one step in continuous and in discrete time, `walk` the walk of a batch along
-its steps and back, `batch` many series in bounded memory, `step_control` the number of
-sub-steps, `dynamics` the system made of them. States are deviations from the resting state.
+`steppers` has one step in continuous and in discrete time, `step_control` the number of
+sub-steps, `dynamics` the system made of them and of the walk that unfolded networks take
+too. States are deviations from the resting state.
 """
 
-from ..networks.resting_state import rest_of_map, rest_of_rates
-from .batch import Divergence, Linearization, pullback, states, trajectories
 from .dynamics import Dynamics
-from .step_control import StepError, plan_substeps, step_error
-from .steppers import Excess, ExponentialStep, LeakyStep, exponential_step, leaky_step
-from .walk import Course, Stepper, make_course
 
-__all__ = [
-    "Course",
-    "Divergence",
-    "Dynamics",
-    "Excess",
-    "ExponentialStep",
-    "LeakyStep",
-    "Linearization",
-    "StepError",
-    "Stepper",
-    "exponential_step",
-    "leaky_step",
-    "make_course",
-    "plan_substeps",
-    "pullback",
-    "rest_of_map",
-    "rest_of_rates",
-    "states",
-    "step_error",
-    "trajectories",
-]
+__all__ = ["Dynamics"]

@@ -2,85 +2,26 @@
 
 `Dynamics` stands beside `Unfolding`. What one unfolds the other integrates, so nothing is
 expanded and nothing left out but the error of the sub-steps, which is measured.
-
-The same stimuli at one projection after the other, with one number of sub-steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from .._base import checks as check
-from .._base.arrays import like, namespace
+from .._base.arrays import namespace
 from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
-from ..unfolding.greens_sum import LinearOrder
+from ..systems import Divergence
 from ..unfolding.unfolding import Unfolding, unfold
-from . import batch
-from .step_control import StepError, plan_substeps, probe_of_norms, probe_series, step_error
-from .steppers import Excess, exponential_step, leaky_step
-from .walk import Course, Stepper, make_course
-
-
-class Planner(Protocol):
-    """Finds the course that keeps to a tolerance."""
-
-    def __call__(self, X: Any, u: np.ndarray, at_least: int) -> Course:
-        """The course with at least so many sub-steps."""
-        ...
-
-
-class Prepared:
-    """States and gradients for an optimiser.
-
-    An optimiser compares projections, so it must not see the sub-steps change between
-    them: they are found at the first projection and kept. `settle` looks at the error
-    where the optimiser has arrived.
-
-    Parameters
-    ----------
-    plan : Planner
-    check : callable
-        Brings u into the shape (n_neurons, n_channels).
-    X : array (n_cases, n_channels, n_steps)
-        Checked. In single precision, so is the work.
-    """
-
-    def __init__(self, plan: Planner, check: Callable[[Any], np.ndarray], X: Any) -> None:
-        self._plan, self._check, self._X = plan, check, X
-        self._course: Course | None = None
-
-    @property
-    def n_sub(self) -> int | None:
-        """Sub-steps of a step; None before the first projection."""
-        return None if self._course is None else self._course.n_sub
-
-    def __call__(self, u: Any) -> batch.Linearization:
-        """States at u, with the way back from them."""
-        u = self._check(u)
-        if self._course is None:
-            self._course = self._plan(self._X, u, 0)
-        try:
-            return batch.Linearization(self._course, self._X, u)
-        except batch.Divergence:
-            # Long sub-steps may diverge where the network does not.
-            if self.settle(u):
-                raise
-            return batch.Linearization(self._course, self._X, u)
-
-    def settle(self, u: Any) -> bool:
-        """Whether the sub-steps keep to the tolerance at u too; if not, they now do."""
-        before = self._course
-        at_least = 0 if before is None else before.n_sub
-        self._course = self._plan(self._X, self._check(u), at_least)
-        return before is not None and self._course.n_sub == before.n_sub
+from ..unfolding.walk import Plan, Walk, checked_cotangent, make_plan
+from .step_control import StepError, plan_substeps, probe_of_norms
+from .steppers import NonlinearPart, exponential_step, leaky_step
 
 
 class Dynamics:
@@ -117,6 +58,19 @@ class Dynamics:
 
     Attributes
     ----------
+    reservoir : Reservoir or EchoStateNetwork
+    n_steps : int
+    dt, duration : float
+        Δ and T = KΔ.
+    n_neurons, n_inputs, n_outputs : int
+        N: rows of the input projection and entries of the readout are the neurons.
+    readout : float or ndarray (n_steps,)
+        The time of the readout, or the weights of the step ends.
+    linear : Unfolding
+        The network at small states: the unfolding of order 0 with the same readout.
+    maps : LinearOrder
+        The three maps of the linear order, from which an ascent starts.
+    tol : float
     step_error : StepError or None
         Sub-steps and error of the last call; None before the first.
 
@@ -143,63 +97,27 @@ class Dynamics:
         tol: float = 1e-6,
         start: Any = None,
     ) -> None:
-        self.tol = check.positive(tol, "tol")
+        tol = check.positive(tol, "tol")
         # It checks the other arguments, and has the linear order.
         linear = unfold(reservoir, n_steps=n_steps, dt=dt, readout=readout)
-        self._start = _checked_start(start, reservoir)
-        self._set(linear, {})
+        self._set(linear, tol, _checked_start(start, reservoir), {})
 
-    def _set(self, linear: Unfolding, steps: dict[float, Stepper]) -> None:
-        self._linear, self._steps = linear, steps
-        self._courses: dict[int, Course] = {}
+    def _set(self, linear: Unfolding, tol: float, start: Any, steps: dict) -> Dynamics:
+        self.linear, self.maps, self.reservoir = linear, linear.maps, linear.reservoir
+        self.n_steps, self.dt, self.duration = linear.n_steps, linear.dt, linear.duration
+        self.n_neurons = self.n_inputs = self.n_outputs = linear.n_neurons
+        self.readout, self.tol, self._start = linear.readout, tol, start
         self.step_error: StepError | None = None
         self._discrete = isinstance(linear.reservoir, EchoStateNetwork)
+        #: Steps by their length, shared by all readouts and tolerances; plans by sub-steps.
+        self._steps, self._plans = steps, dict[int, Plan]()
+        return self
 
     def __repr__(self) -> str:
         return (
             f"Dynamics({self.reservoir!r}, n_steps={self.n_steps}, dt={self.dt:g}, "
             f"tol={self.tol:g})"
         )
-
-    @property
-    def reservoir(self) -> Any:
-        """The network."""
-        return self._linear.reservoir
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of the stimuli."""
-        return self._linear.n_steps
-
-    @property
-    def dt(self) -> float:
-        """Length of a step."""
-        return self._linear.dt
-
-    @property
-    def duration(self) -> float:
-        """T = KΔ."""
-        return self._linear.duration
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self._linear.n_neurons
-
-    @property
-    def n_inputs(self) -> int:
-        """Rows of the input projection: the neurons."""
-        return self.n_neurons
-
-    @property
-    def n_outputs(self) -> int:
-        """Entries of the readout: the neurons."""
-        return self.n_neurons
-
-    @property
-    def readout(self) -> Any:
-        """The time of the readout, or the weights of the step ends."""
-        return self._linear.readout
 
     @property
     def is_linear(self) -> bool:
@@ -211,16 +129,6 @@ class Dynamics:
         """1 for a linear gain; otherwise states are no polynomials of the stimulus."""
         return 1 if self.is_linear else None
 
-    @property
-    def linear(self) -> Unfolding:
-        """The network at small states: the unfolding of order 0 with the same readout."""
-        return self._linear
-
-    @property
-    def maps(self) -> LinearOrder:
-        """The three maps of the linear order, from which an ascent starts."""
-        return self._linear.maps
-
     def with_readout(self, readout: Any) -> Dynamics:
         """The same network read at another time, or integrated over time.
 
@@ -228,10 +136,8 @@ class Dynamics:
         ----------
         readout : float or array_like (n_steps,)
         """
-        made = object.__new__(Dynamics)
-        made.tol, made._start = self.tol, self._start
-        made._set(self._linear.with_readout(readout), self._steps)
-        return made
+        linear = self.linear.with_readout(readout)
+        return object.__new__(Dynamics)._set(linear, self.tol, self._start, self._steps)
 
     def with_tol(self, tol: float) -> Dynamics:
         """The same network integrated to another tolerance.
@@ -240,10 +146,8 @@ class Dynamics:
         ----------
         tol : float
         """
-        made = object.__new__(Dynamics)
-        made.tol, made._start = check.positive(tol, "tol"), self._start
-        made._set(self._linear, self._steps)
-        return made
+        tol = check.positive(tol, "tol")
+        return object.__new__(Dynamics)._set(self.linear, tol, self._start, self._steps)
 
     @property
     def quadratic(self) -> Unfolding | None:
@@ -259,23 +163,20 @@ class Dynamics:
             network, n_steps=self.n_steps, dt=self.dt, order=1, readout=self.readout
         )
 
-    def _step(self, length: float) -> Stepper:
-        if length not in self._steps:
-            self._steps[length] = _make_step(self.reservoir, length)
-        return self._steps[length]
+    def _plan(self, n_sub: int) -> Plan:
+        """With so many sub-steps, in a shortened last step too: twice as many halve all."""
 
-    def _course(self, n_sub: int) -> Course:
-        if n_sub not in self._courses:
-            linear = self._linear
-            self._courses[n_sub] = make_course(
-                self._step,
-                linear.dt,
-                n_sub,
-                weights=linear.readout_weights,
-                time=linear.readout_time,
-                start=self._start,
-            )
-        return self._courses[n_sub]
+        def step(length: float) -> tuple[Any, int]:
+            length /= n_sub
+            if length not in self._steps:
+                self._steps[length] = _make_step(self.reservoir, length)
+            return self._steps[length], n_sub
+
+        if n_sub not in self._plans:
+            weights, time = self.linear.readout_weights, self.linear.readout_time
+            made = make_plan(step, self.dt, weights, time, start=self._start)
+            self._plans[n_sub] = made
+        return self._plans[n_sub]
 
     def _stimuli(self, X: Any) -> Any:
         X = check.stimuli(check.present(X), self.n_steps)
@@ -287,21 +188,18 @@ class Dynamics:
         X = self._stimuli(X)
         return X, check.input_projection(u, self.n_neurons, X.shape[1])
 
-    def _planned(self, X: Any, u: np.ndarray, at_least: int = 0) -> Course:
-        """The course that keeps to the tolerance for these stimuli and this projection."""
+    def _planned(self, X: Any, u: np.ndarray, known: int = 0) -> Plan:
+        """The plan that keeps to the tolerance for these stimuli and this projection."""
         if self._discrete:  # a map has no sub-steps, and does not err
             self.step_error = StepError(1, 0.0, ())
-            return self._course(1)
-        error = np.inf
-        if at_least:
-            with suppress(batch.Divergence):  # with shorter sub-steps it may not
-                error = step_error(self._course, X, u, at_least)
-        if error <= self.tol:
-            found = StepError(at_least, error, tuple(probe_series(X).tolist()))
         else:
-            found = plan_substeps(self._course, X, u, self.tol, start=at_least + 1)
-        self.step_error = found
-        return self._course(found.n_sub)
+            self.step_error = plan_substeps(self._plan, X, u, self.tol, known=known)
+        return self._plan(self.step_error.n_sub)
+
+    def _plan_for(self, X: Any, u: np.ndarray, n_sub: int | None) -> Plan:
+        if n_sub is None:
+            return self._planned(X, u)
+        return self._plan(check.count(n_sub, "n_sub"))
 
     @with_few_threads(rows_of)
     def states(
@@ -329,15 +227,12 @@ class Dynamics:
         FloatingPointError
             Where the network diverges, naming the series and the step.
         """
-        whole = self.with_readout(np.ones(self.n_steps)) if trajectories else self
+        every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
         X, projection = self._inputs(X, u)
+        walk = Walk(every._plan_for(X, projection, n_sub), X, projection)
         if n_sub is None:
-            course = whole._planned(X, projection)
-            self.step_error = whole.step_error
-        else:
-            course = whole._course(check.count(n_sub, "n_sub"))
-        walk = batch.trajectories if trajectories else batch.states
-        return walk(course, X, projection)
+            self.step_error = every.step_error
+        return walk.trajectories() if trajectories else walk.states
 
     @with_few_threads(rows_of)
     def pullback(
@@ -368,17 +263,9 @@ class Dynamics:
         """
         X, projection = self._inputs(X, u)
         readout = None if v is None else check.readout_vector(v, self.n_neurons)
-        wanted = (X.shape[0],) if readout is not None else (X.shape[0], self.n_neurons)
-        host = check.host_array(cotangent, "cotangent")
-        if host.shape != wanted:
-            raise ValueError(
-                f"`cotangent` must have shape {wanted}; got shape {host.shape}."
-            )
-        if n_sub is None:
-            course = self._planned(X, projection)
-        else:
-            course = self._course(check.count(n_sub, "n_sub"))
-        u_bar, v_bar = batch.pullback(course, X, projection, like(host, X), readout)
+        cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
+        walk = Walk(self._plan_for(X, projection, n_sub), X, projection)
+        u_bar, v_bar = walk.pullback(cotangent, readout)
         if np.ndim(u) == 1:
             u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
@@ -414,30 +301,63 @@ class Dynamics:
         Prepared
             Takes u, returns an object with ``states`` and ``pullback(cotangent, v)``.
         """
-        X = self._stimuli(X)
-
-        def projection(u: Any) -> np.ndarray:
-            return check.input_projection(u, self.n_neurons, X.shape[1])
-
-        return Prepared(self._planned, projection, X)
+        return Prepared(self, X)
 
 
-def _make_step(network: Any, length: float) -> Stepper:
+class Prepared:
+    """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`.
+
+    An optimiser compares projections, so it must not see the sub-steps change between
+    them: they are found at the first projection and kept.
+    """
+
+    def __init__(self, dynamics: Dynamics, X: Any) -> None:
+        self._dynamics, self._X = dynamics, dynamics._stimuli(X)
+        self._plan: Plan | None = None
+
+    @property
+    def n_sub(self) -> int | None:
+        """Sub-steps of a step; None before the first projection."""
+        return None if self._plan is None else self._plan.n_sub
+
+    def __call__(self, u: Any) -> Walk:
+        """States at u, with the way back from them."""
+        if self._plan is None:
+            self.settle(u)
+        try:
+            return self._walk(u)
+        except Divergence:
+            # Long sub-steps may diverge where the network does not.
+            if self.settle(u):
+                raise
+            return self._walk(u)
+
+    def _projection(self, u: Any) -> np.ndarray:
+        return check.input_projection(u, self._dynamics.n_neurons, self._X.shape[1])
+
+    def _walk(self, u: Any) -> Walk:
+        assert self._plan is not None
+        walk = Walk(self._plan, self._X, self._projection(u), keep=True)
+        _ = walk.states  # it may diverge
+        return walk
+
+    def settle(self, u: Any) -> bool:
+        """Whether the sub-steps keep to the tolerance at u too; if not, they now do."""
+        before = self.n_sub
+        self._plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
+        return before == self._plan.n_sub
+
+
+def _make_step(network: Any, length: float) -> Any:
     """One (sub-)step of a network of either kind."""
     gain, rest = network.gain, network.rest
+    both = gain.with_derivative
     if isinstance(network, EchoStateNetwork):
-        return leaky_step(
-            network.weights,
-            network.leak,
-            gain,
-            gain.derivative,
-            bias=network.bias,
-            rest=rest,
-            joint=gain.with_derivative,
-        )
+        options = {"bias": network.bias, "rest": rest, "with_slope": both}
+        return leaky_step(network.weights, network.leak, gain, gain.derivative, **options)
     tau = np.broadcast_to(np.asarray(network.tau), (network.n_neurons,))
-    excess = Excess.around(rest, gain, gain.derivative, gain.with_derivative)
-    return exponential_step(network.weights, tau, excess, length)
+    f = NonlinearPart.around(rest, gain, gain.derivative, both)
+    return exponential_step(network.weights, tau, f, length)
 
 
 def _checked_start(start: Any, network: Any) -> np.ndarray | None:

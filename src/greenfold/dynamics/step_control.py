@@ -11,8 +11,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import batches, namespace, to_host
-from . import batch
-from .walk import Course
+from ..systems import Divergence
+from ..unfolding.walk import Plan, Walk
 
 #: Series that are integrated to find the error: as many of the largest as of the others.
 _N_LARGEST, _N_OTHERS = 8, 8
@@ -48,25 +48,24 @@ class StepError:
 
 
 def plan_substeps(
-    make: Callable[[int], Course], X: Any, u: np.ndarray, tol: float, *, start: int = 1
+    make: Callable[[int], Plan], X: Any, u: np.ndarray, tol: float, *, known: int = 0
 ) -> StepError:
     """A number of sub-steps, near the fewest, whose error stays below ``tol``.
 
-    From ``start`` on, the order of the method foretells how many are needed, until the
-    error found agrees.
+    The order of the method foretells how many are needed, until the error found agrees.
 
     Parameters
     ----------
     make : callable
-        Number of sub-steps to the `Course`, on the host.
+        Number of sub-steps to the `Plan`, on the host.
     X : array (n_cases, n_channels, n_steps)
         The eight series of largest norm and eight spread over the others are integrated,
         on the host in float64.
     u : ndarray (n_neurons, n_channels)
     tol : float
         See `StepError.error`.
-    start : int
-        The fewest to try.
+    known : int
+        A number that did at another u: it is kept if it does here, or else exceeded.
 
     Raises
     ------
@@ -80,29 +79,14 @@ def plan_substeps(
             f"`tol` must be at least {1e3 * np.finfo(np.float64).eps:.1g}, below which "
             f"rounding hides the error of a step; got {tol:g}."
         )
-    probe = _Probe(X, u)
-    known: dict[int, tuple[np.ndarray | batch.Divergence, float]] = {}
-
-    def ends(n_sub: int) -> tuple[np.ndarray | batch.Divergence, float]:
-        if n_sub not in known:
-            course = make(n_sub)
-            try:
-                found = probe.ends(course)
-            except batch.Divergence as error:
-                found = error
-            known[n_sub] = found, course.step.reach
-        return known[n_sub]
-
-    n_sub = start
+    probe = _Probe(make, X, u)
+    if known and (error := probe.error(known)) <= tol:
+        return StepError(known, error, probe.series)
+    n_sub = known + 1
     while True:
-        (coarse, reach), (fine, _) = ends(n_sub), ends(2 * n_sub)
-        if (
-            isinstance(fine, batch.Divergence)
-            and reach <= _TRUSTED_REACH
-            and _agree(coarse, fine)
-        ):
+        error, fine = probe.error(n_sub), probe.ends(2 * n_sub)
+        if isinstance(fine, Divergence) and probe.believes(n_sub, fine):
             raise fine
-        error = _difference(coarse, fine)
         if error <= _MARGIN * tol:
             return StepError(n_sub, error, probe.series)
         wanted = 2.0 * n_sub
@@ -111,7 +95,7 @@ def plan_substeps(
         # Far from the asymptotic regime the forecast is wild: at most eight times more.
         n_next = min(8 * n_sub, max(n_sub + 1, ceil(min(wanted, 1e9))))
         if n_next > _MAX_SUBSTEPS:
-            if isinstance(fine, batch.Divergence):
+            if isinstance(fine, Divergence):
                 raise fine
             raise ValueError(
                 f"`tol` = {tol:g} would take more than {_MAX_SUBSTEPS} sub-steps in every "
@@ -121,26 +105,53 @@ def plan_substeps(
         n_sub = n_next
 
 
-def step_error(make: Callable[[int], Course], X: Any, u: np.ndarray, n_sub: int) -> float:
+def step_error(make: Callable[[int], Plan], X: Any, u: np.ndarray, n_sub: int) -> float:
     """Error of ``n_sub`` sub-steps on the series that `plan_substeps` would choose."""
-    probe = _Probe(X, u)
-    return _difference(probe.ends(make(n_sub)), probe.ends(make(2 * n_sub)))
+    probe = _Probe(make, X, u)
+    for found in (probe.ends(n_sub), probe.ends(2 * n_sub)):
+        if isinstance(found, Divergence):
+            raise found
+    return probe.error(n_sub)
 
 
 class _Probe:
-    """The series looked at, on the host in float64."""
+    """The series looked at, on the host in float64, walked in any number of sub-steps."""
 
-    def __init__(self, X: Any, u: np.ndarray) -> None:
+    def __init__(self, make: Callable[[int], Plan], X: Any, u: np.ndarray) -> None:
         self.series = tuple(probe_series(X).tolist())
         self._X = np.stack([to_host(X[i, ...]) for i in self.series]).astype(np.float64)
-        self._u = u
+        self._make, self._u = make, u
+        self._known: dict[int, np.ndarray | Divergence] = {}
 
-    def ends(self, course: Course) -> np.ndarray:
-        """States at the ends of the steps."""
-        try:
-            return batch.trajectories(course, self._X, self._u, careful=True)
-        except batch.Divergence as error:
-            raise batch.Divergence(error.step, self.series[error.series]) from None
+    def ends(self, n_sub: int) -> np.ndarray | Divergence:
+        """States at the ends of the steps, or where they diverge."""
+        if n_sub not in self._known:
+            walk = Walk(self._make(n_sub), self._X, self._u)
+            try:
+                self._known[n_sub] = walk.trajectories(careful=True)
+            except Divergence as error:
+                self._known[n_sub] = Divergence(error.step, self.series[error.series])
+        return self._known[n_sub]
+
+    def error(self, n_sub: int) -> float:
+        """Difference to halved sub-steps, see `StepError`."""
+        coarse, fine = self.ends(n_sub), self.ends(2 * n_sub)
+        if isinstance(coarse, Divergence) or isinstance(fine, Divergence):
+            return np.inf
+        scale = float(np.abs(fine).max())
+        if scale == 0:
+            return 0.0
+        richardson = 2**_ORDER / (2**_ORDER - 1)
+        return richardson * float(np.abs(coarse - fine).max()) / scale
+
+    def believes(self, n_sub: int, fine: Divergence) -> bool:
+        """Whether short sub-steps diverge in the same step of the same series."""
+        coarse = self.ends(n_sub)
+        return (
+            isinstance(coarse, Divergence)
+            and (coarse.step, coarse.series) == (fine.step, fine.series)
+            and self._make(n_sub).step.reach <= _TRUSTED_REACH
+        )
 
 
 def probe_series(X: Any) -> np.ndarray:
@@ -164,21 +175,3 @@ def probe_of_norms(norms: np.ndarray) -> np.ndarray:
     largest, others = by_norm[-_N_LARGEST:], by_norm[:-_N_LARGEST]
     spread = others[np.linspace(0, len(others) - 1, _N_OTHERS).round().astype(int)]
     return np.sort(np.concatenate([largest, spread]))
-
-
-def _agree(one: Any, other: batch.Divergence) -> bool:
-    """Whether both diverge, in the same step of the same series."""
-    return isinstance(one, batch.Divergence) and (one.step, one.series) == (
-        other.step,
-        other.series,
-    )
-
-
-def _difference(coarse: Any, fine: Any) -> float:
-    if isinstance(coarse, batch.Divergence) or isinstance(fine, batch.Divergence):
-        return np.inf
-    scale = float(np.abs(fine).max())
-    if scale == 0:
-        return 0.0
-    richardson = 2**_ORDER / (2**_ORDER - 1)
-    return richardson * float(np.abs(coarse - fine).max()) / scale

@@ -42,7 +42,7 @@ _EVALUATIONS = 20
 class PaperSystem(QuadraticSystem, Protocol):
     """What the algorithm asks of a system beyond its kernels."""
 
-    def one_readout(self, v: Any) -> Any:
+    def readout_kernels(self, v: Any) -> Any:
         """The kernels of one readout as a function of u."""
         ...
 
@@ -69,7 +69,7 @@ class FixedReadout:
         self, system: PaperSystem, stimuli: Stimuli, eta: float, v: np.ndarray
     ) -> None:
         self._stimuli, self._eta = stimuli, eta
-        self._readout = system.one_readout(v)
+        self._readout = system.readout_kernels(v)
 
     def __call__(self, u: np.ndarray) -> tuple[SoftMargin, np.ndarray]:
         """κ and ∂κ/∂u, the latter (n_inputs, n_channels)."""

@@ -1,14 +1,19 @@
-"""A reservoir with both projections fixed is a plain kernel of the stimulus.
+"""A reservoir with its readout fixed is a plain kernel of the stimulus.
 
     z = a · x                      (order 0)
     z = a · x + xᵀ C x             (order 1, quadratic gain)
 
-These kernels are how predictions are made; the network is only run to check them.
+With both projections fixed it is a `Kernel`, which is how predictions are made; the network
+is only run to check them. As a function of u it is `ReadoutKernels`: a and C depend on u
+through the pulse responses only, C = Σ_k R_kᵀ diag(s_k) R_k with R_k the responses at the
+nodes of step k to a pulse in each step so far, and s_k the readout carried back to that
+step. Value and adjoint are one matrix product per step, K³/3 · q N multiplications and K²
+numbers of memory, several times cheaper than the kernels of all neurons.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,7 @@ from .._base import archive as _archive
 from .._base import checks as check
 from .._base.arrays import batches, like, namespace, working_bytes
 from .._base.printing import Shown
+from .linear import LinearOrder
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,3 +123,138 @@ class Kernel(Shown):
 def unpack_kernel(content: _archive.Content) -> Kernel:
     """The kernel in a file."""
     return Kernel(content.arrays["linear"], content.arrays.get("quadratic"))
+
+
+class ReadoutKernels:
+    """u ↦ (a, C) for one readout v, at order 0, or at order 1 of a gain of degree 2."""
+
+    def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
+        self._linear, plan = linear, linear.plan
+        bars = linear.carry_back(v)
+        self._rows = linear.kernel_rows(bars)
+        self._weights = source_weights(linear, bars) if plan.step.order else None
+        self._tail_bars = bars[plan.n_whole * plan.n_sub :]
+
+    def at(self, u: np.ndarray) -> KernelsAt:
+        """Kernels at one u (n_neurons, n_channels)."""
+        a = u.T @ self._rows.T
+        if self._weights is None:
+            return KernelsAt(self, a, None, None)
+        linear, K, n_channels = self._linear, self._linear.n_steps, u.shape[1]
+        starts = linear.pulse_starts(u)
+        responses = linear.pulse_nodes(u, starts)
+        C = np.zeros((K, n_channels, K, n_channels))
+        for step, weights in enumerate(self._weights):
+            if weights.any():
+                _add_square(C, _so_far(responses, step), weights)
+        if linear.plan.tail is not None:
+            self._add_tail(C, u, starts)
+        return KernelsAt(self, a, C.transpose(1, 0, 3, 2), responses)
+
+    def _add_tail(self, C: np.ndarray, u: np.ndarray, starts: np.ndarray) -> None:
+        """Add what the panels of a shortened last step contribute."""
+        tail = self._linear.plan.tail
+        current = starts[:: self._linear.plan.n_sub][::-1].copy()  # earliest pulse first
+        for bar in self._tail_bars:
+            at_nodes = current @ tail.E_nodes
+            at_nodes[-1] += u.T @ tail.F_nodes
+            weights = tail.coefficients[2] * (tail.S @ bar)
+            _add_square(C, at_nodes.reshape(-1, len(weights)), weights)
+            current = current @ tail.E
+            current[-1] += u.T @ tail.F
+
+    def pull(
+        self, responses: np.ndarray | None, a_bar: np.ndarray, C_bar: np.ndarray | None
+    ) -> np.ndarray:
+        """Gradient with respect to u of a function of z, read at the ends of steps.
+
+        ``responses`` are the `LinearOrder.pulse_nodes` of u, ``a_bar`` and the symmetric
+        ``C_bar`` the cotangents of the kernels, shaped like them.
+        """
+        gradient = (a_bar @ self._rows).T
+        if C_bar is None or responses is None or self._weights is None:
+            return gradient
+        linear, n, n_channels = self._linear, self._linear.plan.n_whole, len(a_bar)
+        by_time = C_bar.transpose(1, 0, 3, 2)[:n, :, :n]  # (step, channel, step, channel)
+        bar = np.zeros_like(responses)
+        for step, weights in enumerate(self._weights):
+            so_far = _so_far(responses, step)
+            square = by_time[: step + 1, :, : step + 1].reshape(len(so_far), -1)
+            change = (square @ so_far) * (2 * weights)
+            bar[: step + 1] += change.reshape(step + 1, n_channels, -1)[::-1]
+        nothing = np.zeros((n_channels, len(gradient)))
+        return gradient + linear.pulse_adjoint(None, bar, nothing)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelsAt:
+    """Kernels of one readout at one u, and the way back.
+
+    Attributes
+    ----------
+    a : ndarray (n_channels, n_steps)
+    C : ndarray (n_channels, n_steps, n_channels, n_steps) or None
+        Symmetric under the exchange of its two (channel, step) pairs.
+    """
+
+    _readout: ReadoutKernels = field(repr=False)
+    a: np.ndarray
+    C: np.ndarray | None
+    _responses: np.ndarray | None = field(repr=False)
+
+    def pullback(self, a_bar: np.ndarray, C_bar: np.ndarray | None) -> np.ndarray:
+        """Gradient (n_neurons, n_channels) from the cotangents of a and of symmetric C."""
+        return self._readout.pull(self._responses, a_bar, C_bar)
+
+
+class SquareOfInput:
+    """Contraction m₁ of G⁽²⁾ with a readout and a second moment of the stimuli.
+
+    (paper, equation 12, `G2-general`): the quadratic form of u in ⟨ζ z⟩, without the tensor
+    G⁽²⁾. It is for order 1 of a quadratic gain, read at the ends of steps.
+    """
+
+    def __init__(self, linear: LinearOrder) -> None:
+        self._linear, each = linear, np.eye(linear.n_inputs)
+        # Responses at the nodes to a pulse into each single neuron.
+        self._responses = linear.pulse_nodes(each, linear.pulse_starts(each))
+
+    def __call__(self, v: np.ndarray, second_moment: np.ndarray) -> np.ndarray:
+        """m₁ as (n_channels, N, n_channels, N) for a second moment (D, D)."""
+        K = self._linear.n_steps
+        n_channels = len(second_moment) // K
+        moment = second_moment.reshape(n_channels, K, n_channels, K)
+        total = np.zeros((n_channels, len(v), n_channels, len(v)))
+        bars = self._linear.carry_back(v)
+        for step, weights in enumerate(source_weights(self._linear, bars)):
+            so_far = self._responses[: step + 1][::-1]  # (step + 1, N, width)
+            weighted = so_far * weights
+            for c, d in np.ndindex(n_channels, n_channels):
+                now = moment[c, : step + 1, d, : step + 1]
+                mixed = np.tensordot(now, so_far, axes=(1, 0))
+                total[c, :, d, :] += np.tensordot(weighted, mixed, axes=((0, 2), (0, 2)))
+        return total
+
+
+def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
+    """Weight in z of the squared state at every node, (n_whole, n_sub · q · n_neurons).
+
+    The readout, carried back to each panel, goes through the quadrature of its source.
+    """
+    plan = linear.plan
+    whole = bars[: plan.n_whole * plan.n_sub]
+    weights = plan.step.coefficients[2] * (whole @ plan.step.S.T)
+    return weights.reshape(plan.n_whole, plan.n_sub * weights.shape[1])
+
+
+def _so_far(responses: np.ndarray, step: int) -> np.ndarray:
+    """Responses at the nodes of a step to a pulse in each (step so far, channel)."""
+    return responses[: step + 1][::-1].reshape((step + 1) * responses.shape[1], -1)
+
+
+def _add_square(C: np.ndarray, responses: np.ndarray, weights: np.ndarray) -> None:
+    """Add Rᵀ diag(s) R to the block of C of the steps so far, (step, channel) pairs."""
+    block = (responses * weights) @ responses.T
+    n_channels = C.shape[1]
+    n = len(block) // n_channels
+    C[:n, :, :n] += block.reshape(n, n_channels, n, n_channels)

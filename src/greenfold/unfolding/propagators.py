@@ -1,4 +1,4 @@
-"""Exact propagation of the linear network over one step, and quadrature inside it.
+"""One panel of the unfolded network: exact propagation, quadrature, and every order.
 
 With A = I − W diag(φ'), φ' the slopes at rest, the linear network moves over a time s by
 
@@ -7,16 +7,28 @@ With A = I − W diag(φ'), φ' the slopes at rest, the linear network moves ove
 and a source W f entering over the step is weighted with E(step − s) W / τ. Neurons with
 time constants τ_i of their own are the same with A, W and u multiplied by τ/τ_i from the
 left, τ their mean. A network in discrete time has no inside of a step: E and F are given.
+
+Writing φ(y) = φ'(0) y + f(y) and counting powers of f, y = Σ_k y⁽ᵏ⁾ with
+
+    (τ∂ + 1 − φ'(0) W) y⁽ᵏ⁾ = W [f(Σ_i y⁽ⁱ⁾)]_{order k−1}
+
+(paper, equations 9 and 11, `rate-series`, `first_order_correction`, for any order): each
+order is the same linear network driven by products of lower ones, a feed-forward
+structure. A panel and its adjoint cost a few matrix products, whatever the gain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, lgamma, log
+from math import ceil, comb, factorial, lgamma, log
+from typing import Any
 
 import numpy as np
 
+from .._base.arrays import namespace
 from ..networks.reservoir import Reservoir
+from .walk import Step
 
 #: Exponent β (see `plan_quadrature`) that one quadrature panel may span. Larger steps
 #: are cut into panels; the cost per unit time is flat around this value.
@@ -25,92 +37,64 @@ _PANEL_EXPONENT = 4.0
 #: much, not four times: few long panels need fewer nodes in all.
 _SINGLE_EXPONENT = 24.0
 _MAX_PANELS = 2000
-#: ‖A s/τ‖ below which 13 terms of the series φ₁(z) = Σ z^k/(k+1)! are exact to
-#: rounding: the first one left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
+#: Norm below which the series of φ₁ up to the 12th power is exact to rounding: the first
+#: term left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one, and less of φ₂ and φ₃.
 _SERIES_RADIUS = 0.5
-_SERIES_TERMS = 13
+_SERIES_TERMS = 12
 
 
-@dataclass(frozen=True, eq=False)
-class Propagators:
-    """Matrices that move a batch of states over one panel of length ``length``.
+def norm_bound(Z: np.ndarray) -> float:
+    """The geometric mean of the 1- and ∞-norm, which bounds the 2-norm at no cost."""
+    return float(np.sqrt(np.linalg.norm(Z, 1) * np.linalg.norm(Z, np.inf)))
 
-    All matrices act on row vectors of states from the right, ``y @ E``, so they are
-    stored transposed; in that form one matrix product serves a whole batch.
 
-    Attributes
-    ----------
-    length : float
-        Duration of the panel.
-    E : ndarray (N, N)
-        Transposed propagator E(length)ᵀ.
-    F : ndarray (N, N)
-        Transposed response to a constant input, F(length)ᵀ.
-    nodes : ndarray (q,)
-        Gauss–Legendre nodes in (0, length).
-    E_nodes : ndarray (N, q N)
-        E(s_j)ᵀ side by side.
-    F_nodes : ndarray (N, q N)
-        F(s_j)ᵀ side by side.
-    S : ndarray (q N, N)
-        Weight of the source at each node in the state at the end of the panel.
-    B : ndarray (q N, q N) or None
-        Weight of the source at each node in the state at each node; orders ≥ 2 only.
+def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
+    """φ₀ … φ_upto of a matrix, the weights of exponential integrators; upto ≥ 1.
+
+        φ₀(Z) = exp(Z),    φ_k(Z) = Σ_j Z^j / (j + k)!
+
+    They are the integrals of exp((1 − s) Z) against s^(k−1)/(k − 1)! over (0, 1). The
+    textbook recurrence φ_{k+1} = (φ_k − 1/k!)/Z cancels for small Z and divides by a
+    singular one. Here it is the modified scaling and squaring of Skaflestad & Wright
+    (2009): a short series at a small argument, then doublings.
     """
+    identity, norm = np.eye(len(Z)), norm_bound(Z)
+    doublings = max(0, ceil(np.log2(norm / _SERIES_RADIUS))) if norm > 0 else 0
+    small = Z / 2.0**doublings
+    # Horner: φ_p = (1/p!) (1 + Z/(p+1) (1 + Z/(p+2) (…))).
+    top = identity + small / (upto + _SERIES_TERMS)
+    for j in range(_SERIES_TERMS - 1, 0, -1):
+        top = identity + small @ top / (upto + j)
+    found = [top / factorial(upto)]
+    for k in range(upto - 1, -1, -1):
+        found.insert(0, identity / factorial(k) + small @ found[0])
+    for _ in range(doublings):
+        found = doubled(found)
+    return found
 
-    length: float
-    E: np.ndarray
-    F: np.ndarray
-    nodes: np.ndarray
-    E_nodes: np.ndarray
-    F_nodes: np.ndarray
-    S: np.ndarray
-    B: np.ndarray | None
 
+def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
+    """φ-functions of 2Z from those of Z.
 
-def phi_functions(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E(s) = exp(−A s) and F(s) = ∫₀ˢ exp(−A r) dr for several times s.
+        φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!]
 
-    Modified scaling and squaring for φ-functions (Skaflestad & Wright 2009): the
-    series of φ₁ at a small time, then E(2s) = E(s)² and F(2s) = F(s) + E(s) F(s).
-    Never divides by A, which may be singular.
-
-    Parameters
-    ----------
-    A : ndarray (N, N)
-    times : ndarray (m,)
-        Non-negative times in units of τ.
-
-    Returns
-    -------
-    E, F : ndarray (m, N, N)
+    For a decaying network this adds numbers of one sign: nothing cancels, and no matrix is
+    inverted.
     """
-    identity = np.eye(A.shape[0])
-    # The geometric mean of the 1- and ∞-norm bounds the 2-norm at no cost.
-    norm = np.sqrt(np.linalg.norm(A, 1) * np.linalg.norm(A, np.inf))
-    E_all = np.empty((len(times), *A.shape))
-    F_all = np.empty_like(E_all)
-    # One time after the other: a stack of temporaries would multiply the memory.
-    for index, time in enumerate(times):
-        reach = norm * time
-        doublings = max(0, ceil(np.log2(reach / _SERIES_RADIUS))) if reach > 0 else 0
-        Z = A * (-time / 2**doublings)
-        F = identity + Z / _SERIES_TERMS
-        for k in range(_SERIES_TERMS - 1, 1, -1):
-            F = identity + Z @ F / k
-        F *= time / 2**doublings
-        E = identity - A @ F
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            for _ in range(doublings):
-                F += E @ F
-                E = E @ E
-        E_all[index], F_all[index] = E, F
-    if not (np.isfinite(E_all).all() and np.isfinite(F_all).all()):
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
+        found = [phi[0] @ phi[0]]
+        for k in range(1, len(phi)):
+            total = phi[0] @ phi[k]
+            for j in range(1, k + 1):
+                total += phi[j] if k - j < 2 else phi[j] / factorial(k - j)
+            total /= 2.0**k
+            found.append(total)
+    if not all(np.isfinite(matrix).all() for matrix in found):
         raise OverflowError(
-            "the states of this unstable network exceed floating point within one step "
-            f"of {times[-1]:.4g} time constants; shorten `dt` or scale the weights down."
+            "the states of this unstable network exceed floating point within one step; "
+            "shorten `dt` or scale the weights down."
         )
-    return E_all, F_all
+    return found
 
 
 def plan_quadrature(
@@ -123,23 +107,10 @@ def plan_quadrature(
     behaves like exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by
     β^2q (q!)⁴ / ((2q+1) ((2q)!)³), relative to the panel; from order 2 on the source is
     also interpolated between the nodes, with an error that, averaged over the panel, is
-    below 2 (β/4)^q / q!. From rest, the source
-    of order k grows as the power kp of time, so over a short first panel it is itself of
-    size β^kp, and the error is held against that. The smallest q that brings the error
-    below ``tol`` is taken.
-
-    Parameters
-    ----------
-    reservoir : Reservoir
-    length : float
-        Duration of a step.
-    order : int
-    tol : float
-        Error allowed per panel, relative to the source of the highest order.
-
-    Returns
-    -------
-    n_panels, n_nodes : int
+    below 2 (β/4)^q / q!. From rest, the source of order k grows as the power kp of time, so
+    over a short first panel it is itself of size β^kp, and the error is held against that.
+    The smallest q is taken that brings the error per panel, relative to the source of the
+    highest order, below ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
@@ -187,54 +158,225 @@ def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
     return n_nodes
 
 
-def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Propagators:
-    """Compute the propagators of one panel.
+@dataclass(frozen=True, eq=False)
+class Panel(Step):
+    """A `Step` of the unfolded network; make one with `build` or `build_map`.
 
-    Parameters
+    A state has shape (order + 1, n_cases, N). All matrices act on rows of states from the
+    right, ``y @ E``, so they are stored transposed; in that form one matrix product serves
+    a whole batch.
+
+    Attributes
     ----------
-    reservoir : Reservoir
     length : float
         Duration of the panel.
-    n_nodes : int
-        From `plan_quadrature`; 0 for the linear order.
+    E, F : array (N, N)
+        Transposed propagator and response to a constant input, E(length)ᵀ and F(length)ᵀ.
+    nodes : array (q,)
+        Gauss–Legendre nodes in (0, length).
+    E_nodes, F_nodes : array (N, q N)
+        E(s_j)ᵀ and F(s_j)ᵀ side by side.
+    S : array (q N, N)
+        Weight of the source at each node in the state at the end of the panel.
+    B : array (q N, q N) or None
+        Weight of the source at each node in the state at each node; orders ≥ 2 only.
     order : int
-        The node-to-node weights `B` are only built for order ≥ 2.
+    coefficients : tuple of float or array (q N,)
+        Taylor coefficients of the gain at rest, the same for all neurons or one for each
+        neuron at each node.
     """
+
+    length: float
+    E: Any
+    F: Any
+    nodes: Any
+    E_nodes: Any = None
+    F_nodes: Any = None
+    S: Any = None
+    B: Any = None
+    order: int = 0
+    coefficients: tuple[Any, ...] = (0.0,)
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        return self.E.shape[0]
+
+    @property
+    def n_orders(self) -> int:
+        """Orders 0 … order."""
+        return self.order + 1
+
+    @property
+    def n_working(self) -> float:
+        """States, and their orders at the nodes."""
+        return 4.0 * (self.nodes.shape[0] + 1)
+
+    @property
+    def n_slopes(self) -> float:
+        """A slope of each order but the last at every node."""
+        return self.order * self.nodes.shape[0] / (self.order + 1)
+
+    @property
+    def source_map(self) -> Any:
+        """From squares of the states at the nodes to the state at the end, (q N, N)."""
+        alpha = self.coefficients[2]
+        return alpha * self.S if isinstance(alpha, float) else alpha[:, None] * self.S
+
+    def input_map(self, u: Any) -> Any:
+        """What the input adds at the end of the panel and, beside it, at its nodes."""
+        # The input enters with rank n_channels, not N.
+        xp = namespace(u)
+        inputs = xp.matrix_transpose(u)
+        if not self.order:
+            return inputs @ self.F
+        return xp.concat([inputs @ self.F, inputs @ self.F_nodes], axis=1)
+
+    def input_map_pullback(self, bar: Any) -> Any:
+        """Adjoint of `input_map`."""
+        n, back = self.n_neurons, namespace(bar).matrix_transpose
+        found = self.F @ back(bar[:, :n])
+        return found + self.F_nodes @ back(bar[:, n:]) if self.order else found
+
+    def _moved(self, y: Any, matrix: Any) -> Any:
+        """All orders through the linear network, in one product."""
+        xp = namespace(y)
+        return xp.reshape(xp.reshape(y, (-1, self.n_neurons)) @ matrix, y.shape)
+
+    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
+        """All orders at the end of the panel."""
+        n, order = self.n_neurons, self.order
+        ahead = self._moved(y, self.E)
+        ahead[0, ...] += push[:, :n]
+        if not order:
+            return ahead
+        f = (0.0, 0.0, *self.coefficients[2:])
+        states = [y[0, ...] @ self.E_nodes]
+        states[0] += push[:, n:]
+        for k in range(1, order + 1):
+            source = expanded(states, k - 1, f)
+            ahead[k, ...] += source @ self.S
+            if k < order:
+                states.append(y[k, ...] @ self.E_nodes + source @ self.B)
+        if slopes is not None:
+            slope_of_f = tuple(p * c for p, c in enumerate(f))[1:]
+            slopes.extend(expanded(states, m, slope_of_f) for m in range(order))
+        return ahead
+
+    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
+        """Cotangents of all orders at the beginning, and of what the input adds."""
+        xp, order = namespace(bar), self.order
+        back = xp.matrix_transpose
+        before = self._moved(bar, back(self.E))
+        if not order:
+            return before, bar[0, ...]
+        nodes_bar: list[Any] = [None] * order
+        for k in range(order, 0, -1):
+            source_bar = bar[k, ...] @ back(self.S)
+            if k < order:
+                source_bar += nodes_bar[k] @ back(self.B)
+            # ∂[f]_{k−1}/∂y⁽ⁱ⁾ = [f']_{k−1−i}
+            for i in range(k):
+                part = source_bar * slopes[k - 1 - i]
+                nodes_bar[i] = part if nodes_bar[i] is None else nodes_bar[i] + part
+        for k in range(order):
+            before[k, ...] += nodes_bar[k] @ back(self.E_nodes)
+        return before, xp.concat([bar[0, ...], nodes_bar[0]], axis=1)
+
+
+def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
+    """Σ_p c_p y^p as a new array, in place: what costs here is the way to memory.
+
+    A polynomial that is odd or even is one of y², with half the terms. Coefficients are
+    numbers, or arrays for the last axis of y.
+    """
+    xp = namespace(y)
+    used = [p for p, c in enumerate(coefficients) if _counts(c)]
+    if not used:
+        return xp.zeros_like(y)
+    first = used[0]
+    stride = 2 if len(used) > 1 and all((p - first) % 2 == 0 for p in used) else 1
+    base = y * y if stride == 2 else y
+    total = xp.zeros_like(y)
+    total += coefficients[used[-1]]
+    for p in range(used[-1] - stride, first - 1, -stride):
+        total *= base
+        total += coefficients[p]
+    for _ in range(first):
+        total *= y
+    return total
+
+
+def _counts(coefficient: Any) -> bool:
+    """Whether a coefficient is an array, or a number other than zero."""
+    return not isinstance(coefficient, float) or coefficient != 0
+
+
+def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
+    """Order m of f(Σ_i ε^i terms_i) for the polynomial f.
+
+    With δ = Σ_{i≥1} ε^i terms_i it is Σ_{j≤m} f⁽ʲ⁾(terms_0)/j! · [δ^j]_m: polynomials of
+    the order 0 alone, and powers of δ up to m, whatever the degree of f.
+    """
+    if order == 0:
+        return polynomial(coefficients, terms[0])
+    total = None
+    # Orders j … m of δ^j; entry i is order j + i.
+    power = terms[1 : order + 1]
+    for j in range(1, order + 1):
+        if j > 1:
+            power = [
+                sum(
+                    (power[i] * terms[1 + n - i] for i in range(1, n + 1)),
+                    power[0] * terms[1 + n],
+                )
+                for n in range(order - j + 1)
+            ]
+        slopes = [comb(p, j) * c for p, c in enumerate(coefficients)][j:]
+        if not any(_counts(c) for c in slopes):
+            continue
+        part = polynomial(slopes, terms[0])
+        part *= power[order - j]
+        total = part if total is None else total + part
+    return namespace(terms[0]).zeros_like(terms[0]) if total is None else total
+
+
+def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Panel:
+    """Compute one panel, on the host; `plan_quadrature` knows how many nodes it needs."""
     n, tau = reservoir.n_neurons, reservoir.mean_tau
     A, W = _in_mean_time(reservoir)
-    unit_nodes, unit_weights = _gauss_unit(n_nodes)
-    times = np.append(unit_nodes, 1.0) * (length / tau)
-    E, F = phi_functions(A, times)
+    nodes, weights = _gauss_unit(n_nodes)
+    E, F = _propagators(A, np.append(nodes, 1.0) * (length / tau))
     if isinstance(reservoir.pace, np.ndarray):
         F *= reservoir.pace
     # E(length − s_j) is E at the mirrored node.
-    S = (unit_weights * length / tau)[:, None, None] * (E[-2::-1] @ W)[:n_nodes]
-    B = _node_weights(A, W, unit_nodes, unit_weights, length / tau) if order >= 2 else None
-    return Propagators(
+    S = (weights * length / tau)[:, None, None] * (E[-2::-1] @ W)[:n_nodes]
+    coefficients: tuple[Any, ...] = reservoir.coefficients if order else (0.0,)
+    if not all(isinstance(c, float) for c in coefficients):
+        coefficients = tuple(np.tile(c, n_nodes) for c in coefficients)
+
+    def side_by_side(stack: np.ndarray) -> np.ndarray:
+        """(q, N, N) matrices M_j to the (N, q N) block row of their transposes."""
+        return np.ascontiguousarray(stack.transpose(2, 0, 1)).reshape(n, len(stack) * n)
+
+    return Panel(
         length=length,
         E=np.ascontiguousarray(E[-1].T),
         F=np.ascontiguousarray(F[-1].T),
-        nodes=unit_nodes * length,
-        E_nodes=_side_by_side(E[:-1], n),
-        F_nodes=_side_by_side(F[:-1], n),
+        nodes=nodes * length,
+        E_nodes=side_by_side(E[:-1]),
+        F_nodes=side_by_side(F[:-1]),
         S=np.ascontiguousarray(S.transpose(0, 2, 1)).reshape(n_nodes * n, n),
-        B=B,
+        B=_node_weights(A, W, nodes, weights, length / tau) if order >= 2 else None,
+        order=order,
+        coefficients=coefficients,
     )
 
 
-def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Propagators:
+def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
     """One step of a network in discrete time, y → E y + F u x, as a panel without nodes."""
-    n = len(E)
-    return Propagators(
-        length=length,
-        E=np.ascontiguousarray(E.T),
-        F=np.ascontiguousarray(F.T),
-        nodes=np.empty(0),
-        E_nodes=np.empty((n, 0)),
-        F_nodes=np.empty((n, 0)),
-        S=np.empty((0, n)),
-        B=None,
-    )
+    E, F = np.ascontiguousarray(E.T), np.ascontiguousarray(F.T)
+    return Panel(length, E, F, nodes=np.empty(0))
 
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
@@ -246,17 +388,22 @@ def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
     return pace * A, pace * reservoir.weights
 
 
+def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E(s) = exp(−A s) and F(s) = ∫₀ˢ exp(−A r) dr for several times s, (m, N, N)."""
+    E, F = np.empty((2, len(times), *A.shape))
+    # One time after the other: a stack of temporaries would multiply the memory.
+    for index, time in enumerate(times):
+        E[index], F[index] = phi_functions(-time * A, 1)
+        F[index] *= time
+    return E, F
+
+
 def _gauss_unit(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss–Legendre nodes and weights on (0, 1)."""
     if n_nodes == 0:
         return np.empty(0), np.empty(0)
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
     return (nodes + 1) / 2, weights / 2
-
-
-def _side_by_side(stack: np.ndarray, n: int) -> np.ndarray:
-    """(q, N, N) matrices M_j to the (N, q N) block row of their transposes."""
-    return np.ascontiguousarray(stack.transpose(2, 0, 1)).reshape(n, len(stack) * n)
 
 
 def _node_weights(
@@ -271,7 +418,7 @@ def _node_weights(
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]
     for j, node in enumerate(nodes):
         # E(s_j (1 − c_l)) is E at the mirrored node of the shortened panel.
-        E, _ = phi_functions(A, nodes[::-1] * node * span)
+        E, _ = _propagators(A, nodes[::-1] * node * span)
         lagrange = _lagrange(nodes, nodes * node)  # (l, i)
         mix = (weights * node * span)[:, None] * lagrange
         B[:, :, j, :] = (np.tensordot(mix.T, E, axes=1) @ W).transpose(0, 2, 1)

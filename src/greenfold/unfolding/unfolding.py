@@ -2,16 +2,17 @@
 
 `unfold` computes the propagators once; the `Unfolding` it returns answers with states,
 Green's functions, kernels and gradients. It is a system as `greenfold.systems` describes
-it, and the only reader of its schedule.
+it.
 
-What an unfolded network is: its numbers, when it is read, and the schedule of both.
+States and gradients of many stimuli come on the cheaper of two ways: a `Walk` carries every
+case through the network, `StateKernels` are computed once and applied to every case.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -21,18 +22,118 @@ from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
-from . import batches as routes
-from . import state_kernels as all_neurons
-from .greens_sum import GreensSum, LinearOrder
-from .kernel import Kernel
-from .propagators import Propagators, build, build_map, plan_quadrature
-from .readout_kernels import OneReadout, SquareOfInput
-from .schedule import Schedule, plan_readout, steps_until
+from .kernel import Kernel, ReadoutKernels, SquareOfInput
+from .linear import GreensSum, LinearOrder
+from .propagators import Panel, build, build_map, plan_quadrature
+from .state_kernels import StateKernels, state_kernels, table_bytes
+from .walk import Plan, Walk, checked_cotangent, make_plan, plan_readout
+
+#: Tables of kernels beyond this many bytes are not formed.
+TABLE_BYTES = 2**30
+
+
+@with_few_threads(rows_of)
+def unfold(
+    reservoir: Reservoir | EchoStateNetwork,
+    *,
+    n_steps: int,
+    dt: float | None = None,
+    order: int = 0,
+    readout: Any = None,
+    tol: float = 1e-10,
+) -> Unfolding:
+    """Unfold a reservoir for stimuli of ``n_steps`` constant steps of length ``dt``.
+
+    Parameters
+    ----------
+    reservoir : Reservoir or EchoStateNetwork
+        States are deviations from its rest state.
+    n_steps : int
+        Number of steps K of the stimuli.
+    dt : float
+        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
+        a step is a step, 1 by default; times of the readout are counted in it.
+    order : int
+        Order of the expansion in the non-linearity: 0 is the linear network, 1 the
+        paper's O(α), any higher order works. A linear gain has no higher orders, so
+        that every order gives the same result. In discrete time there is order 0 only.
+    readout : None, float or array_like (n_steps,)
+        When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
+        weighted sum over the ends of the steps (time-integrated readout).
+    tol : float
+        Relative error allowed to the quadrature inside a step (`plan_quadrature`).
+
+    Returns
+    -------
+    Unfolding
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from greenfold import Gain, Reservoir, unfold
+    >>> reservoir = Reservoir.random(50, gain=Gain.quadratic(0.05), rng=0)
+    >>> unfolding = unfold(reservoir, n_steps=20, dt=0.5, order=1)
+    >>> X = np.random.default_rng(1).standard_normal((3, 20))
+    >>> unfolding.states(X, np.ones(50) / np.sqrt(50)).shape
+    (3, 50)
+    """
+    discrete = isinstance(reservoir, EchoStateNetwork)
+    if not discrete and not isinstance(reservoir, Reservoir):
+        raise TypeError(
+            "`reservoir` must be a Reservoir or an EchoStateNetwork; got "
+            f"{type(reservoir).__name__}."
+        )
+    n_steps = check.count(n_steps, "n_steps")
+    dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
+    order = check.count(order, "order", minimum=0)
+    tol = check.positive(tol, "tol")
+    gain, n_panels = reservoir.gain, 1
+    if order and not gain.is_linear and (discrete or not gain.expands):
+        why = f"needs Taylor coefficients, of which the gain {gain.name} has only its slope"
+        if discrete:
+            why = "is not available in discrete time, which is unfolded at order 0"
+        raise ValueError(
+            f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
+        )
+    order = 0 if discrete or not gain.expands else order
+    if discrete:
+        panel = build_map(*reservoir.linear_step, dt)
+    else:
+        n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
+        matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
+        needed = 8.0 * reservoir.n_neurons**2 * matrices
+        if needed > 8 * TABLE_BYTES:
+            raise MemoryError(
+                f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
+                f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
+            )
+        panel = build(reservoir, dt / n_panels, n_nodes, order)
+    at_end = np.eye(1, n_steps, n_steps - 1)[0]
+    found = Unfolding(reservoir, n_steps, dt, order, tol, at_end, None, panel, n_panels)
+    return found if readout is None else found.with_readout(readout)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Unfolded(Shown):
-    """The part of `Unfolding` that answers nothing about stimuli yet."""
+class Unfolding(Shown):
+    """A reservoir unfolded into a feed-forward map from stimuli to states.
+
+    Made by `unfold`. Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases,
+    n_channels, n_steps), the input projection ``u`` shape (n_neurons,) or (n_neurons,
+    n_channels). Batch work runs in float64 in the array namespace and on the device of
+    ``X``.
+
+    Attributes
+    ----------
+    reservoir : Reservoir or EchoStateNetwork
+    n_steps : int
+    dt : float
+    order : int
+    tol : float
+    readout_weights : ndarray (n_steps,)
+        Weight of the state at the end of each step in the readout.
+    readout_time : float or None
+        Set where the readout is inside a step, which `readout_weights` cannot express.
+    """
 
     reservoir: Any
     n_steps: int
@@ -41,7 +142,7 @@ class Unfolded(Shown):
     tol: float
     readout_weights: np.ndarray
     readout_time: float | None
-    _panel: Propagators = field(repr=False)
+    _panel: Panel = field(repr=False)
     _n_panels: int = field(repr=False)
 
     def _facts(self) -> dict[str, Any]:
@@ -101,14 +202,10 @@ class Unfolded(Shown):
         """The readout, in the form that `with_readout` takes."""
         return self.readout_weights if self.readout_time is None else self.readout_time
 
-    @property
-    def linear(self) -> Self:
-        """The same unfolding at order 0."""
-        return self if self.order == 0 else self._order_zero
-
     @cached_property
-    def _order_zero(self) -> Self:
-        return replace(self, order=0)
+    def linear(self) -> Unfolding:
+        """The same unfolding at order 0."""
+        return self if self.order == 0 else replace(self, order=0)
 
     @property
     def maps(self) -> LinearOrder:
@@ -117,9 +214,21 @@ class Unfolded(Shown):
 
     @cached_property
     def _maps(self) -> LinearOrder:
-        return LinearOrder(self.linear._schedule, self.n_steps)
+        return LinearOrder(self._plan, self.n_steps)
 
-    def with_readout(self, readout: Any) -> Self:
+    @cached_property
+    def _plan(self) -> Plan:
+        whole = replace(self._panel, order=self.order), self._n_panels
+
+        def panels(length: float) -> tuple[Panel, int]:
+            if length == self.dt:
+                return whole
+            found, n_nodes = plan_quadrature(self.reservoir, length, self.order, self.tol)
+            return build(self.reservoir, length / found, n_nodes, self.order), found
+
+        return make_plan(panels, self.dt, self.readout_weights, self.readout_time)
+
+    def with_readout(self, readout: Any) -> Unfolding:
         """The same unfolding read at another time, or integrated over time.
 
         Parameters
@@ -134,134 +243,6 @@ class Unfolded(Shown):
                 "network in discrete time knows the end only; give a multiple of the step."
             )
         return replace(self, readout_weights=weights, readout_time=time)
-
-    @cached_property
-    def _schedule(self) -> Schedule:
-        order = self.order
-        used, length = steps_until(self.readout_weights, self.readout_time, self.dt)
-        tail, tail_panels = None, 0
-        if length:
-            tail_panels, n_nodes = plan_quadrature(self.reservoir, length, order, self.tol)
-            tail = build(self.reservoir, length / tail_panels, n_nodes, order)
-        return Schedule(
-            self._panel,
-            self._n_panels,
-            used,
-            self.readout_weights[:used],
-            tail,
-            tail_panels,
-            order,
-            self.reservoir.coefficients if order else (0.0,),
-        )
-
-
-@with_few_threads(rows_of)
-def unfold(
-    reservoir: Reservoir | EchoStateNetwork,
-    *,
-    n_steps: int,
-    dt: float | None = None,
-    order: int = 0,
-    readout: Any = None,
-    tol: float = 1e-10,
-) -> Unfolding:
-    """Unfold a reservoir for stimuli of ``n_steps`` constant steps of length ``dt``.
-
-    Parameters
-    ----------
-    reservoir : Reservoir or EchoStateNetwork
-        States are deviations from its rest state.
-    n_steps : int
-        Number of steps K of the stimuli.
-    dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
-        a step is a step, 1 by default; times of the readout are counted in it.
-    order : int
-        Order of the expansion in the non-linearity: 0 is the linear network, 1 the
-        paper's O(α), any higher order works. A linear gain has no higher orders, so
-        that every order gives the same result. In discrete time there is order 0 only.
-    readout : None, float or array_like (n_steps,)
-        When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
-        weighted sum over the ends of the steps (time-integrated readout).
-    tol : float
-        Relative error allowed to the quadrature inside a step (`plan_quadrature`).
-
-    Returns
-    -------
-    Unfolding
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from greenfold import Gain, Reservoir, unfold
-    >>> reservoir = Reservoir.random(50, gain=Gain.quadratic(0.05), rng=0)
-    >>> unfolding = unfold(reservoir, n_steps=20, dt=0.5, order=1)
-    >>> X = np.random.default_rng(1).standard_normal((3, 20))
-    >>> unfolding.states(X, np.ones(50) / np.sqrt(50)).shape
-    (3, 50)
-    """
-    discrete = isinstance(reservoir, EchoStateNetwork)
-    if not discrete and not isinstance(reservoir, Reservoir):
-        raise TypeError(
-            "`reservoir` must be a Reservoir or an EchoStateNetwork; got "
-            f"{type(reservoir).__name__}."
-        )
-    n_steps = check.count(n_steps, "n_steps")
-    dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
-    order = check.count(order, "order", minimum=0)
-    tol = check.positive(tol, "tol")
-    weights = np.zeros(n_steps)
-    weights[-1] = 1.0
-    if discrete:
-        if order and not reservoir.gain.is_linear:
-            raise ValueError(
-                f"`order` = {order} is not available for a network in discrete time, which "
-                "is unfolded at order 0; use `Dynamics`, which runs the network itself."
-            )
-        panel = build_map(*reservoir.linear_step, dt)
-        base = Unfolding(reservoir, n_steps, dt, 0, tol, weights, None, panel, 1)
-        return base if readout is None else base.with_readout(readout)
-    if not reservoir.gain.expands:
-        if order and not reservoir.gain.is_linear:
-            raise ValueError(
-                f"`order` = {order} needs Taylor coefficients, of which the gain "
-                f"{reservoir.gain.name} has none beyond its slope; use `Dynamics`, which "
-                "integrates the network itself."
-            )
-        order = 0
-    n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
-    needed = 8.0 * reservoir.n_neurons**2 * n_nodes * (3 + (n_nodes if order >= 2 else 0))
-    if needed > 8 * routes.TABLE_BYTES:
-        raise MemoryError(
-            f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
-            f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
-        )
-    panel = build(reservoir, dt / n_panels, n_nodes, order)
-    base = Unfolding(reservoir, n_steps, dt, order, tol, weights, None, panel, n_panels)
-    return base if readout is None else base.with_readout(readout)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Unfolding(Unfolded):
-    """A reservoir unfolded into a feed-forward map from stimuli to states.
-
-    Made by `unfold`. Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases,
-    n_channels, n_steps), the input projection ``u`` shape (n_neurons,) or (n_neurons,
-    n_channels). Batch work runs in float64 in the array namespace and on the device of
-    ``X``.
-
-    Attributes
-    ----------
-    reservoir : Reservoir or EchoStateNetwork
-    n_steps : int
-    dt : float
-    order : int
-    tol : float
-    readout_weights : ndarray (n_steps,)
-        Weight of the state at the end of each step in the readout.
-    readout_time : float or None
-        Set where the readout is inside a step, which `readout_weights` cannot express.
-    """
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
         """The same network, stimuli and readout at another order.
@@ -288,23 +269,54 @@ class Unfolding(Unfolded):
     @property
     def has_kernels(self) -> bool:
         """Whether states are at most quadratic in the stimulus, so that `kernels` exist."""
-        return routes.has_kernels(self._schedule)
+        return self.order == 0 or (
+            self.order == 1 and len(self.reservoir.coefficients) == 3
+        )
+
+    def _require_kernels(self) -> None:
+        if not self.has_kernels:
+            raise ValueError(
+                f"`order` = {self.order} of the gain {self.reservoir.gain.name} has terms "
+                "beyond the square of the stimulus, which plain kernels do not hold; "
+                "unfold a linear or quadratic gain with order 0 or 1, or use `states`."
+            )
+
+    def _require_memory(self, what: str, needed: float) -> None:
+        if needed > TABLE_BYTES:
+            raise MemoryError(
+                f"{what} would need {needed / 2**30:.3g} GiB for {self.n_neurons} neurons "
+                f"and {self.n_steps} steps, more than the {TABLE_BYTES / 2**30:g} GiB "
+                "allowed; use `states`, `kernels` and `pullback`, which never form it."
+            )
+
+    def _table_bytes(self, n_channels: int) -> float:
+        return table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
         """Whether `kernels_of_all` exists for this order and readout, and fits."""
-        schedule = self._schedule
         if self.order == 0:
             return True
-        if not self.has_kernels or schedule.tail is not None:
-            return False
-        needed = all_neurons.table_bytes(schedule, self.n_neurons, n_channels)
-        return needed <= routes.TABLE_BYTES
+        return (
+            self.has_kernels
+            and self._plan.tail is None
+            and self._table_bytes(n_channels) <= TABLE_BYTES
+        )
 
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
-        """Whether kernels of all neurons are cheaper than stepping so many cases."""
-        return routes.prefers_kernels(self._schedule, n_cases, self.n_neurons, n_channels)
+        """Whether kernels of all neurons are cheaper than stepping so many cases.
 
-    def kernels_of_all(self, u: Any, reference: Any = None) -> all_neurons.Response:
+        Both are counted in multiplications: per case, stepping takes 2 (q + 1) N² a panel,
+        the kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
+        """
+        if self.order == 0 or not self.has_kernels_of_all(n_channels):
+            return self.order == 0
+        n, plan = self.n_neurons, self._plan
+        per_step = (len(plan.step.nodes) + 1) * n * plan.n_sub
+        pairs = (plan.read_steps * n_channels) ** 2 / 2
+        by_kernels = pairs * n * (n_cases + per_step)
+        return by_kernels < n_cases * plan.read_steps * 2 * per_step * n
+
+    def kernels_of_all(self, u: Any, reference: Any = None) -> StateKernels:
         """Kernels of all neurons for one input projection (orders 0 and 1).
 
         Parameters
@@ -313,21 +325,19 @@ class Unfolding(Unfolded):
         reference : array, optional
             The result lives in its namespace and on its device; NumPy by default.
         """
-        routes.require_kernels(self._schedule, self.reservoir.gain.name)
-        schedule = self._schedule
-        if self.order and schedule.tail is not None:
+        self._require_kernels()
+        if self.order and self._plan.tail is not None:
             raise ValueError(
                 "`readout` lies inside a step, where the kernels of all neurons exist at "
                 "order 0 only; choose the end of a step, or use `states` and `kernels`."
             )
         projection = check.input_projection(u, self.n_neurons)
         if self.order:
-            needed = all_neurons.table_bytes(schedule, *projection.shape)
-            what = "the kernels of all neurons"
-            routes.require_memory(what, needed, self.n_neurons, self.n_steps)
-        if reference is not None:
-            schedule, projection = schedule.on(reference), like(projection, reference)
-        return all_neurons.respond(schedule, projection, self.n_steps)
+            needed = self._table_bytes(projection.shape[1])
+            self._require_memory("the kernels of all neurons", needed)
+        if reference is None:
+            return state_kernels(self.maps, projection)
+        return state_kernels(self.maps.on(reference), like(projection, reference))
 
     @with_few_threads(rows_of)
     def states(
@@ -351,12 +361,19 @@ class Unfolding(Unfolded):
             more leading axis of length ``order`` + 1.
         """
         X, projection = self._inputs(X, u)
-        schedule = self._schedule
-        if trajectories:
-            schedule = self.with_readout(np.ones(self.n_steps))._schedule
-        return routes.states(
-            schedule, X, projection, trajectories=trajectories, orders=orders
-        )
+        xp = namespace(X)
+        if not trajectories and self.prefers_kernels(*X.shape[:2]):
+            found = self.kernels_of_all(projection, X).states(X, orders=orders)
+        else:
+            every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
+            walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
+            found = walk.trajectories() if trajectories else walk.states
+        if not bool(xp.all(xp.isfinite(found))):
+            raise OverflowError(
+                f"the states of order {self.order} exceed floating point; scale `X` or `u` "
+                "down."
+            )
+        return found
 
     @with_few_threads(rows_of)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
@@ -381,19 +398,15 @@ class Unfolding(Unfolded):
             Only with ``v``.
         """
         X, projection = self._inputs(X, u)
-        xp = namespace(X)
-        readout = None if v is None else like(check.readout_vector(v, self.n_neurons), X)
-        wanted = (X.shape[0],) if readout is not None else (X.shape[0], self.n_neurons)
-        host = check.host_array(cotangent, "cotangent")
-        if host.shape != wanted:
-            raise ValueError(
-                f"`cotangent` must have shape {wanted}; got shape {host.shape}."
-            )
-        cotangent = (
-            xp.astype(cotangent, xp.float64) if _same(cotangent, X) else like(host, X)
-        )
-        u_bar, v_bar = routes.pullback(self._schedule, X, projection, cotangent, readout)
-        u_bar = xp.reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
+        readout = None if v is None else check.readout_vector(v, self.n_neurons)
+        cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
+        if self.prefers_kernels(*X.shape[:2]):
+            kernels = self.kernels_of_all(projection, X)
+            u_bar, v_bar = kernels.gradients(X, cotangent, readout)
+        else:
+            walk = Walk(self._plan, X, projection, dtype=namespace(X).float64)
+            u_bar, v_bar = walk.pullback(cotangent, readout)
+        u_bar = namespace(X).reshape(u_bar, np.shape(u)) if np.ndim(u) == 1 else u_bar
         return u_bar if readout is None else (u_bar, v_bar)
 
     @with_few_threads(rows_of)
@@ -411,19 +424,18 @@ class Unfolding(Unfolded):
             For the readout of this unfolding; see `with_readout` for other times.
         """
         projection = check.input_projection(u, self.n_neurons)
-        found = self.one_readout(v).at(projection)
+        found = self.readout_kernels(v).at(projection)
         quadratic = None if found.C is None else np.ascontiguousarray(found.C)
         return Kernel(np.ascontiguousarray(found.a), quadratic)
 
-    def one_readout(self, v: Any) -> OneReadout:
+    def readout_kernels(self, v: Any) -> ReadoutKernels:
         """The kernels of one readout as a function of u (orders 0 and 1)."""
-        routes.require_kernels(self._schedule, self.reservoir.gain.name)
-        readout = check.readout_vector(v, self.n_neurons)
-        return OneReadout(self._schedule, readout, self.n_steps)
+        self._require_kernels()
+        return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
 
     def square_of_input(self) -> SquareOfInput:
         """Contractions of G⁽²⁾ with a readout, for the paper's Algorithm 1 (order 1)."""
-        return SquareOfInput(self._schedule, self.n_steps)
+        return SquareOfInput(self.maps)
 
     def input_response(self, u: Any) -> np.ndarray:
         """Linear response Rᵤ to one input projection.
@@ -469,7 +481,7 @@ class Unfolding(Unfolded):
             in step n.
         """
         n = self.n_neurons
-        routes.require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2, n, self.n_steps)
+        self._require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2)
         response = self.maps.input_response(np.eye(n)).reshape(n, self.n_steps, n)
         return np.ascontiguousarray(response.transpose(1, 2, 0))
 
@@ -490,17 +502,9 @@ class Unfolding(Unfolded):
                 "`order` of this unfolding is 0, a linear network without G⁽²⁾; unfold a "
                 "reservoir of quadratic gain with order=1."
             )
-        routes.require_kernels(self._schedule, self.reservoir.gain.name)
+        self._require_kernels()
         # The kernels and the result are held at the same time.
-        routes.require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2, n, k)
+        self._require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2)
         _, pairs = self.kernels_of_all(np.eye(n)).full()
         # One channel for each neuron: (p, n, q, m, i).
         return pairs.reshape(n, k, n, k, n).transpose(4, 0, 2, 1, 3)
-
-
-def _same(value: Any, reference: Any) -> bool:
-    """Whether ``value`` is already an array of the namespace of ``reference``."""
-    try:
-        return namespace(value) is namespace(reference) and hasattr(value, "shape")
-    except TypeError:
-        return False

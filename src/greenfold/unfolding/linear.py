@@ -1,0 +1,404 @@
+"""The linear network along a plan: every sweep through it, and the three maps made of them.
+
+Sweeps go forward with a pulse (`pulse_starts`), back with a readout (`carry_back`), or
+forward with a whole signal (`driven_state`). Kernels, gradients, Green's functions and
+certificates are made of these. u ↦ Rᵤ, v ↦ L_v and d ↦ G(d) are all that the linear problem
+and its certificate ask for (`greenfold.systems.LinearSystem`); none of them forms the
+Green's function G⁽¹⁾ itself. Arguments are not checked here: an optimiser calls these maps
+thousands of times.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import ceil, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import device
+from scipy.linalg import expm_frechet
+
+from .._base.arrays import like, namespace
+from .propagators import Panel
+from .walk import Plan
+
+#: G(d) is formed as a matrix while the powers that this takes stay below this size;
+#: beyond, it is only applied to vectors.
+DENSE_BYTES = 512 * 2**20
+
+
+class LinearOrder:
+    """The linear network, walked along one plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of `Panel`s, of any order. The three maps need it on the host.
+    n_steps : int
+        Steps of the stimuli; those after the readout have no weight.
+    """
+
+    def __init__(self, plan: Plan, n_steps: int) -> None:
+        self.plan, self.n_steps = plan, n_steps
+        self.n_inputs = self.n_outputs = plan.step.n_neurons
+        self._xp = namespace(plan.step.E)
+
+    def on(self, reference: Any) -> LinearOrder:
+        """The same with its matrices where ``reference`` lives."""
+        plan = self.plan.on(reference, namespace(reference).float64)
+        return self if plan is self.plan else LinearOrder(plan, self.n_steps)
+
+    @cached_property
+    def _powers(self) -> list[Any]:
+        """E, E², E⁴, … of a panel, up to about the root of the number of panels."""
+        found = [self.plan.step.E]
+        while 4 ** len(found) < self.plan.n_whole * self.plan.n_sub:
+            found.append(found[-1] @ found[-1])
+        return found
+
+    # The three maps
+
+    def input_response(self, u: np.ndarray) -> np.ndarray:
+        """Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons, n_channels).
+
+        Row c·K + n is the readout state after a unit pulse in channel c, step n.
+        """
+        return self.padded(self.read_pulse(u, self.pulse_starts(u)))
+
+    def padded(self, response: np.ndarray) -> np.ndarray:
+        """Responses (read_steps, n_channels, N) as Rᵤ, zero after the readout."""
+        n_channels = response.shape[1]
+        found = np.zeros((n_channels, self.n_steps, self.n_outputs))
+        found[:, : len(response)] = response.transpose(1, 0, 2)
+        return found.reshape(-1, self.n_outputs)
+
+    def readout_response(self, v: np.ndarray) -> np.ndarray:
+        """L_v: row n is l_n with a_n = l_n · u, for v (n_neurons,) or (n_neurons, r)."""
+        return self.kernel_rows(self.carry_back(v))
+
+    def response_sum(self, d: np.ndarray) -> GreensSum:
+        """G(d) for weights d (n_channels, n_steps) of the steps."""
+        return GreensSum(self, d)
+
+    # Forward in time
+
+    def pulse_starts(self, u: Any) -> Any:
+        """State at the beginning of every panel after a unit pulse over the first step.
+
+        (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step,
+        for u (n_neurons, n_channels) where the plan lives. The response depends on the time
+        since the pulse only, so that this one sweep serves pulses in all steps.
+        """
+        xp, plan = self._xp, self.plan
+        inputs = xp.matrix_transpose(u)
+        pushed = inputs @ plan.step.F
+        starts = [xp.zeros_like(inputs)]
+        if not plan.n_whole:
+            return xp.stack(starts)
+        for _ in range(plan.n_sub):
+            starts.append(starts[-1] @ plan.step.E + pushed)
+        free = (plan.n_whole - 1) * plan.n_sub + 1
+        after = iterates(starts[-1], self._powers, free)
+        return xp.concat([xp.stack(starts[:-1]), after], axis=0)
+
+    def pulse_nodes(self, u: Any, starts: Any) -> Any:
+        """The same response at the quadrature nodes, (n_whole, n_channels, n_sub q N)."""
+        xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
+        inputs = xp.matrix_transpose(u)
+        n, width = self.plan.n_whole, panel.E_nodes.shape[1]
+        # All panels in one product: single rows would be bound by the matrix's memory.
+        nodes = xp.reshape(starts[:-1, ...], (-1, inputs.shape[1])) @ panel.E_nodes
+        nodes = xp.reshape(nodes, (n, n_sub, inputs.shape[0], width))
+        nodes[:1, ...] = nodes[:1, ...] + inputs @ panel.F_nodes
+        by_step = xp.permute_dims(nodes, (0, 2, 1, 3))
+        return xp.reshape(by_step, (n, inputs.shape[0], n_sub * width))
+
+    def read(self, table: Any) -> Any:
+        """Combine responses by time since the pulse into responses by time of the pulse.
+
+        ``table[l]`` is a response l steps after the (later) pulse; entry n of the result is
+        Σ_k w_k table[k − n] with the readout weights w. The map is symmetric, hence its own
+        adjoint.
+        """
+        xp, weights, n = self._xp, self.plan.weights, self.plan.n_whole
+        if not weights[:-1].any():
+            return xp.flip(table, axis=0) * float(weights[-1])
+        padded = np.append(weights, np.zeros(n))
+        hankel = like(padded[np.arange(n)[:, None] + np.arange(n)], table)
+        return xp.reshape(hankel @ xp.reshape(table, (n, -1)), table.shape)
+
+    def read_pulse(self, u: Any, starts: Any) -> Any:
+        """Read-out state after a unit pulse in each step, (read_steps, C, n_neurons)."""
+        ends = starts[self.plan.n_sub :: self.plan.n_sub, ...]
+        if self.plan.tail is None:
+            return self.read(ends)
+        xp, (E, F) = self._xp, self._tail
+        last = xp.matrix_transpose(u) @ F
+        return xp.concat([xp.flip(ends, axis=0) @ E, last[None, ...]], axis=0)
+
+    def driven_state(self, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """States (n_neurons, n_vectors) after one signal (n_channels, n_steps).
+
+        They are those of several u at once, (n_neurons, n_channels, n_vectors).
+        """
+        plan, (E, F) = self.plan, self.step
+        given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
+        given = given.transpose(0, 2, 1)  # (step, vector, neuron)
+        # What the whole steps push, in one product.
+        pushed = (given[: plan.n_whole].reshape(-1, len(u)) @ F).reshape(
+            -1, *given.shape[1:]
+        )
+        y = state = np.zeros(given.shape[1:])
+        for weight, push in zip(plan.weights, pushed, strict=True):
+            y = y @ E + push
+            if weight:
+                state = state + weight * y
+        if plan.tail is not None:
+            E, F = self._tail
+            state = y @ E + given[plan.n_whole] @ F
+        return state.T
+
+    # Back from the readout
+
+    def read_pulse_adjoint(self, read_bar: Any) -> tuple[Any, Any]:
+        """Cotangents of the step ends and of uᵀ, from that of `read_pulse`."""
+        xp = self._xp
+        if self.plan.tail is None:
+            return self.read(read_bar), xp.zeros_like(read_bar[0, ...])
+        back, (E, F) = xp.matrix_transpose, self._tail
+        carried_bar, last_bar = read_bar[:-1, ...], read_bar[-1, ...]
+        return xp.flip(carried_bar @ back(E), axis=0), last_bar @ back(F)
+
+    def pulse_adjoint(self, ends_bar: Any, nodes_bar: Any, inputs_bar: Any) -> Any:
+        """Gradient with respect to u from the cotangents of the pulse responses.
+
+        ``ends_bar`` is that of the ends of the steps, or None, ``nodes_bar`` that of
+        `pulse_nodes`, or None, and ``inputs_bar`` what reaches uᵀ on other ways.
+        """
+        xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
+        back, y_bar, starts_bar = xp.matrix_transpose, xp.zeros_like(inputs_bar), None
+        if nodes_bar is not None:
+            n, width = self.plan.n_whole, panel.E_nodes.shape[1]
+            by_step = xp.reshape(nodes_bar, (n, inputs_bar.shape[0], n_sub, width))
+            by_panel = xp.permute_dims(by_step, (0, 2, 1, 3))
+            flat = xp.reshape(by_panel, (n * n_sub * inputs_bar.shape[0], width))
+            starts_bar = xp.reshape(flat @ back(panel.E_nodes), (-1, *inputs_bar.shape))
+            pushed = xp.sum(by_step[:1, ...], axis=(0, 2))
+            inputs_bar = inputs_bar + pushed @ back(panel.F_nodes)
+        for index in range(self.plan.n_whole * n_sub - 1, -1, -1):
+            if ends_bar is not None and (index + 1) % n_sub == 0:
+                y_bar = y_bar + ends_bar[index // n_sub, ...]
+            if index < n_sub:
+                inputs_bar = inputs_bar + y_bar @ back(panel.F)
+            y_bar = y_bar @ back(panel.E)
+            if starts_bar is not None:
+                y_bar = y_bar + starts_bar[index, ...]
+        return back(inputs_bar)
+
+    def carry_back(self, v: np.ndarray) -> np.ndarray:
+        """The readout as it weighs the state at the end of each place of the plan.
+
+        (n_places, n_neurons, ...) for v (n_neurons,) or (n_neurons, n_vectors).
+        """
+        plan, places = self.plan, self.plan.places
+        bars = np.empty((len(places), *v.shape))
+        bar = np.zeros_like(v)
+        # Before the first step that is read the readout is only carried on.
+        free = int(np.append(np.flatnonzero(plan.weights), plan.n_whole)[0] + 1)
+        free = min(free, plan.n_whole) * plan.n_sub
+        for place in range(len(places) - 1, max(free, 1) - 2, -1):
+            _, panel, weight = places[place]
+            if weight:
+                bar = bar + weight * v
+            bars[place] = bar
+            bar = panel.E @ bar
+        if free > 1:
+            backward = [power.T for power in self._powers]
+            carried = iterates(np.atleast_2d(bars[free - 1].T), backward, free)
+            bars[:free] = carried[::-1].swapaxes(1, 2).reshape(free, *v.shape)
+        return bars
+
+    def kernel_rows(self, bars: np.ndarray) -> np.ndarray:
+        """L_v, (n_steps, n_neurons, ...), from `carry_back`; zero after the readout."""
+        plan, n = self.plan, self.plan.n_whole
+        rows = np.zeros((self.n_steps, *bars.shape[1:]))
+        ends = bars[: n * plan.n_sub].reshape(n, plan.n_sub, *bars.shape[1:])[:, -1]
+        rows[:n] = np.moveaxis(np.tensordot(self.step[1], ends, axes=(1, 1)), 0, 1)
+        if plan.tail is not None:
+            rows[n] = self._tail[1] @ bars[-1]
+        return rows
+
+    # G(d) as a matrix polynomial
+
+    @property
+    def greens_bytes(self) -> float:
+        """Memory of the powers that `greens_matrix` keeps."""
+        return 8.0 * self.n_inputs**2 * (ceil(sqrt(self.plan.read_steps)) + 4)
+
+    @cached_property
+    def step(self) -> tuple[Any, Any]:
+        """Propagator and response of a whole step, Eᵀ and Fᵀ."""
+        return _repeat(self.plan.step, self.plan.n_sub)
+
+    @cached_property
+    def _tail(self) -> tuple[Any, Any]:
+        """The same of a shortened last step."""
+        return _repeat(self.plan.tail, self.plan.n_tail)
+
+    @cached_property
+    def _step_powers(self) -> list[np.ndarray]:
+        """E⁰ … E^s of the step propagator, s about √K (transposed)."""
+        E, _ = self.step
+        powers = [np.eye(len(E)), E]
+        while len(powers) <= ceil(sqrt(max(self.plan.n_whole, 1))):
+            powers.append(powers[-1] @ E)
+        return powers
+
+    def greens_matrix(self, d: np.ndarray) -> np.ndarray:
+        """G(d) of one channel as an (N, N) matrix, so that the state is G(d) @ u.
+
+        The binned Green's functions are powers of one matrix, so their sum is a matrix
+        polynomial. Paterson and Stockmeyer's scheme evaluates it with about 2√K products of
+        N×N matrices and √K matrices of memory, instead of K of each. Entries of d after the
+        readout are ignored.
+        """
+        plan, n = self.plan, self.plan.n_whole
+        # Coefficient of E^l: the pulse of step m read at the end of step m + l.
+        weights = plan.weights
+        if plan.tail is not None:  # read first at the end of the whole steps
+            weights = np.eye(1, n, n - 1)[0] if n else np.empty(0)
+        coefficients = np.correlate(weights, d[:n], "full")[n - 1 :] if n else np.empty(0)
+        total = self.step[1] @ self._polynomial(coefficients)
+        if plan.tail is not None:
+            E_tail, F_tail = self._tail
+            total = total @ E_tail + d[n] * F_tail
+        return total.T
+
+    def _polynomial(self, coefficients: np.ndarray) -> np.ndarray:
+        """Σ_l c_l E^l by Horner's rule in E^s."""
+        powers = self._step_powers
+        s, total = len(powers) - 1, np.zeros_like(powers[0])
+        for first in range((len(coefficients) - 1) // s * s, -1, -s):
+            total = total @ powers[s] if total.any() else total
+            for offset, c in enumerate(coefficients[first : first + s]):
+                if c:
+                    total += c * powers[offset]
+        return total
+
+    # The network as a variable
+
+    def step_pullback(
+        self, u: np.ndarray, v: np.ndarray, d: np.ndarray
+    ) -> list[tuple[Panel, Rates]]:
+        """Gradient of Σ_n d_n a_n with respect to E and Fu of every kind of panel.
+
+        What κ asks of the network is this sum, the readout after the signal d = μ − ηψa
+        (n_channels, n_steps). One sweep forward with d and one back with v give the
+        gradient.
+        """
+        places, bars = self.plan.places, self.carry_back(v)
+        pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
+        before = np.zeros((len(places), len(v)))
+        y = np.zeros(len(v))
+        for place, (step, panel, _) in enumerate(places):
+            before[place] = y
+            y = y @ panel.E + pushed[panel] @ d[:, step]
+        signal = d[:, [step for step, _, _ in places]]
+        found = []
+        for kind in self.plan.kinds:
+            at = [place for place, (_, panel, _) in enumerate(places) if panel is kind]
+            bar = bars[at].T
+            found.append((kind, Rates(bar @ before[at], bar @ signal[:, at].T)))
+        return found
+
+    def rates_pullback(
+        self, rates: Rates, u: np.ndarray, v: np.ndarray, d: np.ndarray
+    ) -> Rates:
+        """The same with respect to the rates of a network in continuous time.
+
+        It follows from `step_pullback` by the adjoint of the derivative of the matrix
+        exponential, which is that of the transposed matrix.
+        """
+        n, n_channels = rates.drive.shape
+        own, drive = np.zeros((n, n)), np.zeros((n, n_channels))
+        for panel, bar in self.step_pullback(u, v, d):
+            # exp of this block is [[E, F u], [0, 1]].
+            block, block_bar = np.zeros((2, n + n_channels, n + n_channels))
+            block[:n, :n], block[:n, n:] = rates.own, rates.drive
+            block_bar[:n, :n], block_bar[:n, n:] = bar.own, bar.drive
+            pulled = np.asarray(
+                expm_frechet(panel.length * block.T, block_bar, compute_expm=False)
+            )
+            own += panel.length * pulled[:n, :n]
+            drive += panel.length * pulled[:n, n:]
+        return Rates(own, drive)
+
+
+class Rates(NamedTuple):
+    """A linear network ẏ = R y + D u x, or the gradient with respect to it.
+
+    Attributes
+    ----------
+    own : ndarray (n_neurons, n_neurons)
+        R = −A/τ; in discrete time E.
+    drive : ndarray (n_neurons, n_channels)
+        D u with D = 1/τ; in discrete time F u.
+    """
+
+    own: np.ndarray
+    drive: np.ndarray
+
+
+class GreensSum:
+    """G(d) = Σ_n d_n G⁽¹⁾_n at one d (n_channels, n_steps), without the tensor G⁽¹⁾.
+
+    A `greenfold.systems.ResponseSum`.
+    """
+
+    def __init__(self, linear: LinearOrder, d: np.ndarray) -> None:
+        self._linear, self._d = linear, d
+
+    def matrix(self) -> np.ndarray | None:
+        """G(d) as (n_neurons, n_channels · n_neurons), or None where it is too large."""
+        if self._linear.greens_bytes > DENSE_BYTES:
+            return None
+        return np.concatenate([self._linear.greens_matrix(row) for row in self._d], axis=1)
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        """States (n_neurons, n_vectors), by recursion over the steps."""
+        return self._linear.driven_state(self._d, u)
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        """G(d)ᵀ v as (n_neurons, n_channels), by the recursion backwards."""
+        return (self._d @ self._linear.readout_response(v)).T
+
+
+def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
+    """Propagator and response of several panels in a row (transposed matrices)."""
+    E, F = panel.E, panel.F
+    for _ in range(times - 1):
+        E, F = E @ panel.E, F @ panel.E + panel.F
+    return E, F
+
+
+def iterates(rows: Any, powers: list[Any], count: int) -> Any:
+    """Products of rows with E^k for k = 0 … count − 1, (count, n_rows, n_neurons).
+
+    Doubled until a block is as long as the last of the powers E, E², E⁴, … reaches, and
+    then block after block: few products of many rows in place of many of a few rows, which
+    are bound by the memory of the matrix.
+    """
+    xp = namespace(rows)
+    n_rows, n = rows.shape
+    found = xp.empty((count, n_rows, n), dtype=rows.dtype, device=device(rows))
+    found[0, ...] = rows
+    filled, level = 1, 0
+    while filled < count:
+        stride = 2**level
+        length = min(stride, count - filled)
+        start = filled - stride
+        block = xp.reshape(found[start : start + length, ...], (-1, n)) @ powers[level]
+        found[filled : filled + length, ...] = xp.reshape(block, (length, n_rows, n))
+        filled += length
+        level = min(level + 1, len(powers) - 1) if filled == 2 ** (level + 1) else level
+    return found

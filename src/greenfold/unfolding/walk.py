@@ -1,0 +1,596 @@
+"""One walk through time, for a network that is unfolded and for one that is integrated.
+
+A `Plan` says which steps a batch of stimuli takes and where its state is read. A `Walk`
+carries many stimuli along it in bounded memory, and gradients back. What a single step does
+is the `Step`'s own affair.
+
+The way back needs the slopes of the gain at every stage of every step, several states'
+worth of memory per step. A `Recording` keeps them for as many of the last steps as it is
+given room for, and for the earlier ones only the states at which their segments begin:
+going back, it walks a segment again when it gets there. So the memory is bounded whatever
+the number of steps, and where there is room for all of it nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import array_api_compat as compat
+import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import batches, like, namespace, on_gpu, to_host, working_bytes, zeros
+from ..systems import Divergence
+
+#: Cases carried at a time. With 256 rows a product is near its peak, and what lies between
+#: two products is still in the cache of the processor: with 100 neurons, 1000 rows or more
+#: took 1.4 times as long for each. On a GPU small products leave most of it idle.
+_HOST_ROWS, _DEVICE_ROWS = 256, 8192
+#: A state this many times the largest input of its series to a neuron is taken to diverge.
+#: The slowest mode of a stable network would have to last a million time constants.
+_EXPLODED = 1e6
+
+
+# Operations on batches, in place where the array library can
+
+
+def plus_product(base: Any, left: Any, right: Any) -> Any:
+    """``base + left @ right`` as a new array."""
+    if compat.is_torch_array(base):
+        # One kernel instead of two; on a GPU a pass over memory is a tenth of a product.
+        return base.addmm(left, right)
+    product = left @ right
+    product += base
+    return product
+
+
+def add_product(base: Any, left: Any, right: Any) -> Any:
+    """``base + left @ right``, overwriting ``base`` where the library allows."""
+    if compat.is_torch_array(base):
+        return base.addmm_(left, right)
+    base += left @ right
+    return base
+
+
+def _place(host: np.ndarray, reference: Any, dtype: Any) -> Any:
+    """Copy a host array to the namespace and device of ``reference``, as ``dtype``."""
+    return namespace(reference).astype(like(host, reference), dtype, copy=False)
+
+
+def _wide(array: Any) -> Any:
+    """The same in float64, in which sums over series are formed."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def _contiguous(array: Any) -> Any:
+    """The same values, in the order of their axes in memory where that can be asked for."""
+    if isinstance(array, np.ndarray):
+        return np.ascontiguousarray(array)
+    return array.contiguous() if compat.is_torch_array(array) else array
+
+
+def _quietly(X: Any) -> AbstractContextManager:
+    """No warnings of overflow (it is looked for afterwards), no autograd graph."""
+    stack = ExitStack()
+    stack.enter_context(np.errstate(over="ignore", invalid="ignore"))
+    if compat.is_torch_array(X):
+        import torch
+
+        stack.enter_context(torch.no_grad())
+    return stack
+
+
+# What is walked, and where it is read
+
+
+class HasArrays:
+    """A dataclass of host arrays that can live elsewhere too."""
+
+    def on(self, reference: Any, dtype: Any) -> Self:
+        """The same with its arrays where ``reference`` lives, as ``dtype``."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, np.ndarray):
+                return _place(value, reference, dtype)
+            if isinstance(value, tuple):
+                return tuple(moved(one) for one in value)
+            return value.on(reference, dtype) if isinstance(value, HasArrays) else value
+
+        names = [one.name for one in fields(self)]  # pyright: ignore[reportArgumentType]
+        return replace(self, **{name: moved(getattr(self, name)) for name in names})  # pyright: ignore[reportArgumentType]
+
+
+class Step(HasArrays):
+    """Moves a batch of states over one step with constant input, and back.
+
+    States are rows, deviations from the resting state of the network; those of an expansion
+    have its orders on a leading axis. A step is hashed by identity.
+    """
+
+    @property
+    def n_orders(self) -> int | None:
+        """Orders of an expansion; None where a state is just a state."""
+        return None
+
+    @property
+    def n_working(self) -> float:
+        """States' worth of memory of one case that `advance` holds."""
+        return 10
+
+    @property
+    def n_slopes(self) -> float:
+        """States' worth of memory of one case that it leaves behind for `retreat`."""
+        return 1
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        raise NotImplementedError
+
+    def input_map(self, u: Any) -> Any:
+        """Matrix D (n_channels, width): inputs x (n_cases, n_channels) push by x D."""
+        raise NotImplementedError
+
+    def input_map_pullback(self, bar: Any) -> Any:
+        """Adjoint of `input_map`: (n_channels, width) to (N, n_channels)."""
+        raise NotImplementedError
+
+    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
+        """State at the end of the step, a new array; `slopes` gets what `retreat` needs."""
+        raise NotImplementedError
+
+    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
+        """Cotangents of the state before and of the push; ``bar`` may be overwritten."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read.
+
+    Attributes
+    ----------
+    step : Step
+        One sub-step of a whole step.
+    n_sub : int
+    weights : ndarray (n_whole,)
+        Weight of the state at the end of each whole step in the readout; all zero where
+        there is a tail, whose end is then the readout.
+    tail : Step or None
+        One sub-step of a last, shortened step (readout between two step ends).
+    n_tail : int
+        Sub-steps of the tail.
+    start : array (n_neurons,) or None
+        Where every series begins, as a deviation from the resting state; None for there.
+    """
+
+    step: Any
+    n_sub: int
+    weights: np.ndarray
+    tail: Any = None
+    n_tail: int = 0
+    start: Any = None
+
+    @property
+    def n_whole(self) -> int:
+        """Whole steps to walk."""
+        return len(self.weights)
+
+    @property
+    def read_steps(self) -> int:
+        """Steps of the stimulus that reach the readout."""
+        return self.n_whole + (self.tail is not None)
+
+    @property
+    def kinds(self) -> list[Any]:
+        """The regular step, and that of the tail where there is one."""
+        return [self.step] if self.tail is None else [self.step, self.tail]
+
+    @cached_property
+    def places(self) -> list[tuple[int, Any, float]]:
+        """(step of the stimulus, `Step`, weight of the state at its end), in time order."""
+        steps = [(self.step, self.n_sub, float(weight)) for weight in self.weights]
+        if self.tail is not None:
+            steps.append((self.tail, self.n_tail, 1.0))
+        return [
+            (index, step, weight if sub + 1 == count else 0.0)
+            for index, (step, count, weight) in enumerate(steps)
+            for sub in range(count)
+        ]
+
+    def ends_step(self, place: int) -> bool:
+        """Whether a place is the last of its step of the stimulus."""
+        places = self.places
+        return place + 1 == len(places) or places[place + 1][0] != places[place][0]
+
+    def on(self, reference: Any, dtype: Any) -> Plan:
+        """The same with its matrices where ``reference`` lives."""
+        if isinstance(reference, np.ndarray) and dtype == np.float64:
+            return self
+        tail = None if self.tail is None else self.tail.on(reference, dtype)
+        start = None if self.start is None else _place(self.start, reference, dtype)
+        return replace(self, step=self.step.on(reference, dtype), tail=tail, start=start)
+
+
+def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
+    """Weights of the step ends in the readout, and a time where it is inside a step.
+
+    ``readout`` is a time in (0, n_steps · dt], or one weight per step.
+    """
+    value = check.host_array(readout, "readout", ndim=(0, 1))
+    if value.ndim == 1:
+        if value.shape != (n_steps,):
+            raise ValueError(
+                "`readout` weights must have one entry per step, shape "
+                f"({n_steps},); got shape {value.shape}."
+            )
+        if not value.any():
+            raise ValueError("`readout` weights are all zero; nothing would be read.")
+        return value, None
+    time = float(value)
+    if not 0 < time <= n_steps * dt * (1 + 1e-12):
+        raise ValueError(
+            f"`readout` must be a time in (0, {n_steps * dt:g}]; got {time:g}."
+        )
+    steps = time / dt
+    nearest = round(steps)
+    weights = np.zeros(n_steps)
+    if nearest >= 1 and abs(steps - nearest) < 1e-9 * max(1.0, steps):
+        weights[nearest - 1] = 1.0
+        return weights, None
+    return weights, time
+
+
+def make_plan(
+    make_step: Callable[[float], tuple[Any, int]],
+    dt: float,
+    weights: np.ndarray,
+    time: float | None = None,
+    *,
+    start: np.ndarray | None = None,
+) -> Plan:
+    """The plan of a readout, given as `plan_readout` returns it.
+
+    ``make_step`` turns the length of a step of the stimulus into one sub-step and their
+    number.
+    """
+    step, n_sub = make_step(dt)
+    if time is None:
+        used = int(np.flatnonzero(weights)[-1]) + 1
+        return Plan(step, n_sub, np.asarray(weights, dtype=float)[:used], start=start)
+    whole = int(time // dt)
+    tail, n_tail = make_step(time - whole * dt)
+    return Plan(step, n_sub, np.zeros(whole), tail, n_tail, start)
+
+
+def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
+    """∂L/∂Y, or ∂L/∂z where there is a v, in the namespace of ``X``."""
+    wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
+    host = check.host_array(cotangent, "cotangent")
+    if host.shape != wanted:
+        raise ValueError(f"`cotangent` must have shape {wanted}; got shape {host.shape}.")
+    return like(host, X)
+
+
+# One batch
+
+
+class Batch:
+    """Some cases on their way along a plan, which lives where X and u do."""
+
+    def __init__(self, plan: Plan, X: Any, u: Any) -> None:
+        self.plan = plan
+        # One step after the other in memory, as they are used.
+        used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
+        self.inputs = _contiguous(used)
+        self.input_maps = {step: step.input_map(u) for step in plan.kinds}
+
+    def start(self) -> Any:
+        """The state at the beginning."""
+        step, shape = self.plan.step, (self.inputs.shape[1], self.plan.step.n_neurons)
+        leading = () if step.n_orders is None else (step.n_orders,)
+        y = zeros((*leading, *shape), self.inputs)
+        return y if self.plan.start is None else y + self.plan.start
+
+    def walk(
+        self,
+        y: Any,
+        start: int,
+        stop: int,
+        *,
+        read: Any = None,
+        tape: list[list[Any]] | None = None,
+        ends: list[Any] | None = None,
+    ) -> tuple[Any, Any]:
+        """From state y at place ``start`` to the state at ``stop``, and what was read.
+
+        ``read`` has what was read before, ``tape`` receives the slopes of every place,
+        ``ends`` the state at the end of every step of the stimulus.
+        """
+        at, push = -1, None
+        for place in range(start, stop):
+            index, step, weight = self.plan.places[place]
+            if index != at:
+                at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
+            slopes = None if tape is None else []
+            y = step.advance(y, push, slopes)
+            if tape is not None:
+                tape.append(slopes or [])
+            if weight:
+                part = y if weight == 1 else weight * y
+                read = part if read is None else read + part
+            if ends is not None and self.plan.ends_step(place):
+                ends.append(y)
+        return y, read
+
+
+class Recording:
+    """A batch walked to its readout, with what the way back needs.
+
+    Slopes of ``length`` places are held at a time. ``read`` is the readout state, ``last``
+    the state at the end of the plan.
+    """
+
+    def __init__(self, batch: Batch, length: int) -> None:
+        n_places = len(batch.plan.places)
+        self._batch = batch
+        self._starts = sorted({0, *range(n_places - length, 0, -length)})
+        self._states = [batch.start()]
+        self._tape: list[list[Any]] | None = []
+        y, read = self._states[0], None
+        for start, stop in pairwise(self._starts):
+            y, read = batch.walk(y, start, stop, read=read)
+            self._states.append(y)
+        self.last, self.read = batch.walk(
+            y, self._starts[-1], n_places, read=read, tape=self._tape
+        )
+
+    def pullback(self, cotangent: Any) -> Any:
+        """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
+
+        In float64: what is summed over many series would lose digits in float32, and depend
+        on how the series are cut into batches. The slopes are let go as they are used;
+        called again, it walks again.
+        """
+        batch, places = self._batch, self._batch.plan.places
+        xp = namespace(cotangent)
+        gradients = {s: _wide(xp.zeros_like(m)) for s, m in batch.input_maps.items()}
+        bar, push_bar, stop = xp.zeros_like(self.last), None, len(places)
+        for start, y in zip(self._starts[::-1], self._states[::-1], strict=True):
+            tape, self._tape = self._tape, None
+            if tape is None:
+                tape = []
+                batch.walk(y, start, stop, tape=tape)
+            for place in range(stop - 1, start - 1, -1):
+                index, step, weight = places[place]
+                if weight:
+                    bar += cotangent if weight == 1 else weight * cotangent
+                bar, here = step.retreat(bar, tape.pop())
+                # All sub-steps of a step are pushed alike.
+                push_bar = here if push_bar is None else push_bar + here
+                if place == 0 or places[place - 1][0] != index:
+                    inputs = xp.matrix_transpose(batch.inputs[index, :, :])
+                    gradients[step] = add_product(
+                        gradients[step], _wide(inputs), _wide(push_bar)
+                    )
+                    push_bar = None
+            stop = start
+        parts = [step.input_map_pullback(found) for step, found in gradients.items()]
+        return sum(parts[1:], parts[0])
+
+
+# Many cases
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many cases to carry at a time, and how much of their way to keep."""
+
+    n_cases: int
+    n_places: int
+    #: States' worth of memory that a place leaves on the tape, and that a step holds.
+    n_slopes: float
+    n_working: float
+    #: Size of the state of one case, and what all may take.
+    state_bytes: float
+    budget: float
+    #: Cases of an efficient batch.
+    rows: int
+
+    def rows_holding(self, n_states: float) -> int:
+        """Cases of a batch where each holds so many states."""
+        return max(1, min(self.rows, int(self.budget / (n_states * self.state_bytes))))
+
+    def _kept(self) -> np.ndarray:
+        """States kept of one case with tapes of 1 … n_places places."""
+        length = np.arange(1, self.n_places + 1)
+        return np.ceil(self.n_places / length) + self.n_slopes * length
+
+    def tape_for_all(self) -> int:
+        """Longest tape with which all cases can be kept at once; 0 where none can."""
+        held = self.n_cases * self._kept() + self.rows * self.n_working
+        fitting = np.flatnonzero(held * self.state_bytes <= self.budget)
+        return int(fitting[-1]) + 1 if len(fitting) else 0
+
+    def tape_for_batches(self) -> tuple[int, int]:
+        """Rows of a batch and the length of its tape, one batch kept at a time."""
+        held = self._kept() + self.n_working
+        rows = self.rows_holding(float(held.min()))
+        fitting = np.flatnonzero(rows * held * self.state_bytes <= self.budget)
+        return rows, int(fitting[-1] if len(fitting) else np.argmin(held)) + 1
+
+
+class Walk:
+    """Many stimuli walked along a plan at one projection, in batches of bounded memory.
+
+    Parameters
+    ----------
+    plan : Plan
+        On the host.
+    X : array (n_cases, n_channels, n_steps)
+        The work is done in its namespace and on its device.
+    u : ndarray (n_neurons, n_channels)
+        On the host.
+    dtype : optional
+        Of the work; by default float32 if that is the dtype of ``X``, else float64.
+    keep : bool
+        Keep what the way back needs when the states are computed, as far as memory goes:
+        `states` followed by `pullback` then walks every series once instead of twice.
+    orders : bool
+        Give the orders of an expansion apart, on a leading axis, instead of their sum.
+
+    Raises
+    ------
+    Divergence
+        A FloatingPointError that names the series and the step. An expansion does not
+        diverge, it overflows; that is left to the caller.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        X: Any,
+        u: np.ndarray,
+        *,
+        dtype: Any = None,
+        keep: bool = False,
+        orders: bool = False,
+    ) -> None:
+        self._xp = xp = namespace(X)
+        single = X.dtype == xp.float32
+        self._dtype = (xp.float32 if single else xp.float64) if dtype is None else dtype
+        self._X, self._keep, self._orders = X, keep, orders
+        self._plan, self._u = plan.on(X, self._dtype), _place(u, X, self._dtype)
+        start = 0.0 if plan.start is None else float(np.abs(plan.start).max())
+        self._largest = float(np.abs(u).sum(axis=1).max()), start
+        self._recordings: list[tuple[slice, Recording]] = []
+
+    @cached_property
+    def room(self) -> Room:
+        """What there is room for where the stimuli live."""
+        step, n_cases = self._plan.step, self._X.shape[0]
+        width = 4.0 if self._dtype == self._xp.float32 else 8.0
+        rows = _DEVICE_ROWS if on_gpu(self._X) else _HOST_ROWS
+        return Room(
+            n_cases,
+            len(self._plan.places),
+            step.n_slopes,
+            step.n_working,
+            width * step.n_neurons * (step.n_orders or 1),
+            working_bytes(self._X),
+            min(rows, n_cases),
+        )
+
+    def _parts(self, rows: int) -> Iterator[slice]:
+        return batches(self._X.shape[0], 1, rows)
+
+    def _batch(self, part: slice) -> Batch:
+        values = check.finite_batch(self._X[part, ...], self._xp, part.start)
+        return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
+
+    def record(self, part: slice, length: int) -> Recording:
+        """Walk some cases, with slopes of so many places held at a time."""
+        recording = Recording(self._batch(part), length)
+        self._refuse_divergence(recording.last, part)
+        return recording
+
+    def _summed(self, states: Any) -> Any:
+        """The sum over the orders of an expansion, unless they were asked for."""
+        if self._orders or self._plan.step.n_orders is None:
+            return states
+        return self._xp.sum(states, axis=0)
+
+    def _joined(self, parts: list[Any], axis: int) -> Any:
+        return parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=axis)
+
+    def _diverged(self, y: Any, part: slice) -> Any:
+        """Which of these cases, by its state, has left the range its own input explains."""
+        xp, (scale, start) = self._xp, self._largest
+        inputs = xp.abs(xp.astype(self._X[part, ...], self._dtype, copy=False))
+        limit = _EXPLODED * (scale * xp.max(inputs, axis=(1, 2)) + start)
+        return ~(xp.max(xp.abs(y), axis=1) <= limit)  # True for NaN
+
+    def _refuse_divergence(self, last: Any, part: slice) -> None:
+        """Look at the last state only: what diverged does not come back."""
+        if self._plan.step.n_orders is None and bool(
+            self._xp.any(self._diverged(last, part))
+        ):
+            self._walk_carefully(part)
+
+    def _finish(self, part: slice, ends: list[Any] | None = None) -> Any:
+        """What is read of these cases."""
+        batch = self._batch(part)
+        places = len(self._plan.places)
+        last, read = batch.walk(batch.start(), 0, places, ends=ends)
+        self._refuse_divergence(last, part)
+        return read
+
+    def _walk_carefully(self, part: slice) -> list[Any]:
+        """States at the end of every step, each looked at before the next is made."""
+        batch, ends = self._batch(part), []
+        y = batch.start()
+        for place, (index, _, _) in enumerate(self._plan.places):
+            y, _ = batch.walk(y, place, place + 1, ends=ends)
+            bad = np.flatnonzero(to_host(self._diverged(y, part)))
+            if len(bad):
+                raise Divergence(index, part.start + int(bad[0]))
+        return ends
+
+    @cached_property
+    def states(self) -> Any:
+        """Read-out states, (n_cases, n_neurons)."""
+        length = self.room.tape_for_all() if self._keep else 0
+        rows = self.room.rows_holding(self.room.n_working)
+        with _quietly(self._X):
+            if length:
+                for part in self._parts(self.room.rows):
+                    self._recordings.append((part, self.record(part, length)))
+                found = [self._summed(made.read) for _, made in self._recordings]
+            else:
+                found = [self._summed(self._finish(part)) for part in self._parts(rows)]
+            return self._joined(found, -2)
+
+    def trajectories(self, *, careful: bool = False) -> Any:
+        """States at the end of every step, (n_cases, read_steps, n_neurons).
+
+        With ``careful``, divergence is looked for at every step, to stop early.
+        """
+        held, found = self.room.n_working + 2 * self._plan.read_steps, []
+        with _quietly(self._X):
+            for part in self._parts(self.room.rows_holding(held)):
+                ends = self._walk_carefully(part) if careful else []
+                if not careful:
+                    self._finish(part, ends)
+                found.append(self._summed(self._xp.stack(ends, axis=-2)))
+            return self._joined(found, -3)
+
+    def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
+        """Gradients with respect to u (n_neurons, n_channels) and v, or None without it.
+
+        ``cotangent`` is ∂L/∂Y (n_cases, n_neurons), or ∂L/∂z (n_cases,) for z = Y v, in
+        the namespace of ``X``; v is on the host.
+        """
+        rows, length = self.room.tape_for_batches()
+        kept: Any = self._recordings or (
+            (part, self.record(part, length)) for part in self._parts(rows)
+        )
+        cotangent = self._xp.astype(cotangent, self._dtype, copy=False)
+        readout = None if v is None else _place(v, self._X, self._dtype)
+        u_bar = v_bar = None
+        with _quietly(self._X):
+            for part, recording in kept:
+                bar = cotangent[part, ...]
+                if readout is not None:
+                    found = _wide(bar) @ _wide(self._summed(recording.read))
+                    v_bar = found if v_bar is None else v_bar + found
+                    bar = bar[:, None] * readout[None, :]
+                found = recording.pullback(bar)
+                u_bar = found if u_bar is None else u_bar + found
+                del recording  # before the next one is made
+        return u_bar, v_bar
