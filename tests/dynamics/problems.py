@@ -14,7 +14,12 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from greenfold._base.arrays import namespace
-from greenfold.dynamics import Excess, exponential_step, make_course, rest_of_rates
+from greenfold.dynamics import (
+    Excess,
+    continuous_resting_state,
+    exponential_step,
+    make_course,
+)
 
 B = 0.5  # bias of the biased tanh
 
@@ -137,7 +142,7 @@ def problem(
     weights /= float(derivative(np.zeros(1))[0])
     tau = np.broadcast_to(np.asarray(tau, dtype=float), (n,)).copy()
     bias = np.broadcast_to(np.asarray(bias, dtype=float), (n,)).copy()
-    rest = rest_of_rates(weights, bias, tau, function, derivative)
+    rest = continuous_resting_state(weights, bias, tau, function, derivative)
     u = rng.standard_normal((n, n_channels))
     return Problem(
         weights,

@@ -5,7 +5,7 @@ its steps and back, `batch` many series in bounded memory, `step_control` the nu
 sub-steps, `dynamics` the system made of them. States are deviations from the resting state.
 """
 
-from ..networks.resting_state import rest_of_map, rest_of_rates
+from ..networks.resting_state import continuous_resting_state, discrete_resting_state
 from .batch import Divergence, Linearization, pullback, states, trajectories
 from .dynamics import Dynamics
 from .step_control import StepError, plan_substeps, step_error
@@ -22,13 +22,13 @@ __all__ = [
     "Linearization",
     "StepError",
     "Stepper",
+    "continuous_resting_state",
+    "discrete_resting_state",
     "exponential_step",
     "leaky_step",
     "make_course",
     "plan_substeps",
     "pullback",
-    "rest_of_map",
-    "rest_of_rates",
     "states",
     "step_error",
     "trajectories",

@@ -160,7 +160,7 @@ def leaky_step(
     bias : ndarray (N,), optional
         The bias b.
     rest : ndarray (N,), optional
-        y*, see `rest.rest_of_map`; zero by default, which needs φ(b) = 0.
+        y*, see `discrete_resting_state`; zero by default, which needs φ(b) = 0.
     joint : callable, optional
         See `LeakyStep`.
     """
