@@ -359,7 +359,8 @@ def unpack_response(content: _archive.Content) -> MeasuredResponse:
     known, report = content.described["fitted"], None
     if known is not None:
         shapes = ((G.shape[1],), G.shape, (None, *G.shape))
-        arrays = {k: content.numbers(k, s) for k, s in zip(_ARRAYS, shapes, strict=True)}
-        numbers = {name: kind(known[name]) for name, kind in _NUMBERS.items()}
-        report = FitReport(**numbers, **arrays)
+        parts: dict[str, Any] = {k: kind(known[k]) for k, kind in _NUMBERS.items()}
+        for name, shape in zip(_ARRAYS, shapes, strict=True):
+            parts[name] = content.numbers(name, shape)
+        report = FitReport(**parts)
     return MeasuredResponse(G, float(content.described["dt"]), fitted=report)
