@@ -3,9 +3,7 @@
 Nothing here shares code with the unfolding. `engine="scipy"` integrates the differential
 equation with an adaptive high-order Runge–Kutta method, restarted at every step of the
 stimulus, or with an implicit one where the network is stiff; `engine="nest"` runs the same
-network in the NEST simulator.
-
-The network in the NEST simulator, as the paper ran it.
+network in the NEST simulator, as the paper did.
 """
 
 from __future__ import annotations
@@ -22,113 +20,6 @@ from ._base.arrays import batches, like
 from ._base.threads import rows_of, with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
-
-#: NEST counts time in ms on a grid; one model resolution is mapped to this many ms, so
-#: that any `tau` and `dt` are representable.
-_TICK = 0.1
-
-
-def run_nest(
-    reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, resolution: float | None
-) -> np.ndarray:
-    """States at the end of every step, (n_cases, n_steps, n_neurons).
-
-    Rate neurons with instantaneous connections, driven by one `step_rate_generator` per
-    channel. The linear network is W itself. For tanh, NEST applies the gain to the
-    *summed* input, ρ with τ ρ̇ = −ρ + tanh(W ρ + u s): with the input low-pass filtered by
-    τ ṡ = −s + x, y = W ρ + u s obeys the reservoir's equation exactly.
-    """
-    kind = _model_of(reservoir)
-    nest = _import_nest()
-    wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
-    ratio = dt / check.positive(wanted, "resolution")
-    per_step = max(1, round(ratio))
-    tau = reservoir.mean_tau * _TICK * per_step / dt
-    n_cases, _, n_steps = X.shape
-    found = np.empty((n_cases, n_steps, reservoir.n_neurons))
-    for case in range(n_cases):
-        found[case] = _run_case(nest, kind, reservoir.weights, tau, X[case], u, per_step)
-    return found
-
-
-def _model_of(reservoir: Reservoir) -> str:
-    model = reservoir.gain.nest_model
-    if model is None:
-        raise ValueError(
-            f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate "
-            'neuron for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
-        )
-    if reservoir.bias is not None or isinstance(reservoir.tau, np.ndarray):
-        raise ValueError(
-            "`reservoir` has a bias, or a time constant for each neuron, which the engine "
-            '"nest" does not run; use engine="scipy".'
-        )
-    return model
-
-
-def _import_nest() -> Any:
-    os.environ.setdefault("PYNEST_QUIET", "1")  # no banner on the user's terminal
-    try:
-        import nest
-    except ImportError:
-        raise ImportError(
-            'engine "nest" needs the NEST simulator; install it with '
-            "`pip install greenfold[nest]`."
-        ) from None
-    return nest
-
-
-def _run_case(
-    nest: Any,
-    model: str,
-    W: np.ndarray,
-    tau: float,
-    x: np.ndarray,
-    u: np.ndarray,
-    per_step: int,
-) -> np.ndarray:
-    n, n_channels = u.shape
-    n_steps = x.shape[1]
-    nest.ResetKernel()
-    nest.verbosity = nest.VerbosityLevel.ERROR
-    nest.resolution = _TICK
-    nest.use_wfr = True
-    # Instantaneous connections are iterated to convergence in each time step.
-    nest.wfr_tol = 1e-10
-    nest.wfr_max_iterations = 100
-    nest.wfr_comm_interval = _TICK
-    quiet = {"tau": tau, "lambda": 1.0, "mu": 0.0, "sigma": 0.0, "rate": 0.0}
-    instantly = {"synapse_model": "rate_connection_instantaneous"}
-    neurons = nest.Create(model, n, params={**quiet, "linear_summation": True})
-    nest.Connect(neurons, neurons, "all_to_all", {**instantly, "weight": W})
-    driven = neurons
-    filtered = model != "lin_rate_ipn"
-    if filtered:
-        driven = nest.Create("lin_rate_ipn", n_channels, params=quiet)
-        nest.Connect(driven, neurons, "all_to_all", {**instantly, "weight": u})
-    # A generator switched at time t reaches its targets one resolution step later, over
-    # the shortest delay there is, if it was created after them (before them it would
-    # arrive earlier). Its first switch can be at one step, so the clock of the network
-    # starts at two.
-    times = _TICK * (1 + per_step * np.arange(n_steps))
-    sources = nest.Create("step_rate_generator", n_channels)
-    for channel in range(n_channels):
-        sources[channel].set(amplitude_times=times, amplitude_values=x[channel])
-    delayed = {"synapse_model": "rate_connection_delayed", "delay": _TICK}
-    if filtered:
-        nest.Connect(sources, driven, "one_to_one", {**delayed, "weight": 1.0})
-    else:
-        nest.Connect(sources, driven, "all_to_all", {**delayed, "weight": u})
-    recorded = neurons if driven is neurons else neurons + driven
-    nest.Simulate(2 * _TICK)
-    rates = np.empty((n_steps, len(recorded)))
-    for step in range(n_steps):
-        nest.Simulate(_TICK * per_step)
-        rates[step] = recorded.get("rate")
-    if not filtered:
-        return rates
-    return rates[:, :n] @ W.T + rates[:, n:] @ u.T
-
 
 #: Cases integrated together share one step-size control; the norm averages over all of
 #: them, so batches stay small enough for one bad case to be felt.
@@ -189,11 +80,9 @@ def simulate(
         Where the true dynamics diverge, naming the case and the step.
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
-    if not discrete and not isinstance(reservoir, Reservoir):
-        raise TypeError(
-            "`reservoir` must be a Reservoir or an EchoStateNetwork; got "
-            f"{type(reservoir).__name__}."
-        )
+    known, kind = isinstance(reservoir, Reservoir | EchoStateNetwork), type(reservoir)
+    wanted = "be a Reservoir or an EchoStateNetwork"
+    check.must(known, "reservoir", wanted, kind.__name__, TypeError)
     shape = getattr(X, "shape", None) or np.shape(X)
     reference = check.stimuli(X, shape[-1] if shape else 0)
     host = check.host_array(reference, "X")
@@ -209,7 +98,7 @@ def simulate(
     elif engine == "scipy":
         states = _run_scipy(reservoir, host, projection, dt, check.positive(rtol, "rtol"))
     elif engine == "nest":
-        states = run_nest(reservoir, host, projection, dt, resolution)
+        states = _run_nest(reservoir, host, projection, dt, resolution)
     else:
         raise ValueError(f'`engine` must be "scipy" or "nest"; got {engine!r}.')
     return like(states if trajectories else states[:, -1], reference)
@@ -225,12 +114,7 @@ def _run_map(network: EchoStateNetwork, X: np.ndarray, u: np.ndarray) -> np.ndar
         for step in range(n_steps):
             active = network.gain(y @ network.weights.T + X[:, :, step] @ u.T + bias)
             y = (1 - network.leak) * y + network.leak * active
-            if not np.isfinite(y).all():
-                case = int(np.argwhere(~np.isfinite(y))[0][0])
-                raise FloatingPointError(
-                    f"the simulated network diverges in step {step} of case {case}; the "
-                    "stimuli or the non-linearity are too strong for it to stay bounded."
-                )
+            _refuse_divergence(y, step)
             found[:, step] = y - network.rest
     return found
 
@@ -239,52 +123,67 @@ def _run_scipy(
     reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, rtol: float
 ) -> np.ndarray:
     n_cases, _, n_steps = X.shape
-    n = reservoir.n_neurons
-    found = np.empty((n_cases, n_steps, n))
+    found = np.empty((n_cases, n_steps, reservoir.n_neurons))
     stiff = _is_stiff(reservoir, dt)
-    integrate = _integrate_stiff_step if stiff else _integrate_step
     for part in batches(n_cases, 1, 1 if stiff else _CASES_TOGETHER):
-        y = np.zeros((part.stop - part.start, n))
+        y = np.zeros((part.stop - part.start, reservoir.n_neurons))
         for step in range(n_steps):
-            y = integrate(reservoir, y, X[part, :, step] @ u.T, dt, rtol)
-            if y is None or not np.isfinite(y).all():
-                case = 0 if y is None else int(np.argwhere(~np.isfinite(y))[0][0])
-                where = f"the batch of case {part.start}" if y is None else f"case {case}"
-                raise FloatingPointError(
-                    f"the simulated network diverges in step {step} of {where}; the "
-                    "stimuli or the non-linearity are too strong for it to stay bounded."
-                )
+            y = _integrate(reservoir, y, X[part, :, step] @ u.T, dt, rtol, stiff)
+            y = _refuse_divergence(y, step, part.start)
             found[part, step] = y
     return found
 
 
-def _integrate_step(
-    reservoir: Reservoir, y: np.ndarray, drive: np.ndarray, dt: float, rtol: float
+def _refuse_divergence(y: np.ndarray | None, step: int, first: int = 0) -> np.ndarray:
+    """States after a step; None where the solver could not reach its end."""
+    if y is not None and np.isfinite(y).all():
+        return y
+    where = f"the batch of case {first}"
+    if y is not None:
+        where = f"case {first + int(np.argwhere(~np.isfinite(y))[0][0])}"
+    raise FloatingPointError(
+        f"the simulated network diverges in step {step} of {where}; the stimuli or the "
+        "non-linearity are too strong for it to stay bounded."
+    )
+
+
+def _integrate(
+    reservoir: Reservoir,
+    y: np.ndarray,
+    drive: np.ndarray,
+    dt: float,
+    rtol: float,
+    stiff: bool,
 ) -> np.ndarray | None:
     """One stimulus step for a batch; None where the solver could not reach its end."""
-    shape, W, tau, gain = y.shape, reservoir.weights, reservoir.tau, reservoir.gain
+    W, tau, gain = reservoir.weights, reservoir.tau, reservoir.gain
     # The whole equation; only the state is counted from rest, as the tolerance is.
     rest, bias = reservoir.rest, 0.0 if reservoir.bias is None else reservoir.bias
-    constant = drive + bias - rest
+    constant, identity = drive + bias - rest, np.eye(reservoir.n_neurons)
 
     def slope(_: float, flat: np.ndarray) -> np.ndarray:
-        state = flat.reshape(shape)
+        state = flat.reshape(y.shape)
         return ((constant - state + gain(rest + state) @ W.T) / tau).ravel()
+
+    def jacobian(_: float, state: np.ndarray) -> np.ndarray:
+        """Of one case, as a stiff batch has."""
+        return ((W * gain.derivative(rest + state) - identity).T / tau).T
 
     # The absolute tolerance follows the scale of what moves the network.
     scale = max(np.abs(drive).max(), np.abs(y).max())
     if scale == 0:
         return y
-    with np.errstate(over="ignore", invalid="ignore"):
-        solution = solve_ivp(
-            slope,
-            (0.0, dt),
-            y.ravel(),
-            method="DOP853",
-            rtol=rtol,
-            atol=rtol * scale * 1e-2,
-        )
-    return solution.y[:, -1].reshape(shape) if solution.success else None
+    method: dict[str, Any] = {"method": "DOP853"}
+    if stiff:
+        # What a stiff network does to its input is small, and to be seen.
+        scale /= np.abs(jacobian(0.0, y[0])).max()
+        method = {"method": "LSODA", "jac": jacobian}
+    tolerance = {"rtol": rtol, "atol": rtol * scale * 1e-2}
+    with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
+        if stiff:
+            warnings.simplefilter("ignore", UserWarning)  # failure is in `success`
+        run = solve_ivp(slope, (0.0, dt), y.ravel(), **method, **tolerance)
+    return run.y[:, -1].reshape(y.shape) if run.success else None
 
 
 def _is_stiff(reservoir: Reservoir, dt: float) -> bool:
@@ -295,34 +194,93 @@ def _is_stiff(reservoir: Reservoir, dt: float) -> bool:
     return fastest * dt > _EXPLICIT_REACH * _STIFF_STEPS
 
 
-def _integrate_stiff_step(
-    reservoir: Reservoir, y: np.ndarray, drive: np.ndarray, dt: float, rtol: float
-) -> np.ndarray | None:
-    """The same for one case by an implicit method, with the Jacobian of one network."""
-    W, tau, gain = reservoir.weights, reservoir.tau, reservoir.gain
-    identity = np.eye(reservoir.n_neurons)
-    rest, bias = reservoir.rest, 0.0 if reservoir.bias is None else reservoir.bias
-    constant = drive[0] + bias - rest
+#: NEST counts time in ms on a grid; one model resolution is mapped to this many ms, so
+#: that any `tau` and `dt` are representable.
+_TICK = 0.1
 
-    def slope(_: float, state: np.ndarray) -> np.ndarray:
-        return (constant - state + W @ gain(rest + state)) / tau
 
-    def jacobian(_: float, state: np.ndarray) -> np.ndarray:
-        return ((W * gain.derivative(rest + state) - identity).T / tau).T
+def _run_nest(
+    reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, resolution: float | None
+) -> np.ndarray:
+    """States at the end of every step, (n_cases, n_steps, n_neurons).
 
-    scale = max(np.abs(drive).max(), np.abs(y).max())
-    if scale == 0:
-        return y
-    with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # failure is in `success`
-        solution = solve_ivp(
-            slope,
-            (0.0, dt),
-            y[0],
-            method="LSODA",
-            jac=jacobian,
-            rtol=rtol,
-            # What a stiff network does to its input is small, and to be seen.
-            atol=rtol * 1e-2 * scale / np.abs(jacobian(0.0, y[0])).max(),
+    Rate neurons with instantaneous connections, driven by one `step_rate_generator` per
+    channel. The linear network is W itself. For tanh, NEST applies the gain to the
+    *summed* input, ρ with τ ρ̇ = −ρ + tanh(W ρ + u s): with the input low-pass filtered by
+    τ ṡ = −s + x, y = W ρ + u s obeys the reservoir's equation exactly.
+    """
+    kind = reservoir.gain.nest_model
+    if kind is None:
+        raise ValueError(
+            f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate "
+            'neuron for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
         )
-    return solution.y[:, -1][None] if solution.success else None
+    if reservoir.bias is not None or isinstance(reservoir.tau, np.ndarray):
+        raise ValueError(
+            "`reservoir` has a bias, or a time constant for each neuron, which the engine "
+            '"nest" does not run; use engine="scipy".'
+        )
+    os.environ.setdefault("PYNEST_QUIET", "1")  # no banner on the user's terminal
+    try:
+        import nest
+    except ImportError:
+        advice = "install it with `pip install greenfold[nest]`"
+        raise ImportError(f'engine "nest" needs the NEST simulator; {advice}.') from None
+    wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
+    per_step = max(1, round(dt / check.positive(wanted, "resolution")))
+    tau = reservoir.mean_tau * _TICK * per_step / dt
+    return np.array(
+        [_run_case(nest, kind, reservoir.weights, tau, x, u, per_step) for x in X]
+    )
+
+
+def _run_case(
+    nest: Any,
+    model: str,
+    W: np.ndarray,
+    tau: float,
+    x: np.ndarray,
+    u: np.ndarray,
+    per_step: int,
+) -> np.ndarray:
+    n, n_channels = u.shape
+    n_steps = x.shape[1]
+    nest.ResetKernel()
+    nest.verbosity = nest.VerbosityLevel.ERROR
+    nest.resolution = _TICK
+    nest.use_wfr = True
+    # Instantaneous connections are iterated to convergence in each time step.
+    nest.wfr_tol = 1e-10
+    nest.wfr_max_iterations = 100
+    nest.wfr_comm_interval = _TICK
+    quiet = {"tau": tau, "lambda": 1.0, "mu": 0.0, "sigma": 0.0, "rate": 0.0}
+    instantly = {"synapse_model": "rate_connection_instantaneous"}
+    neurons = nest.Create(model, n, params={**quiet, "linear_summation": True})
+    nest.Connect(neurons, neurons, "all_to_all", {**instantly, "weight": W})
+    driven = neurons
+    filtered = model != "lin_rate_ipn"
+    if filtered:
+        driven = nest.Create("lin_rate_ipn", n_channels, params=quiet)
+        nest.Connect(driven, neurons, "all_to_all", {**instantly, "weight": u})
+    # A generator switched at time t reaches its targets one resolution step later, over
+    # the shortest delay there is, if it was created after them (before them it would
+    # arrive earlier). Its first switch can be at one step, so the clock of the network
+    # starts at two.
+    times = _TICK * (1 + per_step * np.arange(n_steps))
+    sources = nest.Create("step_rate_generator", n_channels)
+    for channel in range(n_channels):
+        sources[channel].set(amplitude_times=times, amplitude_values=x[channel])
+    delayed = {"synapse_model": "rate_connection_delayed", "delay": _TICK}
+    if filtered:
+        nest.Connect(sources, driven, "one_to_one", {**delayed, "weight": 1.0})
+    else:
+        nest.Connect(sources, driven, "all_to_all", {**delayed, "weight": u})
+    recorded = neurons if driven is neurons else neurons + driven
+    nest.Simulate(2 * _TICK)
+    rates = np.empty((n_steps, len(recorded)))
+    for step in range(n_steps):
+        nest.Simulate(_TICK * per_step)
+        rates[step] = recorded.get("rate")
+    if not filtered:
+        return rates
+    return rates[:, :n] @ W.T + rates[:, n:] @ u.T

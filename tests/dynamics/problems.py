@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 
 from greenfold._base.arrays import namespace
 from greenfold.dynamics.steppers import NonlinearPart, exponential_step
-from greenfold.networks.resting_state import rest_of_rates
+from greenfold.networks.resting_state import continuous_resting_state
 from greenfold.unfolding.walk import make_plan
 
 B = 0.5  # bias of the biased tanh
@@ -137,7 +137,7 @@ def problem(
     weights /= float(derivative(np.zeros(1))[0])
     tau = np.broadcast_to(np.asarray(tau, dtype=float), (n,)).copy()
     bias = np.broadcast_to(np.asarray(bias, dtype=float), (n,)).copy()
-    rest = rest_of_rates(weights, bias, tau, function, derivative)
+    rest = continuous_resting_state(weights, bias, tau, function, derivative)
     u = rng.standard_normal((n, n_channels))
     return Problem(
         weights,

@@ -5,7 +5,7 @@ import pytest
 
 from greenfold._base.arrays import to_host
 from greenfold.dynamics.steppers import leaky_step
-from greenfold.networks.resting_state import rest_of_map
+from greenfold.networks.resting_state import discrete_resting_state
 from greenfold.unfolding.walk import Walk, make_plan
 
 from ..conftest import slope, unit
@@ -42,7 +42,7 @@ def test_states_are_those_of_the_map(gain, biased, leak):
     W, rng = network(gain)
     function, derivative = GAINS[gain]
     bias = rng.normal(0, 0.2, 14) if biased else np.zeros(14)
-    rest = rest_of_map(W, bias, leak, function, derivative)
+    rest = discrete_resting_state(W, bias, leak, function, derivative)
     step = leaky_step(W, leak, function, derivative, bias=bias, rest=rest)
     X, u = rng.standard_normal((4, 2, 9)), unit(rng, 14, 2)
     expected = loop(W, leak, function, bias, X, u, rest) - rest
@@ -62,7 +62,7 @@ def test_states_are_those_of_the_map(gain, biased, leak):
 def test_gradient(leak, weights, library):
     W, rng = network()
     bias = rng.normal(0, 0.3, 14)
-    rest = rest_of_map(W, bias, leak, tanh, tanh_slope)
+    rest = discrete_resting_state(W, bias, leak, tanh, tanh_slope)
     step = leaky_step(W, leak, tanh, tanh_slope, bias=bias, rest=rest)
     plan = plan_of(step, weights)
     X, u, v = 2 * rng.standard_normal((4, 2, 9)), unit(rng, 14, 2), unit(rng, 14)
@@ -90,7 +90,7 @@ def test_equal_to_autograd(rng):
 
     W, rng = network()
     bias, leak = rng.normal(0, 0.3, 14), np.linspace(0.2, 0.9, 14)
-    rest = rest_of_map(W, bias, leak, tanh, tanh_slope)
+    rest = discrete_resting_state(W, bias, leak, tanh, tanh_slope)
     X, u = rng.standard_normal((4, 2, 9)), unit(rng, 14, 2)
     cotangent = rng.standard_normal((4, 14))
     tensors = [torch.asarray(a) for a in (X, W, bias, leak)]
@@ -117,7 +117,7 @@ def test_reservoirpy_runs_the_same_network(size):
     bias = rng.normal(0, size, 14)
     X, u = rng.standard_normal((3, 2, 9)), unit(rng, 14, 2)
     node = nodes.Reservoir(W=W, Win=u, bias=bias, lr=0.3, activation="tanh")
-    rest = rest_of_map(W, bias, 0.3, tanh, tanh_slope)
+    rest = discrete_resting_state(W, bias, 0.3, tanh, tanh_slope)
     step = leaky_step(W, 0.3, tanh, tanh_slope, bias=bias, rest=rest)
     plan = make_plan(lambda _: (step, 1), 1.0, np.ones(9), start=-rest)
     found = Walk(plan, X, u).trajectories() + rest

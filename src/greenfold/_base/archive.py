@@ -54,16 +54,7 @@ def refuse(reason: str) -> NoReturn:
 
 
 class Content(NamedTuple):
-    """What a file holds.
-
-    Attributes
-    ----------
-    kind : str
-        Of the object: "classifier", "reservoir", ….
-    described : dict
-        Everything but the arrays, as JSON holds it.
-    arrays : dict of ndarray
-    """
+    """What a file holds: the kind of object, its description as JSON, and its arrays."""
 
     kind: str
     described: dict[str, Any]
@@ -117,26 +108,11 @@ class _Sealed:
 def write(
     path: str | Path, kind: str, described: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Write an object, complete or not at all.
-
-    Parameters
-    ----------
-    path : str or Path
-        Replaced if it exists, in one step at the end.
-    kind : str
-    described : dict
-        Plain values for JSON.
-    arrays : dict of ndarray
-        Of numbers, truth values or text.
-    """
+    """Write an object, described in plain values and arrays, complete or not at all."""
     from .. import __version__
 
-    metadata = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "greenfold": __version__,
-        "kind": kind,
-    }
+    metadata = {"format": _FORMAT, "version": _VERSION, "greenfold": __version__}
+    metadata |= {"kind": kind}
     metadata |= {name: one for name, one in described.items() if name not in metadata}
     text = json.dumps(metadata, indent=1).encode()
     with replacing(Path(path)) as stream:
@@ -158,14 +134,7 @@ def write(
 
 
 def reading(path: str | Path, make: Callable[[Content], Made]) -> Made:
-    """What ``make`` makes of a file's content; every failure is a `ModelFileError`.
-
-    Parameters
-    ----------
-    path : str or Path
-    make : callable
-        Takes a `Content`.
-    """
+    """What ``make`` makes of a file's `Content`; every failure is a `ModelFileError`."""
     with open(path, "rb") as stream:
         try:
             return make(_read(stream))
@@ -173,9 +142,8 @@ def reading(path: str | Path, make: Callable[[Content], Made]) -> Made:
             raise ModelFileError(f"{path} can not be read: {error}") from None
         except Exception as error:  # a damaged file fails in more ways than can be listed
             reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
-            raise ModelFileError(
-                f"{path} can not be read: it is damaged, or no greenfold model ({reason})."
-            ) from None
+            problem = f"it is damaged, or no greenfold model ({reason})"
+            raise ModelFileError(f"{path} can not be read: {problem}.") from None
 
 
 def _read(stream: BinaryIO) -> Content:
@@ -210,10 +178,8 @@ def _check_seal(stream: BinaryIO, length: int) -> None:
     stream.seek(max(0, counted - len(_SEAL)))
     marked, found = stream.read(len(_SEAL)), stream.read(_DIGEST)
     if marked != _SEAL:
-        refuse(
-            "it is no greenfold model, or one that was cut off or written by an older "
-            "version; save it again."
-        )
+        older = "one that was cut off or written by an older version; save it again"
+        refuse(f"it is no greenfold model, or {older}.")
     digest = hashlib.sha256()
     stream.seek(0)
     while counted > 0:
@@ -237,10 +203,8 @@ def _read_metadata(
         refuse("it is not a greenfold model.")
     version = metadata.get("version")
     if version != _VERSION:
-        refuse(
-            f"it has the format version {version!r} and this greenfold reads version "
-            f"{_VERSION}; update greenfold, or save the model again."
-        )
+        other = f"version {version!r} and this greenfold reads version {_VERSION}"
+        refuse(f"it has the format {other}; update greenfold, or save the model again.")
     return metadata
 
 

@@ -72,9 +72,8 @@ def multiply_into(target: Any, one: Any, other: Any) -> None:
 def check_device_name(device: str) -> str:
     """Refuse what is no name of a device."""
     if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", str(device)):
-        raise ValueError(
-            f"`device` must be 'cpu', 'cuda' or 'cuda:1', 'cuda:2', …; got {device!r}."
-        )
+        names = "'cpu', 'cuda' or 'cuda:1', 'cuda:2', …"
+        raise ValueError(f"`device` must be {names}; got {device!r}.")
     return device
 
 
@@ -88,9 +87,8 @@ def on_device(X: Any, device: str) -> Any:
     try:
         import torch
     except ImportError:
-        raise ImportError(
-            f"`device` = {device!r} takes PyTorch, which is not installed; install torch."
-        ) from None
+        advice = "takes PyTorch, which is not installed; install torch"
+        raise ImportError(f"`device` = {device!r} {advice}.") from None
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(device.partition(":")[2] or 0) >= count:
         found = f"{count} CUDA device(s)" if count else "no CUDA device"
@@ -119,10 +117,10 @@ class Movable:
         return int(self.array.nbytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (to_host(self.array), compat.is_torch_array(self.array))
+        return _rebuild, (to_host(self.array), compat.is_torch_array(self.array))
 
 
-def _arrived(host: np.ndarray, torch_array: bool) -> Movable:
+def _rebuild(host: np.ndarray, torch_array: bool) -> Movable:
     if torch_array:
         return Movable(on_device(host, "cuda"))
     import cupy  # pyright: ignore[reportMissingImports]

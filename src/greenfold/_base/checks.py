@@ -6,6 +6,7 @@ to give instead.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -20,27 +21,45 @@ def shown(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
+def must(
+    ok: Any, name: str, wanted: str, got: Any, error: type[Exception] = ValueError
+) -> None:
+    """Refuse an argument that is not ``ok``: "`name` must ``wanted``; got ``got``."."""
+    if not ok:
+        raise error(f"`{name}` must {wanted}; got {got}.")
+
+
 def positive(value: Any, name: str) -> float:
     """Return ``value`` as a positive finite float."""
-    number = _real_scalar(value, name, "a positive number")
+    try:
+        array = np.asarray(value)
+        if array.ndim or array.dtype.kind not in "iuf":
+            raise TypeError  # noqa: TRY301 - one message for every way of being wrong
+        number = float(array)
+    except (TypeError, ValueError, OverflowError):
+        got = shown(value)
+        raise TypeError(f"`{name}` must be a positive number; got {got}.") from None
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"`{name}` must be a positive finite number; got {shown(value)}.")
     return number
 
 
-def positive_each(value: Any, name: str, n_neurons: int) -> float | np.ndarray:
+def number(value: Any, name: str) -> float:
+    """Return ``value`` as a finite float."""
+    return float(host_array(value, name, ndim=(0,)))
+
+
+def positive_each(
+    value: Any, name: str, n_neurons: int, most: float = np.inf
+) -> float | np.ndarray:
     """Return a positive number, or an array (n_neurons,) of them that are not all equal."""
     if np.ndim(value) == 0:
-        return positive(value, name)
-    array = host_array(value, name, ndim=(1,))
-    if array.shape != (n_neurons,):
-        raise ValueError(
-            f"`{name}` must be one number, or one for each of the {n_neurons} neurons; got "
-            f"shape {array.shape}."
-        )
-    if not (array > 0).all():
-        at = int(np.argmin(array))
-        raise ValueError(f"`{name}` must be positive; got {array[at]:g} for neuron {at}.")
+        array = np.array([positive(value, name)])
+    else:
+        array = _per_neuron(value, name, n_neurons)
+    at, largest = int(np.argmin(array)), array.max()
+    must(array[at] > 0, name, "be positive", f"{array[at]:g} for neuron {at}")
+    must(largest <= most, name, f"lie in (0, {most:g}]", f"{largest:g}")
     if (array == array[0]).all():
         return float(array[0])
     array.flags.writeable = False
@@ -51,12 +70,7 @@ def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
     """Return ``bias`` as a private array (n_neurons,); None where it is absent or zero."""
     if bias is None:
         return None
-    array = host_array(bias, "bias", ndim=(0, 1))
-    if array.ndim and array.shape != (n_neurons,):
-        raise ValueError(
-            f"`bias` must be one number, or one for each of the {n_neurons} neurons; got "
-            f"shape {array.shape}."
-        )
+    array = _per_neuron(bias, "bias", n_neurons)
     if not array.any():
         return None
     array = np.broadcast_to(array, (n_neurons,)).copy()
@@ -64,60 +78,56 @@ def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
     return array
 
 
+def _per_neuron(value: Any, name: str, n_neurons: int) -> np.ndarray:
+    array = host_array(value, name, ndim=(0, 1))
+    wanted = f"be one number, or one for each of the {n_neurons} neurons"
+    must(array.shape in ((), (n_neurons,)), name, wanted, f"shape {array.shape}")
+    return array
+
+
 def count(value: Any, name: str, *, minimum: int = 1) -> int:
     """Return ``value`` as an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(
-            f"`{name}` must be an integer; got {shown(value)} of type "
-            f"{type(value).__name__}."
-        )
-    if value < minimum:
-        raise ValueError(f"`{name}` must be at least {minimum}; got {value}.")
+        got = f"{shown(value)} of type {type(value).__name__}"
+        raise TypeError(f"`{name}` must be an integer; got {got}.")
+    must(value >= minimum, name, f"be at least {minimum}", value)
     return int(value)
 
 
-def _real_scalar(value: Any, name: str, wanted: str) -> float:
+def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
+    """An array of real numbers, as ``convert`` makes it."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"`{name}` is a masked array; fill or impute its masked entries.")
     try:
-        array = np.asarray(value)
-        if array.ndim or array.dtype.kind not in "iuf":
-            raise TypeError  # noqa: TRY301 - one message for every way of being wrong
-        return float(array)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"`{name}` must be {wanted}; got {shown(value)}.") from None
+        array = convert(value)
+    except (TypeError, ValueError) as error:
+        reason = f"could not be read as an array of numbers: {error}"
+        raise TypeError(f"`{name}` {reason}.") from None
+    if not isinstance(array, np.ndarray):
+        is_complex = namespace(array).isdtype(array.dtype, "complex floating")
+    elif array.dtype.kind in "iufbc":
+        is_complex = array.dtype.kind == "c"
+    else:
+        wanted = "must hold real numbers of fixed width"
+        raise TypeError(f"`{name}` {wanted}; got dtype {array.dtype}.")
+    must(not is_complex, name, "be real", "complex numbers", TypeError)
+    return array
 
 
 def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) -> np.ndarray:
     """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"`{name}` is a masked array; fill or impute its masked entries.")
     if sparse.issparse(value):
         value = value.toarray()
-    try:
-        array = to_host(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"`{name}` could not be read as an array of numbers: {error}."
-        ) from None
-    if array.dtype.kind == "c":
-        raise TypeError(f"`{name}` must be real; got complex numbers.")
-    if array.dtype.kind not in "iufb":
-        raise TypeError(
-            f"`{name}` must hold real numbers of fixed width; got dtype {array.dtype}."
-        )
-    array = array.astype(np.float64)
+    array = _read(value, name, to_host).astype(np.float64)
     if ndim is not None and array.ndim not in ndim:
-        wanted = " or ".join(str(n) for n in ndim)
-        raise ValueError(
-            f"`{name}` must have {wanted} dimensions; got shape {array.shape}."
-        )
+        wanted = f"have {' or '.join(str(n) for n in ndim)} dimensions"
+        must(False, name, wanted, f"shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"`{name}` is empty: it has shape {array.shape}.")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(
-            f"`{name}` must be finite; got {array[where]} at index {where}, "
-            "remove or impute such entries first."
-        )
+        got = f"{array[where]} at index {where}, remove or impute such entries first"
+        must(False, name, "be finite", got)
     return array
 
 
@@ -149,20 +159,15 @@ def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random
             return np.random.default_rng([int(rng), 1])
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"`{name}` must be a numpy Generator, a seed (an integer ≥ 0) or None; got "
-            f"{rng!r}."
-        ) from None
+        wanted = "must be a numpy Generator, a seed (an integer ≥ 0) or None"
+        raise type(error)(f"`{name}` {wanted}; got {rng!r}.") from None
 
 
 def square_weights(weights: Any) -> np.ndarray:
     """Return ``weights`` as a private, read-only float64 square matrix."""
     array = host_array(weights, "weights", ndim=(2,))
-    if array.shape[0] != array.shape[1]:
-        raise ValueError(
-            "`weights` must be a square matrix, one row and one column per neuron; "
-            f"got shape {array.shape}."
-        )
+    wanted = "be a square matrix, one row and one column per neuron"
+    must(array.shape[0] == array.shape[1], "weights", wanted, f"shape {array.shape}")
     array.flags.writeable = False
     return array
 
@@ -177,79 +182,47 @@ def stimuli(X: Any, n_steps: int) -> Any:
     if isinstance(X, (list, tuple)):
         lengths = {len(row) for row in X if hasattr(row, "__len__")}
         if len(lengths) > 1:
-            raise ValueError(
-                "`X` must hold series of equal length; got lengths "
-                f"{min(lengths)} to {max(lengths)}, pad the short ones with zeros at the "
-                "start (the network rests before a stimulus)."
-            )
-    X = _as_array(X, "X")
-    if isinstance(X, np.ndarray) and X.dtype.kind not in "iufbc":
-        raise TypeError(f"`X` must hold real numbers of fixed width; got dtype {X.dtype}.")
-    xp = namespace(X)
-    if xp.isdtype(X.dtype, "complex floating"):
-        raise TypeError("`X` must be real; got complex numbers.")
-    if X.ndim not in (2, 3):
-        raise ValueError(
-            "`X` must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); "
-            f"got shape {tuple(X.shape)}."
-        )
-    if 0 in X.shape:
-        raise ValueError(f"`X` is empty: it has shape {tuple(X.shape)}.")
-    if X.shape[-1] != n_steps:
-        raise ValueError(
-            f"`X` must have n_steps = {n_steps} values along its last axis; "
-            f"got shape {tuple(X.shape)}."
-        )
+            advice = "pad the short ones with zeros at the start (the network rests before"
+            got = f"lengths {min(lengths)} to {max(lengths)}, {advice} a stimulus)"
+            must(False, "X", "hold series of equal length", got)
+    X = _read(X, "X", lambda value: value if is_array(value) else np.asarray(value))
+    shape = tuple(X.shape)
+    wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
+    must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
+    if 0 in shape:
+        raise ValueError(f"`X` is empty: it has shape {shape}.")
+    wanted = f"have n_steps = {n_steps} values along its last axis"
+    must(shape[-1] == n_steps, "X", wanted, f"shape {shape}")
     return X[:, None, :] if X.ndim == 2 else X
-
-
-def _as_array(value: Any, name: str) -> Any:
-    """Leave an array of any namespace alone; read anything else with NumPy."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"`{name}` is a masked array; fill or impute its masked entries.")
-    if is_array(value):
-        return value
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"`{name}` could not be read as an array: {error}.") from None
 
 
 def finite_batch(X: Any, xp: Any, first: int = 0) -> Any:
     """Convert one batch of stimuli to float64 and refuse NaN and infinity."""
     X = xp.astype(X, xp.float64, copy=False)
     if not bool(xp.all(xp.isfinite(X))):
-        bad = np.argwhere(~np.isfinite(to_host(X)))[0]
-        case, channel, step = (int(i) for i in bad)
-        raise ValueError(
-            f"`X` must be finite; got {float(X[case, channel, step])} in case "
-            f"{first + case}, channel {channel}, step {step}, impute or drop that series."
-        )
+        case, channel, step = (int(i) for i in np.argwhere(~np.isfinite(to_host(X)))[0])
+        where = f"in case {first + case}, channel {channel}, step {step}"
+        got = f"{float(X[case, channel, step])} {where}, impute or drop that series"
+        must(False, "X", "be finite", got)
     return X
 
 
 def input_projection(u: Any, n_neurons: int, n_channels: int | None = None) -> np.ndarray:
     """Return ``u`` as ``(n_neurons, n_channels)`` on the host."""
     array = host_array(u, "u", ndim=(1, 2))
-    if array.shape[0] != n_neurons:
-        raise ValueError(
-            f"`u` must have one row per neuron, {n_neurons} rows; got shape {array.shape}."
-        )
+    wanted = f"have one row per neuron, {n_neurons} rows"
+    must(len(array) == n_neurons, "u", wanted, f"shape {array.shape}")
     array = array.reshape(n_neurons, -1)
-    if n_channels is not None and array.shape[1] != n_channels:
-        raise ValueError(
-            f"`u` must have one column per channel of `X`, shape ({n_neurons}, "
-            f"{n_channels}); got {array.shape[1]} column(s)."
-        )
+    if n_channels is not None:
+        wanted = f"have one column per channel of `X`, shape ({n_neurons}, {n_channels})"
+        found = array.shape[1]
+        must(found == n_channels, "u", wanted, f"{found} column(s)")
     return array
 
 
 def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
     """Return ``v`` as ``(n_neurons,)`` on the host."""
     array = host_array(v, "v", ndim=(1,))
-    if array.shape != (n_neurons,):
-        raise ValueError(
-            f"`v` must have one entry per neuron, shape ({n_neurons},); "
-            f"got shape {array.shape}."
-        )
+    wanted = f"have one entry per neuron, shape ({n_neurons},)"
+    must(array.shape == (n_neurons,), "v", wanted, f"shape {array.shape}")
     return array

@@ -30,16 +30,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     If the body raises, `path` stays as it was and nothing is left behind. A symbolic link
     stays, and what it points to is replaced; an existing file keeps its permissions. Only
     regular files are replaced: a pipe, a terminal and the like are sent the whole content
-    at the end, other kinds of files are refused.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    OSError
-        With the name that the caller gave, never that of a temporary file.
+    at the end, other kinds of files are refused. An OSError has the name that the caller
+    gave, never that of a temporary file.
     """
     try:
         found = os.stat(str(path))
@@ -93,9 +85,8 @@ def _sending(path: Path, found: os.stat_result) -> Iterator[BinaryIO]:
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind) or stat.S_ISREG(kind)):
-        raise OSError(
-            errno.EINVAL, "it is neither a regular file nor a pipe or terminal", str(path)
-        )
+        kinds = "it is neither a regular file nor a pipe or terminal"
+        raise OSError(errno.EINVAL, kinds, str(path))
     # Collected, because formats such as zip go back to what they have written.
     with tempfile.TemporaryFile() as made:
         yield made
@@ -128,9 +119,8 @@ def _descriptor_of(found: os.stat_result) -> int | None:
 def is_standard_output(path: Path) -> bool:
     """Whether writing to `path` would mix with what is printed."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(1)) and not os.path.samestat(
-            os.stat(path), os.stat(os.devnull)
-        )
+        found, nowhere = os.stat(path), os.stat(os.devnull)
+        return _descriptor_of(found) == 1 and not os.path.samestat(found, nowhere)
     except OSError:
         return False
 

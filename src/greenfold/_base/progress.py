@@ -22,12 +22,8 @@ def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
     """Remember that Ctrl-C was pressed, beside raising KeyboardInterrupt.
 
     `greenfold.optimize` answers Ctrl-C with its best result so far, which is right in a
-    notebook; a command must end instead, see `raise_if_interrupted`.
-
-    Parameters
-    ----------
-    insist : bool
-        Raise KeyboardInterrupt at the end even where the body has swallowed it.
+    notebook; a command must end instead, see `raise_if_interrupted`. With ``insist`` it is
+    raised at the end even where the body has swallowed it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

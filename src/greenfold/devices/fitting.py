@@ -12,7 +12,7 @@ The errors come from a multiplier bootstrap over the stretches: the response mov
 longer than its memory. What lies beyond the chosen lags is small, not zero; therefore the
 errors are those of a filter as long as the stimuli.
 
-Recordings as they come from a device: refused with what to record instead.
+Recordings that can not tell a response are refused with what to record instead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONSTANT = 1e-9
 _EXCITED = 1e-11
 
 
-def as_list(value: Any, name: str) -> list[np.ndarray]:
+def _recordings(value: Any, name: str) -> list[np.ndarray]:
     """One recording or several, each as (n_samples, n_channels) of floats."""
     several = isinstance(value, list | tuple) and any(np.ndim(one) > 1 for one in value)
     found = []
@@ -53,175 +53,142 @@ def as_list(value: Any, name: str) -> list[np.ndarray]:
         try:
             array = np.asarray(to_host(one), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"{label} could not be read as numbers ({error}); give an array "
-                "(n_samples, n_channels)."
-            ) from None
+            wanted = "give an array (n_samples, n_channels)"
+            reason = f"could not be read as numbers ({error})"
+            raise TypeError(f"{label} {reason}; {wanted}.") from None
         if array.ndim == 1:
             array = array[:, None]
         if array.ndim != 2 or array.size == 0:
-            raise DataError(
-                f"{label} must have shape (n_samples, n_channels); got {array.shape}."
-            )
+            wanted = "must have shape (n_samples, n_channels)"
+            raise DataError(f"{label} {wanted}; got {array.shape}.")
         found.append(array)
     return found
 
 
-def check_recordings(drive: Any, states: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Drives and outputs of all recordings, without their means.
+def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
+    """Refuse recordings: what is wrong with them, and what to record instead."""
+    if wrong:
+        raise DataError(f"{problem}; {advice}.")
 
-    Raises
-    ------
-    DataError
-        One sentence that says what to record instead.
-    """
-    drives, outputs = as_list(drive, "drive"), as_list(states, "states")
-    if len(drives) != len(outputs):
-        raise DataError(
-            f"`drive` holds {len(drives)} recordings and `states` {len(outputs)}; give one "
-            "of each for every recording."
-        )
+
+def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
+    """Drives and outputs of all recordings, without their means."""
+    both = {"drive": _recordings(drive, "drive"), "states": _recordings(states, "states")}
+    drives, outputs = both.values()
+    n, m = len(drives), len(outputs)
+    unequal = f"`drive` holds {n} recordings and `states` {m}"
+    _refuse_if(n != m, unequal, "give one of each for every recording")
     for number, (d, y) in enumerate(zip(drives, outputs, strict=True)):
-        where = f" in recording {number}" if len(drives) > 1 else ""
-        if len(d) != len(y):
-            raise DataError(
-                f"`drive` has {len(d)} samples and `states` {len(y)}{where}; sample both "
-                "with one clock, one sample a step."
+        where = f" in recording {number}" if n > 1 else ""
+        unequal = f"`drive` has {len(d)} samples and `states` {len(y)}{where}"
+        _refuse_if(
+            len(d) != len(y), unequal, "sample both with one clock, one sample a step"
+        )
+        for name, array in (("drive", d), ("states", y)):
+            channels, first = array.shape[1], both[name][0].shape[1]
+            unequal = (
+                f"`{name}` has {channels} channels{where} and {first} in the first one"
             )
-        for name, array, first in (("drive", d, drives[0]), ("states", y, outputs[0])):
-            if array.shape[1] != first.shape[1]:
+            _refuse_if(channels != first, unequal, "record the same channels each time")
+            bad = np.argwhere(~np.isfinite(array))
+            if len(bad):
+                sample, channel = (int(k) for k in bad[0])
+                missing = f"`{name}` has {len(bad)} missing or infinite values{where}"
                 raise DataError(
-                    f"`{name}` has {array.shape[1]} channels{where} and "
-                    f"{first.shape[1]} in the first one; record the same channels each "
-                    "time."
+                    f"{missing}, the first at sample {sample}, channel {channel}; cut the "
+                    "recording at such gaps and give the parts as a list."
                 )
-            _finite(array, name, where)
-    for name, arrays in (("drive", drives), ("states", outputs)):
-        _same_units(arrays, name)
-    _moving(drives, "drive", "input", "drive every input with a random signal of its own")
-    _moving(
-        outputs,
-        "states",
-        "output",
-        "check its sensor and record again, or leave that column out",
-    )
-    for name, arrays in (("drive", drives), ("states", outputs)):
-        _same_units_of_channels(arrays, name)
-    _not_clipped(outputs)
-    return [d - d.mean(0) for d in drives], [y - y.mean(0) for y in outputs]
+    for name, arrays in both.items():
+        _check_units(arrays, name)
+    random = "drive every input with a random signal of its own"
+    _check_moving(drives, "`drive` never changes at input", random)
+    sensor = "check its sensor and record again, or leave that column out"
+    _check_moving(outputs, "`states` never changes at output", sensor)
+    for name, arrays in both.items():
+        _check_units_of_channels(arrays, name)
+    _check_clipping(outputs)
+    return [[one - one.mean(0) for one in arrays] for arrays in both.values()]
 
 
-def check_independent(correlation: np.ndarray) -> None:
-    """Refuse inputs that always carry the same signal, by their correlations."""
-    size = np.abs(correlation - np.diag(np.diag(correlation)))
-    if size.size > 1 and size.max() > 0.999:
-        i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
-        raise DataError(
-            f"`drive` carries the same signal at inputs {i} and {j}, so that their "
-            "responses cannot be told apart; drive every input with a random signal of its "
-            "own."
-        )
-
-
-def check_excited(gram: np.ndarray) -> None:
-    """Refuse a drive that leaves directions of the past undriven, by XᵀX."""
-    size = np.abs(gram).sum(0).max()
-    lapack: Any = linalg.lapack
-    factor, info = lapack.dpotrf(gram)
-    if info == 0 and lapack.dpocon(factor, size)[0] > _EXCITED:
-        return
-    raise DataError(
-        "`drive` is too regular to tell the response at every lag (it repeats itself, "
-        "changes too slowly, or its inputs follow from each other); drive with white noise "
-        "that is new in every step."
-    )
-
-
-def check_length(n_usable: int, n_lags: int, n_inputs: int, n_recordings: int) -> None:
-    """Refuse recordings that are too short for their number of inputs and lags."""
-    needed = 2 * n_lags * n_inputs
-    if n_usable < needed:
-        total = needed + n_recordings * (n_lags - 1)
-        raise DataError(
-            f"`drive` is too short: {max(n_usable, 0)} samples can be used for "
-            f"{n_lags * n_inputs} unknowns of each output ({n_inputs} inputs × {n_lags} "
-            f"lags); record at least {total} samples, better ten times as many, or give "
-            "fewer `n_lags`."
-        )
-
-
-def _finite(array: np.ndarray, name: str, where: str) -> None:
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        sample, channel = (int(k) for k in bad[0])
-        raise DataError(
-            f"`{name}` has {len(bad)} missing or infinite values{where}, the first at "
-            f"sample {sample}, channel {channel}; cut the recording at such gaps and give "
-            "the parts as a list."
-        )
-
-
-def _same_units(arrays: list[np.ndarray], name: str) -> None:
+def _check_units(arrays: list[np.ndarray], name: str) -> None:
     largest = max(np.abs(array).max() for array in arrays)
-    if largest > 1e100:
-        raise DataError(
-            f"`{name}` reaches {largest:.1e}, more than can be squared; give it in a unit "
-            "in which it is about one."
-        )
+    huge = f"`{name}` reaches {largest:.1e}, more than can be squared"
+    _refuse_if(largest > 1e100, huge, "give it in a unit in which it is about one")
     size = np.array([array.std(0) for array in arrays])
     known = np.where(size > 0, size, np.nan)
     if len(arrays) < 2 or np.isnan(known).all(0).any():
         return
     ratio = np.nanmax(known, axis=0) / np.nanmin(known, axis=0)
     worst = int(ratio.argmax())
-    if ratio[worst] > _UNITS:
-        column = known[:, worst]
-        raise DataError(
-            f"`{name}`, channel {worst}, is {ratio[worst]:.0f} times larger in recording "
-            f"{int(np.nanargmax(column))} than in recording {int(np.nanargmin(column))}: "
-            "they are not in one unit; convert them, or record with one setting."
-        )
+    most, least = int(np.nanargmax(known[:, worst])), int(np.nanargmin(known[:, worst]))
+    larger = f"`{name}`, channel {worst}, is {ratio[worst]:.0f} times larger in recording"
+    unequal = f"{larger} {most} than in recording {least}: they are not in one unit"
+    advice = "convert them, or record with one setting"
+    _refuse_if(ratio[worst] > _UNITS, unequal, advice)
 
 
-def _same_units_of_channels(arrays: list[np.ndarray], name: str) -> None:
+def _check_units_of_channels(arrays: list[np.ndarray], name: str) -> None:
     """Projections have unit norm: one huge channel would be all that they see."""
     size = np.max([array.std(0) for array in arrays], axis=0)
     largest = int(size.argmax())
     if len(size) == 1:
         return
     typical = float(np.median(np.delete(size, largest)))
-    if size[largest] > _UNITS_OF_CHANNELS * typical:
-        raise DataError(
-            f"`{name}`, channel {largest}, is {size[largest] / typical:.1e} times as large "
-            "as the others: it is not in their unit; convert it, or leave it out."
-        )
+    times = f"`{name}`, channel {largest}, is {size[largest] / typical:.1e} times as large"
+    unequal = f"{times} as the others: it is not in their unit"
+    large = size[largest] > _UNITS_OF_CHANNELS * typical
+    _refuse_if(large, unequal, "convert it, or leave it out")
 
 
-def _moving(arrays: list[np.ndarray], name: str, word: str, advice: str) -> None:
+def _check_moving(arrays: list[np.ndarray], still_at: str, advice: str) -> None:
     spread = np.max([array.std(0) for array in arrays], axis=0)
     size = np.max([np.abs(array).max(0) for array in arrays], axis=0)
-    still = np.flatnonzero(spread <= _CONSTANT * size)
-    if len(still):
-        raise DataError(f"`{name}` never changes at {word} {still[0]}; {advice}.")
+    for channel in np.flatnonzero(spread <= _CONSTANT * size):
+        raise DataError(f"{still_at} {channel}; {advice}.")
 
 
-def _not_clipped(outputs: list[np.ndarray]) -> None:
+def _check_clipping(outputs: list[np.ndarray]) -> None:
     for channel in range(outputs[0].shape[1]):
         values = np.concatenate([y[:, channel] for y in outputs])
         for extreme, word in ((values.max(), "largest"), (values.min(), "smallest")):
             share = float((values == extreme).mean())
-            if share > _CLIPPED and len(np.unique(values)) > 16:
-                raise DataError(
-                    f"`states` is clipped at output {channel}: {100 * share:.0f} % of its "
-                    f"samples have its {word} value; record with a weaker drive or a wider "
-                    "range."
-                )
+            clipped = share > _CLIPPED and len(np.unique(values)) > 16
+            most = f"{100 * share:.0f} % of its samples have its {word} value"
+            problem = f"`states` is clipped at output {channel}: {most}"
+            _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
+
+
+def _check_independent(correlation: np.ndarray) -> None:
+    """Refuse inputs that always carry the same signal, by their correlations."""
+    size = np.abs(correlation - np.diag(np.diag(correlation)))
+    i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
+    same = f"`drive` carries the same signal at inputs {i} and {j}, so that their responses"
+    _refuse_if(
+        size.size > 1 and size.max() > 0.999,
+        f"{same} cannot be told apart",
+        "drive every input with a random signal of its own",
+    )
+
+
+def _check_excited(gram: np.ndarray) -> None:
+    """Refuse a drive that leaves directions of the past undriven, by XᵀX."""
+    lapack: Any = linalg.lapack
+    factor, info = lapack.dpotrf(gram)
+    size = np.abs(gram).sum(0).max()
+    _refuse_if(
+        info != 0 or lapack.dpocon(factor, size)[0] <= _EXCITED,
+        "`drive` is too regular to tell the response at every lag (it repeats itself, "
+        "changes too slowly, or its inputs follow from each other)",
+        "drive with white noise that is new in every step",
+    )
 
 
 _RIDGES = np.geomspace(1e-8, 10, 10)
 #: Penalty at which the number of lags is chosen first.
 _FIRST = 1e-4
 _N_FOLDS = 4
+#: Share of the samples that a fold is trained on.
+_TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 #: Bytes of the normal equations, and of the stored influences.
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
@@ -246,12 +213,12 @@ def fit_response(
     """Fit G; see `MeasuredResponse.fit`."""
     n_steps = check.count(n_steps, "n_steps")
     n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
-    drives, outputs = check_recordings(drive, states)
+    drives, outputs = _check_recordings(drive, states)
     n_inputs = drives[0].shape[1]
     scale_in, scale_out = _deviation(drives), _deviation(outputs)
     drives = [d / scale_in for d in drives]
     outputs = [y / scale_out for y in outputs]
-    check_independent(np.corrcoef(np.concatenate(drives).T).reshape(n_inputs, -1))
+    _check_independent(np.corrcoef(np.concatenate(drives).T).reshape(n_inputs, -1))
     lags = _lags(n_lags, n_steps, drives)
     penalties = _penalties(ridge)
     data = _Regression(drives, outputs, lags[-1], n_blocks)
@@ -283,14 +250,23 @@ def _lags(
     given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
 ) -> list[int]:
     """Numbers of lags to compare, ascending; refuses what the recordings can not carry."""
-    n_inputs, n_recordings = drives[0].shape[1], len(drives)
+    n_inputs = drives[0].shape[1]
 
     def usable(lags: int) -> int:
         return sum(max(0, len(d) - lags + 1) for d in drives)
 
+    def check_length(lags: int) -> None:
+        needed = 2 * lags * n_inputs
+        samples = f"{usable(lags)} samples can be used for {lags * n_inputs} unknowns"
+        unknowns = f"{samples} of each output ({n_inputs} inputs × {lags} lags)"
+        total = needed + len(drives) * (lags - 1)
+        advice = f"record at least {total} samples, better ten times as many, or give"
+        short = usable(lags) < needed
+        _refuse_if(short, f"`drive` is too short: {unknowns}", f"{advice} fewer `n_lags`")
+
     if given is None:
         wanted = sorted({max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps})
-        check_length(usable(n_steps), n_steps, n_inputs, n_recordings)
+        check_length(n_steps)
         fits = [
             lags
             for lags in wanted
@@ -302,12 +278,12 @@ def _lags(
         fits = sorted({check.count(one, "n_lags") for one in listed})
         if not fits:
             raise ValueError("`n_lags` is empty; give at least one number.")
-        check_length(usable(fits[-1]), fits[-1], n_inputs, n_recordings)
-    if _needed(fits[-1] * n_inputs) > _NORMAL_BYTES:
+        check_length(fits[-1])
+    needed = _needed(fits[-1] * n_inputs)
+    if needed > _NORMAL_BYTES:
         raise MemoryError(
-            f"`n_lags` = {fits[-1]} with {n_inputs} inputs needs "
-            f"{_needed(fits[-1] * n_inputs) / 2**30:.0f} GiB; use fewer lags, or record "
-            "groups of inputs apart."
+            f"`n_lags` = {fits[-1]} with {n_inputs} inputs needs {needed / 2**30:.0f} GiB; "
+            "use fewer lags, or record groups of inputs apart."
         )
     return fits
 
@@ -320,8 +296,7 @@ def _penalties(given: float | Sequence[float] | None) -> np.ndarray:
     if given is None:
         return _RIDGES
     found = np.sort(np.atleast_1d(check.host_array(given, "ridge", ndim=(0, 1))))
-    if found[0] < 0:
-        raise ValueError(f"`ridge` must not be negative; got {found[0]:g}.")
+    check.must(found[0] >= 0, "ridge", "not be negative", f"{found[0]:g}")
     return found
 
 
@@ -352,12 +327,10 @@ class _Regression:
     ) -> None:
         self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
         self.n_inputs = drives[0].shape[1]
-        usable = [max(0, len(d) - n_lags + 1) for d in drives]
-        self.n_samples = sum(usable)
-        size = 8.0 * n_lags * self.n_inputs * outputs[0].shape[1]
-        fits = int(_INFLUENCE_BYTES // size)
-        self.n_blocks = max(2 * _N_FOLDS, min(n_blocks, fits, self.n_samples))
+        self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)
         p, m = n_lags * self.n_inputs, outputs[0].shape[1]
+        fits = int(_INFLUENCE_BYTES // (8.0 * p * m))
+        self.n_blocks = max(2 * _N_FOLDS, min(n_blocks, fits, self.n_samples))
         self.A = np.zeros((_N_FOLDS, p, p))
         self.B = np.zeros((_N_FOLDS, p, m))
         self.yy = np.zeros((_N_FOLDS, m))
@@ -366,7 +339,7 @@ class _Regression:
             self.B[fold] += _cross(past, y, n_lags)
             self.yy[fold] += (y**2).sum(0)
         total = self.A.sum(0)
-        check_excited(total)
+        _check_excited(total)
         self.unit = float(np.trace(total)) / p
 
     def stretches(self, n: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -403,44 +376,35 @@ class _Regression:
         for _ in range(2):
             before = L
             if len(lags) > 1:
-                L = lags[int(np.argmin([self._held_out(k, penalty) for k in lags]))]
+                L = lags[int(np.argmin([self._held_out(k, penalty).sum() for k in lags]))]
             if len(penalties) > 1:
                 penalty = self._best_penalty(L, penalties)
             if before == L:
                 break
         return L, penalty
 
-    def _solved(self, fold: int, L: int, penalty: float) -> np.ndarray:
-        A, B = self._training(fold, L)
-        share = (_N_FOLDS - 1) / _N_FOLDS
-        return _solve(A, B, share * self.unit * penalty)
-
-    def _held_out(self, L: int, penalty: float) -> float:
-        return float(
-            sum(
-                self._errors(fold, self._solved(fold, L, penalty)).sum()
-                for fold in range(_N_FOLDS)
-            )
-        )
+    def _held_out(self, L: int, penalty: float) -> np.ndarray:
+        """Squared errors on all folds, of each output."""
+        ridge = _TRAINED * self.unit * penalty
+        total = np.zeros(self.yy.shape[1])
+        for fold in range(_N_FOLDS):
+            total += self._errors(fold, _solve(*self._training(fold, L), ridge))
+        return total
 
     def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
         total = np.zeros(len(penalties))
-        share = (_N_FOLDS - 1) / _N_FOLDS
         for fold in range(_N_FOLDS):
             A, B = self._training(fold, L)
             values, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
             rotated = V.T @ B
             for k, penalty in enumerate(penalties):
-                W = V @ (rotated / (values + share * self.unit * penalty)[:, None])
+                W = V @ (rotated / (values + _TRAINED * self.unit * penalty)[:, None])
                 total[k] += self._errors(fold, W).sum()
         return float(penalties[int(total.argmin())])
 
     def explained(self, L: int, penalty: float) -> np.ndarray:
         """Share of the held-out variance that is explained, of each output."""
-        errors = sum(
-            self._errors(fold, self._solved(fold, L, penalty)) for fold in range(_N_FOLDS)
-        )
-        return 1 - errors / self.yy.sum(0)
+        return 1 - self._held_out(L, penalty) / self.yy.sum(0)
 
     def solve(self, L: int, penalty: float) -> np.ndarray:
         """The filters of L lags, (L · n_inputs, n_outputs)."""
@@ -493,17 +457,15 @@ def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
 
 def _cross(past: np.ndarray, y: np.ndarray, n_lags: int) -> np.ndarray:
     """XᵀY of a stretch."""
-    made = [_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)]
-    return np.concatenate(made)
+    return np.concatenate([_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)])
 
 
 def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
     """X W of a stretch; W may have fewer lags."""
-    n = past.shape[1]
-    return sum(
-        _lagged(past, lag, n_lags) @ W[lag * n : (lag + 1) * n]
-        for lag in range(len(W) // n)
-    )  # pyright: ignore[reportReturnType]
+    made = np.zeros((len(past) - n_lags + 1, W.shape[1]))
+    for lag, one in enumerate(W.reshape(-1, past.shape[1], W.shape[1])):
+        made += _lagged(past, lag, n_lags) @ one
+    return made
 
 
 def _solve(A: np.ndarray, B: np.ndarray, penalty: float) -> np.ndarray:

@@ -28,29 +28,19 @@ def covariance(value: Any, name: str, size: int) -> np.ndarray:
     size : int
     """
     array = check.host_array(value, name, ndim=(0, 1, 2))
+    one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
+    fits = array.shape == (size,) * array.ndim
+    check.must(fits, name, one, f"shape {array.shape}")
     if array.ndim < 2:
-        if array.ndim == 1 and array.shape != (size,):
-            raise ValueError(
-                f"`{name}` must be one standard deviation, {size} of them, or a covariance "
-                f"({size}, {size}); got shape {array.shape}."
-            )
-        if (array < 0).any():
-            raise ValueError(f"`{name}` must not be negative; got {array.min():g}.")
+        check.must((array >= 0).all(), name, "not be negative", f"{array.min():g}")
         return np.diag(np.broadcast_to(array**2, (size,)).copy())
-    if array.shape != (size, size):
-        raise ValueError(
-            f"`{name}` must be one standard deviation, {size} of them, or a covariance "
-            f"({size}, {size}); got shape {array.shape}."
-        )
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * np.abs(array).max()):
         raise ValueError(f"`{name}` must be symmetric, as a covariance is.")
     array = (array + array.T) / 2
     values = np.linalg.eigvalsh(array)
     if values[0] < -1e-10 * max(abs(values[-1]), 1e-300):
-        raise ValueError(
-            f"`{name}` must be positive semi-definite; its smallest eigenvalue is "
-            f"{values[0]:.3g}."
-        )
+        least = f"its smallest eigenvalue is {values[0]:.3g}"
+        raise ValueError(f"`{name}` must be positive semi-definite; {least}.")
     return array
 
 
@@ -89,10 +79,8 @@ def state_covariance(
     A = (reservoir.linear_weights - np.eye(n)) / tau[:, None]
     if duration is None:
         if np.linalg.eigvals(A).real.max() >= 0:
-            raise ValueError(
-                "`duration` must be given for a network with growing modes, whose noise "
-                "has no limit."
-            )
+            modes = "a network with growing modes, whose noise has no limit"
+            raise ValueError(f"`duration` must be given for {modes}.")
         P = linalg.solve_continuous_lyapunov(A, -Q)
     else:
         P = _until(A, Q, check.positive(duration, "duration"))

@@ -57,12 +57,8 @@ class FitReport(Shown):
     influence: np.ndarray
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "linearity": self.linearity,
-            "lags": self.n_lags,
-            "ridge": self.ridge,
-            "samples": self.n_samples,
-        }
+        facts = {"linearity": self.linearity, "lags": self.n_lags, "ridge": self.ridge}
+        return {**facts, "samples": self.n_samples}
 
     def replicates(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """``whole`` as other recordings might give it, by the multiplier bootstrap."""
@@ -195,15 +191,9 @@ class MeasuredResponse(Shown):
         return cls(G, dt, fitted=report)
 
     def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {
-            "steps": self.n_steps,
-            "outputs": self.n_outputs,
-            "inputs": self.n_inputs,
-            "dt": self.dt,
-        }
-        if self.fitted is not None:
-            facts["linearity"] = self.fitted.linearity
-        return facts
+        sizes = dict(zip(("steps", "outputs", "inputs"), self.G.shape, strict=True))
+        known = {} if self.fitted is None else {"linearity": self.fitted.linearity}
+        return {**sizes, "dt": self.dt, **known}
 
     # The maps of a linear system; arguments are not checked, optimisers call them often.
 
@@ -285,10 +275,8 @@ class MeasuredResponse(Shown):
         readout = None if v is None else check.readout_vector(v, self.n_outputs)
         wanted = (len(flat),) if readout is not None else (len(flat), self.n_outputs)
         bar = check.host_array(cotangent, "cotangent")
-        if bar.shape != wanted:
-            raise ValueError(
-                f"`cotangent` must have shape {wanted}; got shape {bar.shape}."
-            )
+        fits = bar.shape == wanted
+        check.must(fits, "cotangent", f"have shape {wanted}", f"shape {bar.shape}")
         states_bar = bar if readout is None else bar[:, None] * readout
         # ∂L/∂R by step and output, carried through G.
         R_bar = (flat.T @ states_bar).reshape(projection.shape[1], self.n_steps, -1)
@@ -319,12 +307,11 @@ class MeasuredResponse(Shown):
         """
         steps = check.positive(readout, "readout") / self.dt
         n_read = round(steps)
-        if not 1 <= n_read <= self.n_steps or abs(steps - n_read) > 1e-6 * max(steps, 1):
-            raise ValueError(
-                f"`readout` must be a multiple of dt = {self.dt:g} up to "
-                f"{self.duration:g}, as a recording knows no times in between; got "
-                f"{readout!r}."
-            )
+        fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
+        wanted = (
+            f"be a multiple of dt = {self.dt:g} up to {self.duration:g}, as a recording"
+        )
+        check.must(fits, "readout", f"{wanted} knows no times in between", repr(readout))
         G = np.zeros_like(self.G)
         G[:n_read] = self.G[self.n_steps - n_read :]
         return MeasuredResponse(G, self.dt)
@@ -354,30 +341,26 @@ class MeasuredResponse(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the response to a file without code; read it with `greenfold.load`."""
-        described: dict[str, Any] = {"dt": self.dt, "fitted": None}
-        arrays = {"G": self.G}
+        numbers, arrays = None, {"G": self.G}
         if self.fitted is not None:
-            names = ("n_lags", "ridge", "linearity", "n_samples")
-            described["fitted"] = {name: getattr(self.fitted, name) for name in names}
-            arrays["linearity_per_output"] = self.fitted.linearity_per_output
-            arrays["whole"] = self.fitted.whole
-            arrays["influence"] = self.fitted.influence
-        _archive.write(path, "response", described, arrays)
+            numbers = {name: getattr(self.fitted, name) for name in _NUMBERS}
+            arrays |= {name: getattr(self.fitted, name) for name in _ARRAYS}
+        _archive.write(path, "response", {"dt": self.dt, "fitted": numbers}, arrays)
+
+
+#: What a file holds of a `FitReport`.
+_NUMBERS = {"n_lags": int, "ridge": float, "linearity": float, "n_samples": int}
+_ARRAYS = ("linearity_per_output", "whole", "influence")
 
 
 def unpack_response(content: _archive.Content) -> MeasuredResponse:
     """The response in a file."""
     G = content.numbers("G", (None, None, None))
-    known = content.described["fitted"]
-    report = None
+    known, report = content.described["fitted"], None
     if known is not None:
-        report = FitReport(
-            n_lags=int(known["n_lags"]),
-            ridge=float(known["ridge"]),
-            linearity=float(known["linearity"]),
-            linearity_per_output=content.numbers("linearity_per_output", (G.shape[1],)),
-            n_samples=int(known["n_samples"]),
-            whole=content.numbers("whole", G.shape),
-            influence=content.numbers("influence", (None, *G.shape)),
-        )
+        shapes = ((G.shape[1],), G.shape, (None, *G.shape))
+        parts: dict[str, Any] = {k: kind(known[k]) for k, kind in _NUMBERS.items()}
+        for name, shape in zip(_ARRAYS, shapes, strict=True):
+            parts[name] = content.numbers(name, shape)
+        report = FitReport(**parts)
     return MeasuredResponse(G, float(content.described["dt"]), fitted=report)

@@ -23,22 +23,10 @@ def fit_slope(
 ) -> float:
     """Slope a at which probabilities softmax(a · scores) are as sure as they are right.
 
-    Parameters
-    ----------
-    scores : ndarray (n_cases, n_classes)
-        Of held-out cases.
-    codes : ndarray (n_cases,) of int
-    weights : ndarray (n_cases,), optional
-    possible : ndarray (n_cases, n_classes) of bool, optional
-        Classes among which each case was told; all by default.
+    Of scores (n_cases, n_classes) of held-out cases and the index of their true classes;
+    ``possible`` says among which classes each case was told, all by default. The slope is
+    positive, so that the most probable class is the one of the largest score.
 
-    Returns
-    -------
-    float
-        Positive, so that the most probable class is the one of the largest score.
-
-    Notes
-    -----
     The mean of the largest probability, which grows with a, is to be the accuracy. Maximum
     likelihood is the usual condition; it lets the one held-out case that is wrong by the
     largest score decide, and on training data of UCR sets its calibration error was larger
@@ -58,16 +46,16 @@ def fit_slope(
     right = scores.argmax(axis=1) == codes
     accuracy = (omega @ right + 0.5) / (omega.sum() + 1)
 
-    def excess(log_slope: float) -> float:
+    def overconfidence(log_slope: float) -> float:
         largest = softmax(np.exp(log_slope) * scores, axis=1).max(axis=1)
         return float(np.average(largest, weights=omega)) - accuracy
 
     low, high = _REACH - np.log(spread)
-    if excess(low) >= 0:
+    if overconfidence(low) >= 0:
         return float(np.exp(low))
-    if excess(high) <= 0:
+    if overconfidence(high) <= 0:
         return float(np.exp(high))
-    found: Any = brentq(excess, low, high, xtol=1e-10)
+    found: Any = brentq(overconfidence, low, high, xtol=1e-10)
     return float(np.exp(found))
 
 

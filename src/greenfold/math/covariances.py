@@ -81,8 +81,7 @@ class Factored:
     __radd__ = __add__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        size = len(self.factor)
-        refuse_if_large(size)
+        refuse_if_large(len(self.factor))
         made = self.factor @ self.factor.T
         return made if dtype is None else made.astype(dtype)
 

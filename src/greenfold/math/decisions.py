@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import ndtr, softmax
 
 from .calibration import with_heavy_tails
 
@@ -25,14 +25,9 @@ _SHARPEST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Clouds:
-    """Class means and common covariance of the readout values.
+    """Means (n_classes, n_readouts) and common covariance of the readout values.
 
-    Attributes
-    ----------
-    means : ndarray (n_classes, n_readouts)
-    covariance : ndarray (n_readouts, n_readouts)
-    prior : ndarray (n_classes,)
-        Weight of each class, adding to one.
+    The prior (n_classes,) is the weight of each class, adding to one.
     """
 
     means: np.ndarray
@@ -47,18 +42,10 @@ class Clouds:
         weights: np.ndarray,
         class_weights: np.ndarray,
     ) -> Clouds:
-        """Clouds of readout values.
+        """Clouds of readout values Z (n_cases, n_readouts) in classes 0, 1, ….
 
-        Parameters
-        ----------
-        Z : ndarray (n_cases, n_readouts)
-        codes : ndarray (n_cases,)
-            Classes 0, 1, ….
-        weights : ndarray (n_cases,)
-            Weight of each case.
-        class_weights : ndarray (n_classes,)
-            Factor on the weight of a whole class. It moves the plane; how wide the clouds
-            are, every case says as it was given.
+        Every case has a weight, and every class a factor on that of all its cases: it moves
+        the plane; how wide the clouds are, every case says as it was given.
         """
         means = np.zeros((len(class_weights), Z.shape[1]))
         counts = np.bincount(codes, weights, minlength=len(class_weights))
@@ -91,16 +78,10 @@ class Clouds:
 class Decision:
     """Linear decision Z couplingᵀ − threshold on readout values Z.
 
-    Attributes
-    ----------
-    coupling : ndarray (n_scores, n_readouts)
-        One score for two classes (positive: the second), one per class for more.
-    threshold : ndarray (n_scores,)
-    slope : float
-        Log-odds per unit of the scores.
-    sureness : float or None
-        Factor on the log-odds `with_heavy_tails`, as held-out series found it; None leaves
-        the probabilities to the clouds.
+    There is one score for two classes (positive: the second), one per class for more, and
+    ``slope`` are the log-odds per unit of the scores. ``sureness`` is the factor on the
+    log-odds `with_heavy_tails`, as held-out series found it; None leaves the probabilities
+    to the clouds.
     """
 
     coupling: np.ndarray
@@ -133,15 +114,9 @@ class Decision:
 
 
 def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
-    """Best decision between clouds.
+    """Best decision between clouds, under noise of this deviation on the readout values.
 
-    Parameters
-    ----------
-    clouds : Clouds
-    noise : float
-        Standard deviation of noise on the readout values; widens the clouds.
-    threshold : {"trained", "origin"}
-        "origin": the plane through the origin of each readout.
+    The threshold is "trained", or "origin": the plane through the origin of each readout.
     """
     widened = clouds.covariance + noise**2 * np.eye(len(clouds.covariance))
     if len(clouds.means) == 2:
@@ -186,15 +161,9 @@ def _between_two(clouds: Clouds, variance: float, threshold: str) -> Decision:
 def _each_at_origin(clouds: Clouds, variance: np.ndarray) -> Decision:
     """One plane through the origin per class, in log-odds so that they compare."""
     own = np.diag(clouds.means)
-    rest = np.array(
-        [
-            np.average(
-                np.delete(clouds.means[:, c], c),
-                weights=np.maximum(np.delete(clouds.prior, c), 1e-300),
-            )
-            for c in range(len(own))
-        ]
-    )
+    # Of class c the weight of every class but c itself.
+    others = np.where(np.eye(len(own)), 0.0, np.maximum(clouds.prior, 1e-300))
+    rest = (others * clouds.means.T).sum(1) / others.sum(1)
     apart = np.where(clouds.prior > 0, own - rest, 0.0)
     least = np.maximum((_SHARPEST * apart) ** 2, np.finfo(float).tiny ** 0.5)
     slopes = apart / np.maximum(variance, least)
@@ -206,15 +175,9 @@ def held_out_score(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How well a decision does on series it was not made from.
 
-    Returns
-    -------
-    correct : ndarray (n_cases,)
-        Probability of the right answer under readout noise: 0 or 1 without noise.
-    margin : ndarray (n_cases,)
-        Log-odds of the true class over the best of the others.
+    Returns the probability (n_cases,) of the right answer under readout noise, 0 or 1
+    without noise, and the log-odds (n_cases,) of the true class over the best other one.
     """
-    from scipy.special import ndtr
-
     odds = decision.log_odds(Z)
     rows = np.arange(len(odds))
     true = odds[rows, codes]

@@ -32,10 +32,8 @@ def labelled(states: Any, labels: Any) -> np.ndarray:
     """ζ_ν y_ν for states (n_cases, n_neurons) and labels ±1."""
     states = check.host_array(states, "states", ndim=(2,))
     signs = check.host_array(labels, "labels", ndim=(1,))
-    if len(signs) != len(states):
-        raise ValueError(
-            f"`labels` must have one entry per case, {len(states)}; got {len(signs)}."
-        )
+    wanted = f"have one entry per case, {len(states)}"
+    check.must(len(signs) == len(states), "labels", wanted, len(signs))
     if not np.isin(signs, (-1, 1)).all():
         found = np.unique(signs)[:4].tolist()
         raise ValueError(f"`labels` must be −1 or +1; got values such as {found}.")
@@ -77,10 +75,8 @@ def soft_margin(
     eta = check.positive(eta, "eta")
     signed = labelled(states, labels)
     exponents = -eta * (signed @ check.readout_vector(v, signed.shape[1]))
-    total = float(np.asarray(logsumexp(exponents))) - (
-        np.log(len(signed)) if average else 0.0
-    )
-    return float(-total / eta)
+    cases = np.log(len(signed)) if average else 0.0
+    return float(-(float(np.asarray(logsumexp(exponents))) - cases) / eta)
 
 
 def state_moments(
@@ -106,11 +102,10 @@ def state_moments(
         share = np.full(len(signed), 1 / len(signed))
     else:
         share = check.host_array(weights, "weights", ndim=(1,))
-        if share.shape != (len(signed),) or (share < 0).any() or not share.any():
-            raise ValueError(
-                f"`weights` must be {len(signed)} non-negative numbers, not all zero; got "
-                f"shape {share.shape} with minimum {share.min():g}."
-            )
+        fits = share.shape == (len(signed),) and (share >= 0).all() and share.any()
+        wanted = f"be {len(signed)} non-negative numbers, not all zero"
+        got = f"shape {share.shape} with minimum {share.min():g}"
+        check.must(fits, "weights", wanted, got)
         share = share / share.sum()
     M = share @ signed
     centred = signed - M
@@ -132,8 +127,8 @@ def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftM
     eta = check.positive(eta, "eta")
     M = check.host_array(M, "M", ndim=(1,))
     Sigma = check.host_array(Sigma, "Sigma", ndim=(2,))
-    if Sigma.shape != (len(M), len(M)):
-        raise ValueError(f"`Sigma` must have shape {(len(M),) * 2}; got {Sigma.shape}.")
+    shape = (len(M),) * 2
+    check.must(Sigma.shape == shape, "Sigma", f"have shape {shape}", Sigma.shape)
     v = check.readout_vector(v, len(M))
     separation = float(v @ M)
     variance = float(0.5 * eta * (v @ Sigma @ v))
@@ -165,13 +160,8 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
         raise ValueError("`labels` hold one class only; a margin needs two.")
     # Newton's method in the primal; at the default tolerance it stops percents short.
     made: Any = LinearSVC
-    machine = made(
-        C=check.positive(C, "C"),
-        dual=False,
-        tol=1e-10,
-        fit_intercept=False,
-        max_iter=100_000,
-    )
+    settings = {"dual": False, "tol": 1e-10, "fit_intercept": False, "max_iter": 100_000}
+    machine = made(C=check.positive(C, "C"), **settings)
     machine.fit(signed * signs[:, None] / scale, signs)
     v = machine.coef_[0]
     return v / np.linalg.norm(v)

@@ -76,11 +76,9 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     """
     b = check.host_array(b, "b")
     Q = check.host_array(Q, "Q")
-    if b.ndim == 0 or Q.ndim < 2 or Q.shape[-2:] != (b.shape[-1],) * 2:
-        raise ValueError(
-            f"`Q` must have shape (..., n, n) for `b` of shape (..., n); got {Q.shape} "
-            f"and {b.shape}."
-        )
+    fits = b.ndim > 0 and Q.ndim > 1 and Q.shape[-2:] == (b.shape[-1],) * 2
+    wanted = "have shape (..., n, n) for `b` of shape (..., n)"
+    check.must(fits, "Q", wanted, f"{Q.shape} and {b.shape}")
     if not np.allclose(Q, np.swapaxes(Q, -1, -2), rtol=1e-8, atol=1e-12 * np.abs(Q).max()):
         raise ValueError("`Q` must be symmetric; use (Q + Qᵀ)/2, which has the same form.")
     return solve_in_eigenbasis(b, *np.linalg.eigh(Q))
@@ -105,27 +103,26 @@ def solve_in_eigenbasis(
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
-    excess = q - q[..., :1]
+    above = q - q[..., :1]
     if resolution is None:
-        lowest = excess <= _CLUSTER * np.abs(q).max(-1, keepdims=True)
-    else:
-        lowest = excess <= resolution
-    excess = np.where(lowest, 0.0, excess)
+        resolution = _CLUSTER * np.abs(q).max(-1, keepdims=True)
+    lowest = above <= resolution
+    above = np.where(lowest, 0.0, above)
     size = _norm(c)
     # Below rounding, a component along the lowest cluster is noise, not signal.
     low = _norm(np.where(lowest, c, 0.0))
     without_low = low <= 4 * _EPS * size
-    safe = np.where(lowest, np.inf, excess)
+    safe = np.where(lowest, np.inf, above)
     # Where b and Q differ by hundreds of orders, a ratio may leave the range of floats;
     # infinity and zero are then the right limits.
     with np.errstate(over="ignore"):
         at_lowest = c / safe
         rest = (at_lowest**2).sum(-1)
         hard = without_low & (rest < 1)
-        root = _secular_root(np.where(lowest, 0.0, c), low, excess, size)
+        root = _secular_root(np.where(lowest, 0.0, c), low, above, size)
     shift = np.where(hard, 0.0, root)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        components = c / (excess + shift[..., None])
+        components = c / (above + shift[..., None])
     fill = np.zeros_like(components)
     fill[..., 0] = np.sqrt(np.clip(1 - rest, 0, None))
     components = np.where(hard[..., None], np.where(lowest, fill, at_lowest), components)
@@ -143,7 +140,7 @@ def _norm(vectors: np.ndarray) -> np.ndarray:
 
 
 def _secular_root(
-    c: np.ndarray, low: np.ndarray, excess: np.ndarray, size: np.ndarray
+    c: np.ndarray, low: np.ndarray, above: np.ndarray, size: np.ndarray
 ) -> np.ndarray:
     """Distance δ = q_1 − λ > 0 of the root from the lowest eigenvalue.
 
@@ -153,16 +150,16 @@ def _secular_root(
     """
     tiny = np.finfo(float).tiny ** 0.25
     scale = np.where(size > 0, size, 1.0)
-    c, low, excess = c / scale[..., None], low / scale, excess / scale[..., None]
+    c, low, above = c / scale[..., None], low / scale, above / scale[..., None]
     lower = np.maximum(low, tiny)
     # ‖v‖ ≥ ‖b‖/(q_max − λ) gives a second lower bound, close for small Q.
-    lower = np.maximum(lower, 1.0 - excess.max(-1))
+    lower = np.maximum(lower, 1.0 - above.max(-1))
     if lower.size == 1:
-        found = _one_root(c.ravel(), float(low.item()), excess.ravel(), float(lower.item()))
+        found = _one_root(c.ravel(), float(low.item()), above.ravel(), float(lower.item()))
         return found * scale
     delta, upper = lower.copy(), np.ones_like(lower)
     for _ in range(_MAX_NEWTON):
-        shifted = excess + delta[..., None]
+        shifted = above + delta[..., None]
         each, lowest = (c / shifted) ** 2, (low / delta) ** 2
         square = each.sum(-1) + lowest
         cube = (each / shifted).sum(-1) + lowest / delta
@@ -180,11 +177,11 @@ def _secular_root(
     return delta * scale
 
 
-def _one_root(c: np.ndarray, low: float, excess: np.ndarray, lower: float) -> float:
+def _one_root(c: np.ndarray, low: float, above: np.ndarray, lower: float) -> float:
     """The same iteration for one problem, where arrays of one number are the cost."""
     delta, upper = lower, 1.0
     for _ in range(_MAX_NEWTON):
-        shifted = excess + delta
+        shifted = above + delta
         each = c / shifted
         each *= each
         lowest = low / delta

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
-from .._base import checks as check
-from .._base.printing import Shown
-from . import weights as graphs
-from . import weights as topologies
+from .._base.archive import Content
+from . import weights as plans
 from .gains import Gain
-from .reservoir import check_gain, pack_network, printed_range, unpack_network
-from .resting_state import UnstableError, rest_of_map
+from .network import Network, slope_at_rest, unpack_network
+from .resting_state import discrete_resting_state
 
 __all__ = ["EchoStateNetwork"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class EchoStateNetwork(Shown):
+class EchoStateNetwork(Network):
     """A leaky echo state network y' = (1 − a) y + a φ(W y + u x + b).
 
     The convention is reservoirpy's. `unfold` takes it at the linear order, with the
@@ -57,12 +53,12 @@ class EchoStateNetwork(Shown):
     'certified'
     """
 
-    weights: np.ndarray
     leak: float | np.ndarray
-    gain: Gain
-    bias: np.ndarray | None
-    allow_unstable: bool
-    rest: np.ndarray = field(init=False)
+
+    _parts = ("leak", "bias", "allow_unstable")
+    _growth = ("spectral_radius", "spectral_radius")
+    _fastest = 1.0
+    _file = ("echo_state_network", "network")
 
     def __init__(
         self,
@@ -72,62 +68,21 @@ class EchoStateNetwork(Shown):
         bias: Any = None,
         allow_unstable: bool = False,
     ) -> None:
-        matrix = check.square_weights(weights)
-        values = {
-            "weights": matrix,
-            "leak": _checked_leak(leak, len(matrix)),
-            "gain": check_gain(gain, Gain.tanh()),
-            "bias": check.constant_input(bias, len(matrix)),
-            "allow_unstable": bool(allow_unstable),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        rest = self._find_rest()
-        rest.flags.writeable = False
-        object.__setattr__(self, "rest", rest)
-        self._refuse_growth()
+        gain = Gain.tanh() if gain is None else gain
+        super().__init__(weights, leak, gain, bias, allow_unstable)
 
-    def _find_rest(self) -> np.ndarray:
-        n = self.n_neurons
-        if self.bias is None and not self.gain.offset:
-            return np.zeros(n)
-        bias = np.zeros(n) if self.bias is None else self.bias
-        if self.gain.is_linear and self.allow_unstable:
-            slope = self.gain.slope
-            try:
-                return np.linalg.solve(np.eye(n) - slope * self.weights, slope * bias)
-            except np.linalg.LinAlgError:
-                raise ValueError(
-                    "`bias` leaves the network without a rest state: one of its modes has "
-                    "the eigenvalue 1 and integrates it for ever; scale the weights."
-                ) from None
-        return rest_of_map(self.weights, bias, self.leak, self.gain, self.gain.derivative)
+    def _find_rest(self, bias: np.ndarray) -> np.ndarray:
+        gain = self.gain
+        return discrete_resting_state(self.weights, bias, self.leak, gain, gain.derivative)
 
-    def _refuse_growth(self) -> None:
-        if self.is_stable or (self.allow_unstable and self.gain.is_linear):
-            return
+    def _solve_rest(self, bias: np.ndarray) -> np.ndarray:
+        return super()._solve_rest(self.gain.slope * bias)
+
+    def _say_growth(self) -> str:
         escape = ", or pass allow_unstable=True" if self.gain.is_linear else ""
-        raise UnstableError(
-            "`weights` make the network unstable: a step multiplies a small deviation from "
-            f"rest by {self.spectral_radius:.4g}, and it must be by less than 1; scale the "
-            f"weights down{escape}.",
-            self.spectral_radius,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        facts = {
-            "neurons": self.n_neurons,
-            "leak": printed_range(self.leak),
-            "gain": self.gain.name,
-            "spectral_radius": self.spectral_radius,
-        }
-        return facts if self.bias is None else {**facts, "bias": printed_range(self.bias)}
-
-    def __repr__(self) -> str:
-        bias = "" if self.bias is None else f", bias={printed_range(self.bias)}"
         return (
-            f"EchoStateNetwork({self.n_neurons} neurons, leak={printed_range(self.leak)}, "
-            f"gain={self.gain.name}{bias})"
+            f"a step multiplies a small deviation from rest by {self.spectral_radius:.4g}, "
+            f"and it must be by less than 1; scale the weights down{escape}"
         )
 
     @classmethod
@@ -155,11 +110,8 @@ class EchoStateNetwork(Shown):
         spectral_radius : float
             Largest |λ| of W.
         """
-        n_neurons = check.count(n_neurons, "n_neurons")
-        share = topologies.connection_probability(connectivity)
-        radius = check.positive(spectral_radius, "spectral_radius")
-        drawn = topologies.random_weights(n_neurons, 1.0, check.generator(rng), share)
-        return cls(topologies.scaled_to_radius(drawn, radius), leak, gain, bias)
+        plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
+        return cls._draw(plan, spectral_radius, leak=leak, gain=gain, bias=bias)
 
     @classmethod
     def cycle(
@@ -180,8 +132,7 @@ class EchoStateNetwork(Shown):
         leak, gain, bias
             See `EchoStateNetwork`.
         """
-        chain = topologies.checked_chain(n_neurons, weight)
-        return cls(topologies.cycle_weights(*chain), leak, gain, bias)
+        return cls(plans.cycle_weights(n_neurons, weight), leak, gain, bias)
 
     @classmethod
     def delay_line(
@@ -202,8 +153,7 @@ class EchoStateNetwork(Shown):
         leak, gain, bias
             See `EchoStateNetwork`.
         """
-        chain = topologies.checked_chain(n_neurons, weight)
-        return cls(topologies.delay_line_weights(*chain), leak, gain, bias)
+        return cls(plans.delay_line_weights(n_neurons, weight), leak, gain, bias)
 
     @classmethod
     def spatial(
@@ -232,12 +182,9 @@ class EchoStateNetwork(Shown):
         spectral_radius : float
             Largest |λ| of W.
         """
-        source = check.generator(rng)
-        draw, _ = topologies.spatial_draws(
-            n_neurons, 1.0, source, reach, connectivity, positions, n_dimensions
-        )
-        radius = check.positive(spectral_radius, "spectral_radius")
-        return cls(topologies.scaled_to_radius(draw(), radius), leak, gain, bias)
+        place = reach, connectivity, positions, n_dimensions
+        plan = plans.spatial_plan(n_neurons, 1.0, rng, *place)
+        return cls._draw(plan, spectral_radius, leak=leak, gain=gain, bias=bias)
 
     @classmethod
     def legendre(
@@ -256,11 +203,9 @@ class EchoStateNetwork(Shown):
         gain : Gain, optional
             φ; linear by default here, as the delay system is.
         """
-        gain = check_gain(gain, Gain.linear())
-        if gain.slope == 0:
-            raise ValueError("`gain` must have a slope at rest for a network to remember.")
-        weights = topologies.legendre_step(n_neurons, theta).weights
-        return cls(weights / gain.slope, 1.0, gain)
+        gain = Gain.linear() if gain is None else gain
+        weights = plans.legendre_step(n_neurons, theta).weights
+        return cls(weights / slope_at_rest(gain, "remember"), 1.0, gain)
 
     @classmethod
     def from_graph(
@@ -284,7 +229,7 @@ class EchoStateNetwork(Shown):
         leak, gain, bias
             See `EchoStateNetwork`.
         """
-        weights = graphs.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
+        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
         return cls(weights, leak, gain, bias)
 
     def with_leak(self, leak: Any) -> EchoStateNetwork:
@@ -292,17 +237,6 @@ class EchoStateNetwork(Shown):
         return EchoStateNetwork(
             self.weights, leak, self.gain, self.bias, self.allow_unstable
         )
-
-    def save(self, path: str | Path) -> None:
-        """Write the network to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        described = pack_network(self, _PARTS, arrays, "network")
-        _archive.write(path, "echo_state_network", described, arrays)
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.weights.shape[0]
 
     @cached_property
     def linear_step(self) -> tuple[np.ndarray, np.ndarray]:
@@ -322,23 +256,7 @@ class EchoStateNetwork(Shown):
         """Largest |λ| of E: what is left of the slowest deviation after a step."""
         return float(np.abs(np.linalg.eigvals(self.linear_step[0])).max())
 
-    @property
-    def is_stable(self) -> bool:
-        """Whether every mode of the linear network decays."""
-        return self.spectral_radius < 1
 
-
-def _checked_leak(leak: Any, n_neurons: int) -> float | np.ndarray:
-    value = check.positive_each(leak, "leak", n_neurons)
-    if np.max(value) > 1:
-        raise ValueError(f"`leak` must lie in (0, 1]; got {np.max(value):g}.")
-    return value
-
-
-#: What a file holds of a network beside its weights and gain.
-_PARTS = ("leak", "bias", "allow_unstable")
-
-
-def unpack_echo_state_network(content: _archive.Content) -> EchoStateNetwork:
-    """The network that a file describes; checked as every network is."""
-    return EchoStateNetwork(**unpack_network(content.described, _PARTS, content.arrays))
+def unpack_echo_state_network(content: Content) -> EchoStateNetwork:
+    """The network that a file describes."""
+    return unpack_network(EchoStateNetwork, content.described, content.arrays)

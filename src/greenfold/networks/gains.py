@@ -3,17 +3,16 @@
 A gain is one entry of `KINDS`: a constructor that says by which name and numbers it can be
 made again. Everything else asks the gain itself, so a new one is written here alone.
 
-The functions that gains are made of: values, slopes and Taylor coefficients.
-
-Functions of a module, because a lambda does not pickle. Values and slopes are elementwise
-on arrays of any namespace. A series takes points (N,) on the host and a degree, and gives
-the coefficients c_0 … c_degree of φ(point + d) in powers of d, an array (N,) each.
+The functions that gains are made of stand first, as functions of the module, because a
+lambda does not pickle. Values and slopes are elementwise on arrays of any namespace; those
+named `…_both` return the two at once. A series takes points (N,) on the host and a degree,
+and gives the coefficients c_0 … c_degree of φ(point + d) in powers of d, (N,) each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import comb
 from typing import Any
@@ -48,13 +47,8 @@ def tanh(y: Any) -> Any:
     return namespace(y).tanh(y)
 
 
-def tanh_slope(y: Any) -> Any:
-    """1 − tanh²."""
-    return 1 - tanh(y) ** 2
-
-
 def tanh_both(y: Any) -> tuple[Any, Any]:
-    """Value and slope of tanh."""
+    """Value and slope 1 − tanh² of tanh."""
     bent = tanh(y)
     slope = bent * bent
     slope *= -1
@@ -84,12 +78,6 @@ def biased(y: Any, t: float) -> Any:
     return bent / (1 + t * bent)
 
 
-def biased_slope(y: Any, t: float) -> Any:
-    """Slope of the biased tanh."""
-    bent = tanh(y)
-    return (1 - bent**2) / (1 + t * bent) ** 2
-
-
 def biased_both(y: Any, t: float) -> tuple[Any, Any]:
     """The biased tanh and its slope."""
     bent, slope = tanh_both(y)
@@ -113,13 +101,8 @@ def sigmoid(y: Any) -> Any:
     return (1 + tanh(y / 2)) / 2
 
 
-def sigmoid_slope(y: Any) -> Any:
-    """σ (1 − σ) = (1 − tanh²(y/2))/4."""
-    return (1 - tanh(y / 2) ** 2) / 4
-
-
 def sigmoid_both(y: Any) -> tuple[Any, Any]:
-    """The sigmoid and its slope."""
+    """The sigmoid and its slope σ (1 − σ) = (1 − tanh²(y/2))/4."""
     bent, slope = tanh_both(y / 2)
     bent += 1
     bent /= 2
@@ -169,6 +152,10 @@ _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 1559
 _MAX_BIAS = 5.0
 
 
+#: A field that is neither printed nor compared.
+_HIDDEN: Any = {"repr": False, "compare": False}
+
+
 @dataclass(frozen=True)
 class Gain:
     """Gain function φ of the neurons, with its Taylor coefficients at rest.
@@ -194,56 +181,43 @@ class Gain:
 
     coefficients: tuple[float, ...]
     name: str
-    _function: Callable[[Any], Any] | None = field(default=None, repr=False, compare=False)
-    _derivative: Callable[[Any], Any] | None = field(
-        default=None, repr=False, compare=False
-    )
+    kind: str | None = field(default=None, **_HIDDEN)
+    parameters: Mapping[str, Any] = field(default_factory=dict, **_HIDDEN)
+    nest_model: str | None = field(default=None, **_HIDDEN)
+    _function: Callable[[Any], Any] | None = field(default=None, **_HIDDEN)
+    #: φ and φ' at once, or φ' alone.
+    _both: Callable[[Any], tuple[Any, Any]] | None = field(default=None, **_HIDDEN)
+    _derivative: Callable[[Any], Any] | None = field(default=None, **_HIDDEN)
     _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
-        default=None, repr=False, compare=False
+        default=None, **_HIDDEN
     )
-    _joint: Callable[[Any], tuple[Any, Any]] | None = field(
-        default=None, repr=False, compare=False
-    )
-    kind: str | None = field(default=None, repr=False, compare=False)
-    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    nest_model: str | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
-        if coefficients[0] != 0 and self._function is None:
-            raise ValueError(
-                "`coefficients` must begin with φ(0) = 0, so that the resting network "
-                f"stays at rest; got {coefficients[0]}."
-            )
+        at_rest = coefficients[0] == 0 or self._function is not None
+        wanted = "begin with φ(0) = 0, so that the resting network stays at rest"
+        check.must(at_rest, "coefficients", wanted, coefficients[0])
         trimmed = np.trim_zeros(coefficients, "b")
         object.__setattr__(self, "coefficients", tuple(float(c) for c in trimmed) or (0.0,))
 
     @classmethod
     def linear(cls) -> Gain:
         """φ(y) = y."""
-        return cls((0.0, 1.0), "linear", kind="linear", nest_model="lin_rate_ipn")
+        return cls((0.0, 1.0), "linear", "linear", nest_model="lin_rate_ipn")
 
     @classmethod
     def quadratic(cls, alpha: float) -> Gain:
         """φ(y) = y + α y², the paper's weak non-linearity."""
-        value = float(check.host_array(alpha, "alpha", ndim=(0,)))
-        return cls(
-            (0.0, 1.0, value),
-            f"quadratic(alpha={value:g})",
-            kind="quadratic",
-            parameters={"alpha": value},
-        )
+        value = check.number(alpha, "alpha")
+        name = f"quadratic(alpha={value:g})"
+        return cls((0.0, 1.0, value), name, "quadratic", {"alpha": value})
 
     @classmethod
     def polynomial(cls, coefficients: Any) -> Gain:
         """φ(y) = Σ_k c_k y^k, coefficients in increasing powers from c_0 = 0."""
         values = check.host_array(coefficients, "coefficients", ndim=(1,)).tolist()
-        return cls(
-            tuple(values),
-            f"polynomial({values})",
-            kind="polynomial",
-            parameters={"coefficients": values},
-        )
+        made = {"coefficients": values}
+        return cls(tuple(values), f"polynomial({values})", "polynomial", made)
 
     @classmethod
     def tanh(cls, degree: int = 11) -> Gain:
@@ -253,19 +227,11 @@ class Gain:
         a tanh network as a statement about small states.
         """
         degree = check.count(degree, "degree")
-        if degree >= len(_TANH):
-            raise ValueError(f"`degree` must be at most {len(_TANH) - 1}; got {degree}.")
-        return cls(
-            _TANH[: degree + 1],
-            "tanh",
-            tanh,
-            tanh_slope,
-            _series=tanh_series,
-            _joint=tanh_both,
-            kind="tanh",
-            parameters={"degree": degree},
-            nest_model="tanh_rate_ipn",
-        )
+        most = len(_TANH) - 1
+        check.must(degree <= most, "degree", f"be at most {most}", degree)
+        parts = {"_function": tanh, "_both": tanh_both, "nest_model": "tanh_rate_ipn"}
+        made = cls._smooth("tanh", degree, tanh_series, **parts)
+        return replace(made, coefficients=_TANH[: degree + 1])
 
     @classmethod
     def biased_tanh(cls, b: float, degree: int = 11) -> Gain:
@@ -281,23 +247,18 @@ class Gain:
             Between −5 and 5.
         degree : int
         """
-        value = float(check.host_array(b, "b", ndim=(0,)))
-        if abs(value) > _MAX_BIAS:
-            raise ValueError(
-                f"`b` must lie between −{_MAX_BIAS:g} and {_MAX_BIAS:g}, beyond which tanh "
-                f"is flat; got {value:g}."
-            )
-        degree = check.count(degree, "degree")
+        value, most = check.number(b, "b"), f"{_MAX_BIAS:g}"
+        wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
+        check.must(abs(value) <= _MAX_BIAS, "b", wanted, f"{value:g}")
         t = float(np.tanh(value))
-        return cls(
-            _at_zero(partial(biased_series, t=t), degree),
-            f"biased_tanh(b={value:g})",
-            partial(biased, t=t),
-            partial(biased_slope, t=t),
-            _series=partial(biased_series, t=t),
-            _joint=partial(biased_both, t=t),
-            kind="biased_tanh",
-            parameters={"b": value, "degree": degree},
+        return cls._smooth(
+            "biased_tanh",
+            degree,
+            partial(biased_series, t=t),
+            name=f"biased_tanh(b={value:g})",
+            parameters={"b": value},
+            _function=partial(biased, t=t),
+            _both=partial(biased_both, t=t),
         )
 
     @classmethod
@@ -308,17 +269,8 @@ class Gain:
         unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
         the series converges for |y| < π.
         """
-        degree = check.count(degree, "degree")
-        return cls(
-            _at_zero(sigmoid_series, degree),
-            "sigmoid",
-            sigmoid,
-            sigmoid_slope,
-            _series=sigmoid_series,
-            _joint=sigmoid_both,
-            kind="sigmoid",
-            parameters={"degree": degree},
-        )
+        parts = {"_function": sigmoid, "_both": sigmoid_both}
+        return cls._smooth("sigmoid", degree, sigmoid_series, **parts)
 
     @classmethod
     def softplus(cls, degree: int = 11) -> Gain:
@@ -328,16 +280,17 @@ class Gain:
         The unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
         the series converges for |y| < π.
         """
+        parts = {"_function": softplus, "_derivative": sigmoid}
+        return cls._smooth("softplus", degree, softplus_series, **parts)
+
+    @classmethod
+    def _smooth(cls, kind: str, degree: int, series: Any, **parts: Any) -> Gain:
+        """A gain with a Taylor series, taken at zero up to a degree."""
         degree = check.count(degree, "degree")
-        return cls(
-            _at_zero(softplus_series, degree),
-            "softplus",
-            softplus,
-            sigmoid,
-            _series=softplus_series,
-            kind="softplus",
-            parameters={"degree": degree},
-        )
+        coefficients = tuple(float(c[0]) for c in series(np.zeros(1), degree))
+        name, parameters = parts.pop("name", kind), parts.pop("parameters", {})
+        parameters = {**parameters, "degree": degree}
+        return cls(coefficients, name, kind, parameters, _series=series, **parts)
 
     @classmethod
     def relu(cls) -> Gain:
@@ -348,7 +301,7 @@ class Gain:
         one all neurons rest on it, and the slope is taken to be the mean, ½. Higher orders
         do not exist.
         """
-        return cls((0.0, 0.5), "relu", relu, relu_slope, kind="relu")
+        return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
     @classmethod
     def custom(
@@ -379,18 +332,14 @@ class Gain:
         >>> Gain.custom(np.arctan, lambda y: 1 / (1 + y**2), "arctan").slope
         1.0
         """
-        for given, argument in ((function, "function"), (derivative, "derivative")):
-            if not callable(given):
-                raise TypeError(f"`{argument}` must be callable; got {given!r}.")
         _check_derivative(function, derivative)
         slope = float(np.asarray(derivative(np.zeros(1)))[0])
-        return cls((0.0, slope), str(name), function, derivative)
+        return cls((0.0, slope), str(name), _function=function, _derivative=derivative)
 
     @classmethod
     def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
         """The gain that ``kind`` and ``parameters`` of another describe."""
-        if kind not in KINDS:
-            raise ValueError(f"`kind` must be one of {', '.join(KINDS)}; got {kind!r}.")
+        check.must(kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", repr(kind))
         return KINDS[kind](**parameters)
 
     @property
@@ -437,20 +386,20 @@ class Gain:
 
     def __call__(self, y: Any) -> Any:
         """Evaluate φ exactly."""
-        if self._function:
-            return self._function(y)
-        return horner(self.coefficients, y)
+        return self._function(y) if self._function else horner(self.coefficients, y)
 
     def derivative(self, y: Any) -> Any:
         """Evaluate φ' exactly."""
         if self._derivative:
             return self._derivative(y)
+        if self._both:
+            return self._both(y)[1]
         slopes = [k * c for k, c in enumerate(self.coefficients)][1:]
         return horner(slopes or [0.0], y)
 
     def with_derivative(self, y: Any) -> tuple[Any, Any]:
         """φ and φ' at once, which often share most of their work."""
-        return self._joint(y) if self._joint else (self(y), self.derivative(y))
+        return self._both(y) if self._both else (self(y), self.derivative(y))
 
     def advice(self, scale: float) -> str:
         """How to make the non-linear part smaller by a factor, in words."""
@@ -477,20 +426,16 @@ def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any]
     """Refuse a gain that is not zero at rest, or whose derivative is another's."""
     found = {}
     for argument, call in (("function", function), ("derivative", derivative)):
+        check.must(callable(call), argument, "be callable", repr(call), TypeError)
         with np.errstate(all="ignore"):
             value = check.host_array(call(_GRID.copy()), argument)
+        wanted = f"work elementwise; for an array of shape {_GRID.shape} it returned shape"
         if value.shape != _GRID.shape:
-            raise ValueError(
-                f"`{argument}` must work elementwise; for an array of shape {_GRID.shape} "
-                f"it returned shape {value.shape}."
-            )
+            raise ValueError(f"`{argument}` must {wanted} {value.shape}.")
         found[argument] = value
     at_rest = float(check.host_array(function(np.zeros(1)), "function").ravel()[0])
-    if at_rest != 0:
-        raise ValueError(
-            "`function` must be zero at zero, so that the resting network stays at rest; "
-            f"got φ(0) = {at_rest:g}, subtract it."
-        )
+    wanted = "be zero at zero, so that the resting network stays at rest"
+    check.must(at_rest == 0, "function", wanted, f"φ(0) = {at_rest:g}, subtract it")
     up, down = (np.asarray(function(_GRID + h)) for h in (_STEP, -_STEP))
     difference = (up - down) / (2 * _STEP)
     size = 1 + np.abs(difference)
@@ -504,20 +449,6 @@ def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any]
         )
 
 
-def _at_zero(
-    series: Callable[[np.ndarray, int], list[np.ndarray]], degree: int
-) -> tuple[float, ...]:
-    return tuple(float(c[0]) for c in series(np.zeros(1), degree))
-
-
 #: Gains by the name under which a file holds them.
-KINDS: dict[str, Callable[..., Gain]] = {
-    "linear": Gain.linear,
-    "quadratic": Gain.quadratic,
-    "polynomial": Gain.polynomial,
-    "tanh": Gain.tanh,
-    "biased_tanh": Gain.biased_tanh,
-    "sigmoid": Gain.sigmoid,
-    "softplus": Gain.softplus,
-    "relu": Gain.relu,
-}
+_NAMES = ("linear", "quadratic", "polynomial", "tanh", "biased_tanh", "sigmoid", "softplus")
+KINDS: dict[str, Callable[..., Gain]] = {k: getattr(Gain, k) for k in (*_NAMES, "relu")}

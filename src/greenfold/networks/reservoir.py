@@ -1,47 +1,104 @@
-"""What the network is: weights, time constants, gain and bias; its modes and stability.
-
-Reservoirs by the plan of their connections: drawn, laid out, or read from a graph.
-
-A network as JSON and arrays, and back; what both kinds of network share.
-"""
+"""A network in continuous time: the paper's, its modes and stability."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import linalg
 
-from .._base import archive as _archive
 from .._base import checks as check
-from .._base.printing import Shown
-from . import weights as graphs
-from . import weights as topologies
-from .gains import KINDS, Gain
+from . import weights as plans
+from .gains import Gain
 from .modes import Modes, abscissa
-from .resting_state import UnstableError, rest_of_rates
+from .network import Network, pack_network, slope_at_rest, unpack_network
+from .resting_state import UnstableError, continuous_resting_state
 
 __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 
 
-class Architectures:
-    """Constructors of `Reservoir`, which inherits them."""
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Reservoir(Network):
+    """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
-    if TYPE_CHECKING:
+    The paper's network has one time constant and no bias. Where a bias, or a gain that is
+    not zero at zero, moves the rest state away from zero, it is found, checked for
+    stability, and everything is counted from it: states of `unfold`, `Dynamics` and
+    `simulate` are deviations from ``rest``, where every series begins.
 
-        def __init__(
-            self,
-            weights: Any,
-            tau: Any = 0.25,
-            gain: Gain | None = None,
-            allow_unstable: bool = False,
-            *,
-            bias: Any = None,
-        ) -> None: ...
+    Parameters
+    ----------
+    weights : array_like or scipy sparse (n_neurons, n_neurons)
+        W_ij is the connection from neuron j to neuron i. Stored dense: the
+        propagator of a sparse network is dense.
+    tau : float or array_like (n_neurons,)
+        Time constant of the neurons, or of each, in the unit of time that the stimuli use.
+    gain : Gain, optional
+        φ; linear by default. A gain with φ' ≠ 1 at rest is exact too: the linear part of
+        the dynamics then has the connectivity W diag(φ').
+    allow_unstable : bool
+        Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact
+        over a finite time. A non-linear one is always refused, as in the paper: the
+        perturbation expansion is built on growing modes and diverges.
+    bias : float or array_like (n_neurons,), optional
+        b, a constant input to each neuron.
+
+    Attributes
+    ----------
+    rest : ndarray (n_neurons,)
+        The state without input, y* = W φ(y*) + b.
+
+    Examples
+    --------
+    >>> from greenfold import Gain, Reservoir
+    >>> weights = [[0.5, -1.0], [0.8, 0.0]]
+    >>> network = Reservoir(weights, tau=[0.02, 0.01], gain=Gain.sigmoid(), bias=0.3)
+    >>> network.rest.round(3).tolist()
+    [-0.129, 0.674]
+    """
+
+    tau: float | np.ndarray
+
+    _parts = ("tau", "allow_unstable", "bias")
+    _growth = ("largest_real_part", "spectral_abscissa")
+    _file = ("reservoir", "reservoir")
+
+    def __init__(
+        self,
+        weights: Any,
+        tau: Any = 0.25,
+        gain: Gain | None = None,
+        allow_unstable: bool = False,
+        *,
+        bias: Any = None,
+    ) -> None:
+        gain = Gain.linear() if gain is None else gain
+        super().__init__(weights, tau, gain, bias, allow_unstable)
+
+    def _find_rest(self, bias: np.ndarray) -> np.ndarray:
+        tau, gain = np.broadcast_to(np.asarray(self.tau), bias.shape), self.gain
+        return continuous_resting_state(self.weights, bias, tau, gain, gain.derivative)
+
+    def _say_growth(self) -> str:
+        radius = self.spectral_abscissa
+        escape = (
+            "or pass allow_unstable=True"
+            if self.gain.is_linear
+            else "since a non-linear network cannot be unfolded around growing modes"
+        )
+        if isinstance(self.tau, np.ndarray):
+            return (
+                "with these time constants its fastest growing mode grows by "
+                f"{radius - 1:.4g} of itself in their mean; scale the weights down, slow "
+                f"excitation or speed up inhibition, {escape}"
+            )
+        return (
+            f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}, and it "
+            f"must be below 1; multiply the weights (or g) by {0.9 / radius:.3g} to reach "
+            f"0.9, {escape}"
+        )
 
     @classmethod
     def random(
@@ -80,20 +137,9 @@ class Architectures:
         connectivity : float
             Probability of a connection; g stays the radius.
         """
-        n_neurons = check.count(n_neurons, "n_neurons")
-        g = check.positive(g, "g")
-        share = topologies.connection_probability(connectivity)
-        source = check.generator(rng)
-
-        def draw() -> np.ndarray:
-            return topologies.random_weights(n_neurons, g, source, share)
-
-        def make(weights: np.ndarray) -> Self:
-            return cls(weights, tau, gain, allow_unstable, bias=bias)
-
-        scaled = topologies.scaling(draw, spectral_radius)
-        draws = check.count(max_draws, "max_draws")
-        return topologies.first_stable(scaled, make, n_neurons, g, draws)
+        plan = plans.random_plan(n_neurons, g, rng, connectivity)
+        parts = {"tau": tau, "gain": gain, "allow_unstable": allow_unstable, "bias": bias}
+        return cls._draw(plan, spectral_radius, max_draws, **parts)
 
     @classmethod
     def excitatory_inhibitory(
@@ -143,30 +189,9 @@ class Architectures:
         >>> np.unique(np.sign(network.weights[:, 40:])).tolist()
         [-1.0]
         """
-        n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
-        g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
-        n_excitatory = round(share * n_neurons)
-        if not 0 < n_excitatory < n_neurons:
-            raise ValueError(
-                "`excitatory` must leave neurons of both kinds, a share between 0 and 1; "
-                f"got {share:g} of {n_neurons} neurons."
-            )
-        if inhibition is not None:
-            inhibition = check.positive(inhibition, "inhibition")
-        p = topologies.connection_probability(connectivity)
-        source = check.generator(rng)
-        sizes = (n_excitatory, n_neurons - n_excitatory)
-
-        def draw() -> np.ndarray:
-            return topologies.dale_weights(*sizes, g, source, p, inhibition)
-
-        def make(weights: np.ndarray) -> Self:
-            each = [topologies.by_population(value, sizes) for value in (tau, bias)]
-            return cls(weights, each[0], gain, bias=each[1])
-
-        scaled = topologies.scaling(draw, spectral_radius)
-        draws = check.count(max_draws, "max_draws")
-        return topologies.first_stable(scaled, make, n_neurons, g, draws)
+        plan = plans.dale_plan(n_neurons, g, rng, excitatory, connectivity, inhibition)
+        parts = {"tau": plan.per_neuron(tau), "gain": gain, "bias": plan.per_neuron(bias)}
+        return cls._draw(plan, spectral_radius, max_draws, **parts)
 
     @classmethod
     def cycle(
@@ -188,8 +213,7 @@ class Architectures:
         tau, gain, bias
             See `Reservoir`.
         """
-        weights = topologies.cycle_weights(*topologies.checked_chain(n_neurons, weight))
-        return cls(weights, tau, gain, bias=bias)
+        return cls(plans.cycle_weights(n_neurons, weight), tau, gain, bias=bias)
 
     @classmethod
     def delay_line(
@@ -210,10 +234,7 @@ class Architectures:
         tau, gain, bias
             See `Reservoir`.
         """
-        weights = topologies.delay_line_weights(
-            *topologies.checked_chain(n_neurons, weight)
-        )
-        return cls(weights, tau, gain, bias=bias)
+        return cls(plans.delay_line_weights(n_neurons, weight), tau, gain, bias=bias)
 
     @classmethod
     def oscillators(
@@ -257,8 +278,8 @@ class Architectures:
         >>> network.modes().time_constants.tolist()
         [8.0, 8.0, 2.0, 2.0]
         """
-        weights, tau = topologies.oscillator_weights(decay_times, frequencies, tau)
-        return cls(weights / _slope(gain, "oscillate"), tau, gain)
+        weights, tau = plans.oscillator_weights(decay_times, frequencies, tau)
+        return cls(weights / slope_at_rest(gain, "oscillate"), tau, gain)
 
     @classmethod
     def spatial(
@@ -309,17 +330,9 @@ class Architectures:
         >>> Reservoir.spatial(100, reach=0.1, rng=0)
         Reservoir(100 neurons, tau=0.25, gain=linear)
         """
-        source = check.generator(rng)
-        draw, g = topologies.spatial_draws(
-            n_neurons, g, source, reach, connectivity, positions, n_dimensions
-        )
-
-        def make(weights: np.ndarray) -> Self:
-            return cls(weights, tau, gain, bias=bias)
-
-        scaled = topologies.scaling(draw, spectral_radius)
-        draws = check.count(max_draws, "max_draws")
-        return topologies.first_stable(scaled, make, n_neurons, g, draws)
+        place = reach, connectivity, positions, n_dimensions
+        plan = plans.spatial_plan(n_neurons, g, rng, *place)
+        return cls._draw(plan, spectral_radius, max_draws, tau=tau, gain=gain, bias=bias)
 
     @classmethod
     def legendre(
@@ -356,8 +369,8 @@ class Architectures:
         >>> bool(abs(network.weights.trace()) < 1e-12)
         True
         """
-        made = topologies.legendre_delay(n_neurons, theta, tau)
-        return cls(made.weights / _slope(gain, "remember"), made.tau, gain)
+        made = plans.legendre_delay(n_neurons, theta, tau)
+        return cls(made.weights / slope_at_rest(gain, "remember"), made.tau, gain)
 
     @classmethod
     def from_graph(
@@ -405,195 +418,8 @@ class Architectures:
         >>> Reservoir.from_graph(edges, spectral_radius=0.5).weights.round(2).tolist()
         [[0.0, 0.0, 0.5], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
         """
-        weights = graphs.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
+        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
         return cls(weights, tau, gain, allow_unstable, bias=bias)
-
-
-def _slope(gain: Any, purpose: str) -> float:
-    """Slope of the gain at zero, by which weights of the linear network are divided."""
-    slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
-    if slope == 0:
-        raise ValueError(f"`gain` must have a slope at rest for a network to {purpose}.")
-    return slope
-
-
-def pack_network(
-    network: Any, parts: tuple[str, ...], arrays: dict[str, np.ndarray], name: str
-) -> dict[str, Any]:
-    """Weights, gain and the named parts of a network.
-
-    Parameters
-    ----------
-    network : object
-        With ``weights``, ``gain`` and the parts: numbers, truth values, arrays, or None
-        for what it does not have.
-    parts : tuple of str
-    arrays : dict
-        Receives the arrays, under names that begin with ``name``.
-    name : str
-
-    Returns
-    -------
-    dict
-        For JSON, with the names of the arrays in it.
-    """
-    gain = network.gain
-    if gain.kind not in KINDS:
-        raise TypeError(
-            f"the gain {gain.name} is made of code and can not be saved; others can: "
-            f"{', '.join(KINDS)}."
-        )
-    described = {"gain": gain.kind, "gain_parameters": dict(gain.parameters)}
-    for part in ("weights", *parts):
-        value = getattr(network, part)
-        if isinstance(value, np.ndarray):
-            described[part] = f"{name}_{part}"
-            arrays[f"{name}_{part}"] = value
-        elif value is not None:
-            described[part] = value
-    return described
-
-
-def unpack_network(
-    described: Mapping[str, Any],
-    parts: tuple[str, ...],
-    arrays: Mapping[str, np.ndarray],
-) -> dict[str, Any]:
-    """What `pack_network` described, as arguments of the network's class."""
-    given = {name: described[name] for name in ("weights", *parts) if name in described}
-    made = {k: arrays[v] if isinstance(v, str) else v for k, v in given.items()}
-    gain = Gain.of_kind(described["gain"], described["gain_parameters"])
-    return {**made, "gain": gain}
-
-
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class Reservoir(Architectures, Shown):
-    """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
-
-    The paper's network has one time constant and no bias. Where a bias, or a gain that is
-    not zero at zero, moves the rest state away from zero, it is found, checked for
-    stability, and everything is counted from it: states of `unfold`, `Dynamics` and
-    `simulate` are deviations from ``rest``, where every series begins.
-
-    Parameters
-    ----------
-    weights : array_like or scipy sparse (n_neurons, n_neurons)
-        W_ij is the connection from neuron j to neuron i. Stored dense: the
-        propagator of a sparse network is dense.
-    tau : float or array_like (n_neurons,)
-        Time constant of the neurons, or of each, in the unit of time that the stimuli use.
-    gain : Gain, optional
-        φ; linear by default. A gain with φ' ≠ 1 at rest is exact too: the linear part of
-        the dynamics then has the connectivity W diag(φ').
-    allow_unstable : bool
-        Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact
-        over a finite time. A non-linear one is always refused, as in the paper: the
-        perturbation expansion is built on growing modes and diverges.
-    bias : float or array_like (n_neurons,), optional
-        b, a constant input to each neuron.
-
-    Attributes
-    ----------
-    rest : ndarray (n_neurons,)
-        The state without input, y* = W φ(y*) + b.
-
-    Examples
-    --------
-    >>> from greenfold import Gain, Reservoir
-    >>> weights = [[0.5, -1.0], [0.8, 0.0]]
-    >>> network = Reservoir(weights, tau=[0.02, 0.01], gain=Gain.sigmoid(), bias=0.3)
-    >>> network.rest.round(3).tolist()
-    [-0.129, 0.674]
-    """
-
-    weights: np.ndarray
-    tau: float | np.ndarray
-    gain: Gain
-    allow_unstable: bool
-    bias: np.ndarray | None
-    rest: np.ndarray = field(init=False)
-
-    def __init__(
-        self,
-        weights: Any,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        allow_unstable: bool = False,
-        *,
-        bias: Any = None,
-    ) -> None:
-        gain = check_gain(gain, Gain.linear())
-        matrix = check.square_weights(weights)
-        values = {
-            "weights": matrix,
-            "tau": check.positive_each(tau, "tau", len(matrix)),
-            "gain": gain,
-            "allow_unstable": bool(allow_unstable),
-            "bias": check.constant_input(bias, len(matrix)),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        rest = self._find_rest()
-        rest.flags.writeable = False
-        object.__setattr__(self, "rest", rest)
-        self._refuse_growth()
-
-    def _find_rest(self) -> np.ndarray:
-        n = self.n_neurons
-        bias = np.zeros(n) if self.bias is None else self.bias
-        if self.bias is None and not self.gain.offset:
-            return bias
-        if self.gain.is_linear and self.allow_unstable:
-            try:
-                return np.linalg.solve(np.eye(n) - self.gain.slope * self.weights, bias)
-            except np.linalg.LinAlgError:
-                raise ValueError(
-                    "`bias` leaves the network without a rest state: one of its modes has "
-                    "the eigenvalue 1 and integrates it for ever; scale the weights."
-                ) from None
-        tau = np.broadcast_to(np.asarray(self.tau), (n,))
-        return rest_of_rates(self.weights, bias, tau, self.gain, self.gain.derivative)
-
-    def _facts(self) -> dict[str, Any]:
-        facts = {
-            "neurons": self.n_neurons,
-            "tau": printed_range(self.tau),
-            "gain": self.gain.name,
-            "largest_real_part": self.spectral_abscissa,
-        }
-        return facts if self.bias is None else {**facts, "bias": printed_range(self.bias)}
-
-    def __repr__(self) -> str:
-        bias = "" if self.bias is None else f", bias={printed_range(self.bias)}"
-        return (
-            f"Reservoir({self.n_neurons} neurons, tau={printed_range(self.tau)}, "
-            f"gain={self.gain.name}{bias})"
-        )
-
-    def _refuse_growth(self) -> None:
-        if self.is_stable or (self.allow_unstable and self.gain.is_linear):
-            return
-        radius = self.spectral_abscissa
-        scale = 0.9 / radius
-        escape = (
-            "or pass allow_unstable=True"
-            if self.gain.is_linear
-            else "since a non-linear network cannot be unfolded around growing modes"
-        )
-        if isinstance(self.tau, np.ndarray):
-            raise UnstableError(
-                "`weights` make the network unstable: with these time constants its "
-                f"fastest growing mode grows by {radius - 1:.4g} of itself in their mean; "
-                "scale the weights down, slow excitation or speed up inhibition, "
-                f"{escape}.",
-                radius,
-            )
-        raise UnstableError(
-            "`weights` make the network unstable: the largest real part of the "
-            f"eigenvalues of φ'(0) W is {radius:.4g}, and it must be below 1; multiply "
-            f"the weights (or g) by {scale:.3g} to reach 0.9, {escape}.",
-            radius,
-        )
 
     def with_tau(self, tau: Any) -> Reservoir:
         """The same network with another time constant.
@@ -606,16 +432,6 @@ class Reservoir(Architectures, Shown):
         if isinstance(self.tau, np.ndarray) and np.ndim(tau) == 0:
             tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
         return Reservoir(self.weights, tau, self.gain, self.allow_unstable, bias=self.bias)
-
-    def save(self, path: str | Path) -> None:
-        """Write the network to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        _archive.write(path, "reservoir", pack_reservoir(self, arrays, "reservoir"), arrays)
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.weights.shape[0]
 
     @property
     def mean_tau(self) -> float:
@@ -655,11 +471,6 @@ class Reservoir(Architectures, Shown):
         """Largest Re λ of the linear connectivity; see `Modes` for unequal neurons."""
         return abscissa(self.mode_matrix(self.linear_weights))
 
-    @property
-    def is_stable(self) -> bool:
-        """Whether every mode of the linear network decays."""
-        return self.spectral_abscissa < 1
-
     def modes(self) -> Modes:
         """Eigenvalues, left eigenvectors and time constants of the connectivity."""
         eigenvalues, left = cast(
@@ -691,11 +502,9 @@ class Reservoir(Architectures, Shown):
         ndarray (...)
         """
         states = check.host_array(states, "states")
-        if states.shape[-1] != self.n_neurons:
-            raise ValueError(
-                f"`states` must have {self.n_neurons} neurons along its last axis; "
-                f"got shape {states.shape}."
-            )
+        wanted = f"have {self.n_neurons} neurons along its last axis"
+        fits = states.shape[-1:] == (self.n_neurons,)
+        check.must(fits, "states", wanted, f"shape {states.shape}")
         slopes = self.gain.derivative(self.rest + states).reshape(-1, self.n_neurons)
         # One matrix at a time: a stack of N×N matrices for a whole trajectory of many
         # cases would not fit into memory.
@@ -703,37 +512,16 @@ class Reservoir(Architectures, Shown):
         return np.asarray(found).reshape(states.shape[:-1])
 
 
-def check_gain(gain: Any, default: Gain) -> Gain:
-    """Return ``gain``, or the default for None."""
-    gain = default if gain is None else gain
-    if not isinstance(gain, Gain):
-        raise TypeError(
-            f"`gain` must be a Gain, such as Gain.quadratic(0.05); got {gain!r}."
-        )
-    return gain
-
-
-def printed_range(value: float | np.ndarray) -> str:
-    """A number, or the range of several, as it is printed."""
-    low, high = float(np.min(value)), float(np.max(value))
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-#: What a file holds of a network beside its weights and gain.
-_PARTS = ("tau", "allow_unstable", "bias")
-
-
 def pack_reservoir(
     reservoir: Any, arrays: dict[str, np.ndarray], name: str
 ) -> dict[str, Any]:
     """A network as JSON; its arrays go into ``arrays`` under ``name``."""
     if not isinstance(reservoir, Reservoir):
-        raise TypeError(
-            f"only a Reservoir can be saved as a network; got {type(reservoir).__name__}."
-        )
-    return pack_network(reservoir, _PARTS, arrays, name)
+        got = type(reservoir).__name__
+        raise TypeError(f"only a Reservoir can be saved as a network; got {got}.")
+    return pack_network(reservoir, arrays, name)
 
 
 def unpack_reservoir(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Reservoir:
-    """The network that `pack_reservoir` described; checked as every network is."""
-    return Reservoir(**unpack_network(described, _PARTS, arrays))
+    """The network that `pack_reservoir` described."""
+    return unpack_network(Reservoir, described, arrays)

@@ -1,8 +1,8 @@
 """The state in which an undriven network rests, and whether it stays there.
 
-A bias, or a gain that is not zero at zero, moves the rest state away from zero. It is found
-by Newton's method from zero, or from where the network itself settles when that finds a
-state that is not stable; both are refused unless small deviations decay.
+A bias, or a gain that is not zero at zero, moves the resting state away from zero. It is
+found by Newton's method from zero, or from where the network itself settles when that finds
+a state that is not stable; both are refused unless small deviations decay.
 """
 
 from __future__ import annotations
@@ -36,34 +36,17 @@ _RESIDUAL = 1e-12
 _SETTLE = 200.0
 
 
-def rest_of_rates(
+def continuous_resting_state(
     weights: np.ndarray,
     bias: np.ndarray,
     tau: np.ndarray,
     function: Callable[[Any], Any],
     derivative: Callable[[Any], Any],
 ) -> np.ndarray:
-    """Stable fixed point of T ẏ = −y + W φ(y) + b.
+    """Stable fixed point (N,) of T ẏ = −y + W φ(y) + b, for φ and φ' as callables.
 
-    Parameters
-    ----------
-    weights : ndarray (N, N)
-    bias : ndarray (N,)
-    tau : ndarray (N,)
-        Time constants; they decide on stability, not on where the fixed point is.
-    function, derivative : callable
-        φ and φ'.
-
-    Returns
-    -------
-    ndarray (N,)
-
-    Raises
-    ------
-    UnstableError
-        Where small deviations from the fixed point grow.
-    ValueError
-        Where no fixed point is found.
+    The time constants (N,) decide on stability, not on where the fixed point is. Raises an
+    `UnstableError` where small deviations grow, a ValueError where there is no fixed point.
     """
     identity = np.eye(len(weights))
 
@@ -78,16 +61,15 @@ def rest_of_rates(
         return float(rates.real.max())
 
     def settle(y: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            run = solve_ivp(
-                lambda _, y: residual(y) / tau,
-                (0.0, _SETTLE * float(tau.max())),
-                y,
-                method="LSODA",
-                rtol=1e-8,
-                atol=1e-10,
-                jac=lambda _, y: jacobian(y) / tau[:, None],
-            )
+        run = solve_ivp(
+            lambda _, y: residual(y) / tau,
+            (0.0, _SETTLE * float(tau.max())),
+            y,
+            method="LSODA",
+            rtol=1e-8,
+            atol=1e-10,
+            jac=lambda _, y: jacobian(y) / tau[:, None],
+        )
         return run.y[:, -1]
 
     def size(y: np.ndarray) -> float:
@@ -96,18 +78,14 @@ def rest_of_rates(
     return _find(residual, jacobian, growth, settle, size, bias)
 
 
-def rest_of_map(
+def discrete_resting_state(
     weights: np.ndarray,
     bias: np.ndarray,
     leak: float | np.ndarray,
     function: Callable[[Any], Any],
     derivative: Callable[[Any], Any],
 ) -> np.ndarray:
-    """Stable fixed point of y' = (1 − a) y + a φ(W y + b).
-
-    Parameters and errors are those of `rest_of_rates`, with the leak a instead of time
-    constants.
-    """
+    """Stable fixed point (N,) of y' = (1 − a) y + a φ(W y + b), with the same errors."""
     identity = np.eye(len(weights))
     leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),))
 
@@ -122,9 +100,8 @@ def rest_of_map(
         return float(np.abs(np.linalg.eigvals(step)).max()) - 1
 
     def settle(y: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            for _ in range(int(_SETTLE / leak.min())):
-                y = y + leak * residual(y)
+        for _ in range(int(_SETTLE / leak.min())):
+            y = y + leak * residual(y)
         return y
 
     def size(y: np.ndarray) -> float:
@@ -134,28 +111,24 @@ def rest_of_map(
 
 
 def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndarray:
-    zero = np.zeros(len(bias))
-
-    def polished(start: np.ndarray) -> np.ndarray | None:
-        """A fixed point near ``start``, or None."""
+    def fixed_point_near(start: np.ndarray) -> np.ndarray | None:
         if not np.isfinite(start).all():
             return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = root(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
-            # Two more steps of Newton: what `root` leaves is the square of its step.
-            for _ in range(2):
-                step = np.linalg.lstsq(jacobian(found), residual(found), rcond=None)[0]
-                found = found - step
+        found = root(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
+        # Two more steps of Newton: what `root` leaves is the square of its step.
+        for _ in range(2):
+            found = found - np.linalg.lstsq(jacobian(found), residual(found), rcond=None)[0]
         allowed = _RESIDUAL * (size(found) + np.abs(found).max() + np.abs(bias).max())
         close = np.abs(residual(found)).max() <= max(allowed, np.finfo(float).tiny)
         return found if close else None
 
+    zero, tried = np.zeros(len(bias)), None
+    candidates = [lambda: fixed_point_near(zero), lambda: fixed_point_near(settle(zero))]
     if not residual(zero).any():
-        candidates = iter([zero])
-    else:
-        candidates = (polished(s) for s in _starts(zero, settle))
-    tried = None
-    for candidate in candidates:
+        candidates = [lambda: zero]
+    for find in candidates:
+        with np.errstate(over="ignore", invalid="ignore"):
+            candidate = find()
         if candidate is None:
             continue
         tried = growth(candidate)
@@ -172,8 +145,3 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
         "down.",
         1 + tried,
     )
-
-
-def _starts(zero: np.ndarray, settle):
-    yield zero
-    yield settle(zero)

@@ -1,0 +1,204 @@
+"""What networks in continuous and in discrete time share: parts, resting state, files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from .._base import archive as _archive
+from .._base import checks as check
+from .._base.printing import Shown
+from .gains import KINDS, Gain
+from .resting_state import UnstableError
+from .weights import Plan
+
+Made = TypeVar("Made", bound="Network")
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Network(Shown):
+    """Base of `Reservoir` and `EchoStateNetwork`, which add their equation of motion."""
+
+    weights: np.ndarray
+    gain: Gain
+    allow_unstable: bool
+    bias: np.ndarray | None
+    rest: np.ndarray = field(init=False)
+
+    #: Parts beside weights and gain; the first one says how fast the neurons are.
+    _parts: ClassVar[tuple[str, ...]]
+    #: Largest value of that one.
+    _fastest: ClassVar[float] = np.inf
+    #: How the largest eigenvalue is shown, and the attribute that it is.
+    _growth: ClassVar[tuple[str, str]]
+    #: Kind of its file, and what the names of the arrays in it begin with.
+    _file: ClassVar[tuple[str, str]]
+
+    def __init__(
+        self, weights: Any, speed: Any, gain: Any, bias: Any, allow_unstable: Any
+    ) -> None:
+        if not isinstance(gain, Gain):
+            example = "such as Gain.quadratic(0.05)"
+            raise TypeError(f"`gain` must be a Gain, {example}; got {gain!r}.")
+        matrix = check.square_weights(weights)
+        name = self._parts[0]
+        parts = {
+            "weights": matrix,
+            "gain": gain,
+            "bias": check.constant_input(bias, len(matrix)),
+            "allow_unstable": bool(allow_unstable),
+            name: check.positive_each(speed, name, len(matrix), self._fastest),
+        }
+        for part, checked in parts.items():
+            object.__setattr__(self, part, checked)
+        rest = self._resting_state()
+        rest.flags.writeable = False
+        object.__setattr__(self, "rest", rest)
+        if not (self.is_stable or (self.allow_unstable and self.gain.is_linear)):
+            message = f"`weights` make the network unstable: {self._say_growth()}."
+            raise UnstableError(message, getattr(self, self._growth[1]))
+
+    def _resting_state(self) -> np.ndarray:
+        bias = np.zeros(self.n_neurons) if self.bias is None else self.bias
+        if self.bias is None and not self.gain.offset:
+            return bias
+        if not (self.gain.is_linear and self.allow_unstable):
+            return self._find_rest(bias)
+        try:
+            return self._solve_rest(bias)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "`bias` leaves the network without a rest state: one of its modes has "
+                "the eigenvalue 1 and integrates it for ever; scale the weights."
+            ) from None
+
+    def _find_rest(self, bias: np.ndarray) -> np.ndarray:
+        """The stable resting state."""
+        raise NotImplementedError
+
+    def _solve_rest(self, bias: np.ndarray) -> np.ndarray:
+        """The resting state of a linear network, stable or not."""
+        connectivity = self.gain.slope * self.weights
+        return np.linalg.solve(np.eye(self.n_neurons) - connectivity, bias)
+
+    def _say_growth(self) -> str:
+        """How an unstable network grows, and what to do."""
+        raise NotImplementedError
+
+    @classmethod
+    def _draw(
+        cls, plan: Plan, spectral_radius: Any, max_draws: Any = None, **parts: Any
+    ) -> Self:
+        """The first stable network of a plan; with None, the one that is drawn."""
+        if spectral_radius is not None or max_draws is None:
+            spectral_radius = check.positive(spectral_radius, "spectral_radius")
+        if max_draws is None:
+            return cls(plan.draw(spectral_radius), **parts)
+        max_draws = check.count(max_draws, "max_draws")
+        found: list[float] = []
+        while True:
+            weights = plan.draw(spectral_radius)
+            try:
+                return cls(weights, **parts)
+            except UnstableError as error:
+                found.append(error.abscissa)
+                # The largest eigenvalue scatters by about 1/√N from draw to draw: far
+                # beyond that, another one would be no better.
+                hopeless = min(found) > 1 + 5 / np.sqrt(len(weights))
+                if len(found) == max_draws or hopeless:
+                    allow = "allow_unstable" in str(error)
+                    message = _say_draws(found, plan.g, hopeless, allow)
+                    raise UnstableError(message, min(found)) from None
+
+    @property
+    def n_neurons(self) -> int:
+        """Number of neurons N."""
+        return self.weights.shape[0]
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether every mode of the linear network decays."""
+        return getattr(self, self._growth[1]) < 1
+
+    def _facts(self) -> dict[str, Any]:
+        shown, growth = self._growth
+        facts = {
+            "neurons": self.n_neurons,
+            self._parts[0]: _range(getattr(self, self._parts[0])),
+            "gain": self.gain.name,
+            shown: getattr(self, growth),
+        }
+        return facts if self.bias is None else {**facts, "bias": _range(self.bias)}
+
+    def __repr__(self) -> str:
+        bias = "" if self.bias is None else f", bias={_range(self.bias)}"
+        speed = f"{self._parts[0]}={_range(getattr(self, self._parts[0]))}"
+        size = f"{type(self).__name__}({self.n_neurons} neurons"
+        return f"{size}, {speed}, gain={self.gain.name}{bias})"
+
+    def save(self, path: str | Path) -> None:
+        """Write the network to a file that holds no code; read it with `greenfold.load`."""
+        arrays: dict[str, np.ndarray] = {}
+        kind, name = self._file
+        _archive.write(path, kind, pack_network(self, arrays, name), arrays)
+
+
+def slope_at_rest(gain: Any, purpose: str) -> float:
+    """Slope of the gain at zero, by which weights of the linear network are divided."""
+    slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
+    if slope == 0:
+        raise ValueError(f"`gain` must have a slope at rest for a network to {purpose}.")
+    return slope
+
+
+def pack_network(
+    network: Network, arrays: dict[str, np.ndarray], name: str
+) -> dict[str, Any]:
+    """A network as JSON; its arrays go into ``arrays``, ``name`` before their names."""
+    gain = network.gain
+    if gain.kind not in KINDS:
+        others = ", ".join(KINDS)
+        code = f"the gain {gain.name} is made of code and can not be saved"
+        raise TypeError(f"{code}; others can: {others}.")
+    described = {"gain": gain.kind, "gain_parameters": dict(gain.parameters)}
+    for part in ("weights", *network._parts):
+        value = getattr(network, part)
+        if isinstance(value, np.ndarray):
+            described[part] = f"{name}_{part}"
+            arrays[f"{name}_{part}"] = value
+        elif value is not None:
+            described[part] = value
+    return described
+
+
+def unpack_network(
+    cls: type[Made], described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> Made:
+    """The network that `pack_network` described; checked as every network is."""
+    given = {k: described[k] for k in ("weights", *cls._parts) if k in described}
+    made = {k: arrays[v] if isinstance(v, str) else v for k, v in given.items()}
+    return cls(**made, gain=Gain.of_kind(described["gain"], described["gain_parameters"]))
+
+
+def _range(value: float | np.ndarray) -> str:
+    """A number, or the range of several, as it is printed."""
+    low, high = float(np.min(value)), float(np.max(value))
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
+def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
+    """What to do where no draw of a random network was stable."""
+    if len(found) == 1 and not hopeless:
+        way = "draw again with max_draws=100, or scale it with spectral_radius=0.9"
+    else:
+        way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
+    drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"
+    return (
+        f"{drawn} unstable: the largest real part of the eigenvalues of φ'(0) W is "
+        f"{min(found):.4g}, and it must be below 1; {way}"
+        f"{', or pass allow_unstable=True' if allow else ''}."
+    )
