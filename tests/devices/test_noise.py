@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Device,
     MeasuredResponse,
     Reservoir,
     ReservoirClassifier,
@@ -85,7 +86,7 @@ def P():
 
 def test_the_bound_holds_and_is_met(setting, P, rng):
     network, stimuli = setting
-    best = optimize(network, stimuli, state_noise=P)
+    best = optimize(network, stimuli, device=Device(state_noise=P))
     assert best.upper_bound is not None
     assert best.gap is not None
     assert best.gap < 0.1  # the relaxation need not be tight
@@ -100,14 +101,15 @@ def test_the_bound_holds_and_is_met(setting, P, rng):
     assert best.soft_margin == pytest.approx(value, rel=1e-9)
     assert best.noise_cost == {"state": pytest.approx(5 * best.v @ P @ best.v)}
     assert "noise: state" in str(best)
-    random = optimize(network, stimuli, state_noise=P, method="random", n_starts=50, rng=0)
+    noisy = Device(state_noise=P)
+    random = optimize(network, stimuli, device=noisy, method="random", n_starts=50, rng=0)
     assert random.soft_margin < best.soft_margin
 
 
 def test_noise_that_is_the_same_everywhere_changes_no_projection(setting):
     network, stimuli = setting
     plain = optimize(network, stimuli)
-    noisy = optimize(network, stimuli, readout_noise=0.2)
+    noisy = optimize(network, stimuli, device=Device(readout_noise=0.2))
     assert noisy.soft_margin == pytest.approx(plain.soft_margin - 5 * 0.04, rel=1e-9)
     assert noisy.upper_bound == pytest.approx((plain.upper_bound or 0) - 0.2, rel=1e-8)
     assert abs(noisy.u @ plain.u) == pytest.approx(1, abs=1e-6)
@@ -116,7 +118,7 @@ def test_noise_that_is_the_same_everywhere_changes_no_projection(setting):
 
 def test_input_noise_is_part_of_the_covariance(setting):
     network, stimuli = setting
-    best = optimize(network, stimuli, input_noise=0.1)
+    best = optimize(network, stimuli, device=Device(input_noise=0.1))
     a = network.kernels(best.u, best.v).linear[0]
     value = a @ stimuli.mu - 5 * (a @ stimuli.psi @ a + 0.01 * a @ a)
     assert best.soft_margin == pytest.approx(value, rel=1e-9)
@@ -131,8 +133,8 @@ def test_the_solved_projections_beat_the_blind_ones_in_simulation(setting, P, rn
     X = stimuli.transform(X)
     X = X.reshape(N_RUNS, 10)
     reached = {}
-    for name, options in {"blind": {}, "solved": {"state_noise": P}}.items():
-        best = optimize(network, stimuli, **options)
+    for name, device in {"blind": None, "solved": Device(state_noise=P)}.items():
+        best = optimize(network, stimuli, device=device)
         z = y * (integrate(small(n=8), noise, 4.0, 100, rng, X, best.u) @ best.v)
         reached[name] = z.mean() - 5 * z.var()
         # The closed form on these very stimuli, whose own moments are theirs.
@@ -146,16 +148,17 @@ def test_the_solved_projections_beat_the_blind_ones_in_simulation(setting, P, rn
 
 def test_noise_goes_with_masks_supports_and_measured_devices(setting, P):
     network, stimuli = setting
-    free = optimize(network, stimuli, state_noise=P)
-    mask = optimize(network, stimuli, state_noise=P, mask="sign", rng=0)
+    free = optimize(network, stimuli, device=Device(state_noise=P))
+    signs = Device(state_noise=P, mask="sign")
+    mask = optimize(network, stimuli, device=signs, rng=0)
     assert mask.soft_margin < free.soft_margin
     assert mask.share is not None
     device = MeasuredResponse(network.greens1(), 0.4)
-    same = optimize(device, stimuli, state_noise=P)
+    same = optimize(device, stimuli, device=Device(state_noise=P))
     assert same.soft_margin == pytest.approx(free.soft_margin, rel=1e-8)
-    part = optimize(network, stimuli, state_noise=P, outputs=range(2, 7))
+    part = optimize(network, stimuli, device=Device(state_noise=P, outputs=range(2, 7)))
     small_device = MeasuredResponse(network.greens1()[:, 2:7], 0.4)
-    alone = optimize(small_device, stimuli, state_noise=P[2:7, 2:7])
+    alone = optimize(small_device, stimuli, device=Device(state_noise=P[2:7, 2:7]))
     assert part.soft_margin == pytest.approx(alone.soft_margin, rel=1e-8)
 
 
@@ -191,4 +194,4 @@ def test_accuracy_under_state_and_input_noise(rng):
 )
 def test_bad_arguments(setting, options, message):
     with pytest.raises(ValueError, match=message):
-        optimize(*setting, **options)
+        optimize(*setting, device=Device(**options))

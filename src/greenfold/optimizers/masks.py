@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base import checks as check
+from ..devices.device import Device
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from .ascent import ascend_in_box, into_box
@@ -278,109 +278,16 @@ _DRAWN = 4
 _REACHED = 1e-7
 
 
-@dataclass(frozen=True)
-class Mask:
-    """Which input projections a device can have.
-
-    Attributes
-    ----------
-    name : str
-        As `Projections.mask` says it.
-    levels : ndarray or None
-        Values of the entries, up to a common factor.
-    n_levels : int or None
-        Number of levels that are to be found.
-    low, high : float
-        Range of the entries of the unit vector.
-    """
-
-    name: str
-    levels: np.ndarray | None = None
-    n_levels: int | None = None
-    low: float = -np.inf
-    high: float = np.inf
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether entries have levels, not a range."""
-        return self.levels is not None or self.n_levels is not None
-
-
-def read_mask(mask: Any, levels: Any, box: Any, n_entries: int) -> Mask | None:
-    """The mask that the arguments of `optimize` ask for; None for a free u."""
-    given = [
-        name
-        for name, one in (("mask", mask), ("levels", levels), ("box", box))
-        if one is not None
-    ]
-    if len(given) > 1:
-        raise ValueError(
-            f"`{given[0]}` and `{given[1]}` each say what the mask may be; give one."
-        )
-    if mask is not None:
-        if mask == "sign":
-            return Mask("sign", levels=np.array([-1.0, 1.0]))
-        if mask == "nonnegative":
-            return Mask("nonnegative", low=0.0)
-        raise ValueError(
-            f"`mask` must be 'sign' or 'nonnegative'; got {mask!r}. For others give "
-            "`levels`, `box`, `inputs` or `outputs`."
-        )
-    if levels is not None:
-        return _read_levels(levels)
-    if box is not None:
-        return _read_box(box, n_entries)
-    return None
-
-
-def _read_levels(levels: Any) -> Mask:
-    if np.ndim(levels) == 0:
-        n_levels = check.count(levels, "levels", minimum=2)
-        if n_levels == 2:
-            return Mask("2 levels", levels=np.array([-1.0, 1.0]))
-        return Mask(f"{n_levels} levels", n_levels=n_levels)
-    values = np.unique(check.host_array(levels, "levels", ndim=(1,)))
-    if len(values) < 2:
-        raise ValueError("`levels` must hold at least two different values.")
-    shown = ", ".join(f"{value:g}" for value in values[:6])
-    return Mask(f"levels {shown}{', …' if len(values) > 6 else ''}", levels=values)
-
-
-def _read_box(box: Any, n_entries: int) -> Mask:
-    low, high = (float(one) for one in _pair(box))
-    if not low < high:
-        raise ValueError(f"`box` must be (low, high) with low < high; got {box!r}.")
-    reach = max(abs(low), abs(high))
-    if reach**2 * n_entries < 1:
-        raise ValueError(
-            f"`box` = ({low:g}, {high:g}) leaves no vector of unit norm with {n_entries} "
-            f"entries; one end must be at least {n_entries**-0.5:.3g} in size."
-        )
-    if max(low, 0.0, -high) ** 2 * n_entries > 1:
-        raise ValueError(
-            f"`box` = ({low:g}, {high:g}) makes every vector of {n_entries} entries longer "
-            "than one; bring it nearer to zero."
-        )
-    return Mask(f"box {low:g} to {high:g}", low=low, high=high)
-
-
-def _pair(box: Any) -> tuple[Any, Any]:
-    try:
-        low, high = box
-        return float(low), float(high)
-    except (TypeError, ValueError):
-        raise ValueError(f"`box` must be (low, high); got {box!r}.") from None
-
-
 def solve_mask(
-    problem: LinearProblem, mask: Mask, free: Candidate, rng: np.random.Generator
+    problem: LinearProblem, device: Device, free: Candidate, rng: np.random.Generator
 ) -> Candidate:
     """The best mask found, from the free optimum.
 
     Parameters
     ----------
     problem : LinearProblem
-    mask : Mask
+    device : Device
+        Its ``kind`` of mask.
     free : Candidate
         The free optimum; its bound is the mask's.
     rng : numpy Generator
@@ -388,23 +295,22 @@ def solve_mask(
     """
     bound = np.inf if free.upper_bound is None else free.upper_bound
     enough = bound - _REACHED * abs(bound)
-    if mask.is_discrete:
-        found = _Discrete(problem, mask, free.u.shape, enough).solve(free.u, rng)
+    if device.is_discrete:
+        found = _Discrete(problem, device, free.u.shape, enough).solve(free.u, rng)
     else:
-        found = _in_range(problem, mask, free.u, enough, rng)
+        found = _in_range(problem, device, free.u, enough, rng)
     return Candidate(*found[:3], _history(found[2]), found[3], free.upper_bound)
 
 
 def solve_mask_near(
-    problem: LinearProblem, mask: Mask, u: np.ndarray
+    problem: LinearProblem, device: Device, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """A mask and its readout, improved from a mask of the same kind alone."""
-    if mask.is_discrete:
-        found = _Discrete(problem, mask, u.shape, np.inf).from_start(u.ravel())
+    if device.is_discrete:
+        found = _Discrete(problem, device, u.shape, np.inf).from_start(u.ravel())
     else:
-        found = ascend_in_box(
-            problem, into_box(u, mask.low, mask.high), mask.low, mask.high
-        )
+        low, high = device.limits
+        found = ascend_in_box(problem, into_box(u, low, high), low, high)
     return found[0], found[1]
 
 
@@ -413,13 +319,13 @@ def _history(margin: Any) -> list[tuple[float, float]]:
 
 
 def _in_range(
-    problem: LinearProblem, mask: Mask, u: np.ndarray, enough: float, rng: Any
+    problem: LinearProblem, device: Device, u: np.ndarray, enough: float, rng: Any
 ) -> tuple[np.ndarray, np.ndarray, SoftMargin, str]:
     """Ascent in a box, from the free optimum with both signs and from its sizes.
 
     All starts are taken some way, those that are ahead then to the end.
     """
-    low, high = mask.low, mask.high
+    low, high = device.limits
     starts = [u, -u, np.abs(u)]
     if low == -high:  # −u is the same mask
         del starts[1]
@@ -481,13 +387,13 @@ class _Discrete:
     """Masks of a few levels."""
 
     def __init__(
-        self, problem: LinearProblem, mask: Mask, shape: tuple[int, ...], enough: float
+        self, problem: LinearProblem, device: Device, shape: tuple[int, ...], enough: float
     ) -> None:
-        self.problem, self.mask, self.shape, self.enough = problem, mask, shape, enough
+        self.problem, self.device, self.shape, self.enough = problem, device, shape, enough
 
     def solve(self, u: np.ndarray, rng: np.random.Generator):
         flat = u.ravel()
-        fixed = self.mask.levels
+        fixed = self.device.values
         if fixed is not None and len(fixed) ** flat.size <= _ENUMERATED:
             return *self._all(fixed), "exhaustive"
         starts = [flat]
@@ -502,10 +408,10 @@ class _Discrete:
 
     def from_start(self, start: np.ndarray):
         """A start rounded to the levels, and improved."""
-        levels = self.mask.levels
+        levels = self.device.values
         if levels is None:
-            assert self.mask.n_levels is not None
-            levels = symmetric_levels(start, self.mask.n_levels)
+            assert self.device.n_levels is not None
+            levels = symmetric_levels(start, self.device.n_levels)
         return self._improve(self._rounded(start, levels), levels)
 
     def _narrowed(self, u: np.ndarray) -> np.ndarray:
@@ -546,7 +452,7 @@ class _Discrete:
         for _ in range(_ROUNDS):
             quadratic = self._quadratic(v)
             new_levels, new_index = levels, index
-            if self.mask.levels is None:
+            if self.device.values is None:
                 new_levels, new_index = _refit(quadratic, index, levels)
             new_index = climb(quadratic, new_index, new_levels)
             new_u = self._unit(new_levels[new_index])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
+from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..systems import Expansion, IntegratedSystem, System
 from ..validity import ExpansionWarning, assess
 from . import certified as convex
 from .alternating import PaperSystem, QuadraticInput, alternate, alternate_nonlinear
 from .ascent import ascend
-from .device import DeviceNoise
 from .linear import LinearProblem
-from .masks import Mask, quantise_readout, solve_mask
+from .masks import quantise_readout, solve_mask
+from .noisy import noise_cost, problem_under_noise
 from .nonlinear import NonlinearProblem, Refinement
 from .result import Candidate, Projections
 
@@ -44,16 +45,13 @@ class Run:
     max_iter: int
     tol: float | None
     rng: np.random.Generator
-    mask: Mask | None = None
-    bits: int | None = None
-    noise: DeviceNoise | None = None
+    device: Device
+    noise: dict[str, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def linear(self) -> LinearProblem:
         """The linear problem: of weak stimuli, where the system is not linear."""
-        if self.noise is not None:
-            return self.noise.problem(self.system.maps, self.stimuli, self.eta)
-        return LinearProblem(self.system.maps, self.stimuli, self.eta)
+        return problem_under_noise(self.system.maps, self.stimuli, self.eta, self.noise)
 
     @cached_property
     def problem(self) -> LinearProblem | NonlinearProblem:
@@ -119,8 +117,8 @@ class Run:
             self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
         )
         interrupted = found.status == "interrupted"
-        if self.mask is not None and not interrupted:
-            found = solve_mask(self.linear, self.mask, found, self.rng)
+        if self.device.kind is not None and not interrupted:
+            found = solve_mask(self.linear, self.device, found, self.rng)
         made = self.finish([found], "convex", n_svd)
         return replace(made, growth=self.linear.growth)
 
@@ -182,9 +180,10 @@ class Run:
         """Choose the best candidate and describe it."""
         best = max(candidates, key=lambda candidate: candidate.margin.value)
         interrupted = any(candidate.status == "interrupted" for candidate in candidates)
-        if self.bits is not None and not interrupted:
-            keep = self.mask is not None or method in ("given", "random")
-            best = quantise_readout(self.linear, best, self.bits, keep_u=keep)
+        device, maps = self.device, self.system.maps
+        if device.bits is not None and not interrupted:
+            keep = device.kind is not None or method in ("given", "random")
+            best = quantise_readout(self.linear, best, device.bits, keep_u=keep)
         found = Projections(
             u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
             v=best.v,
@@ -199,10 +198,8 @@ class Run:
             history=np.array(best.history),
             starts=np.array(starts or [c.margin.value for c in candidates]),
             wall_time=time.perf_counter() - self.started,
-            mask=None if self.mask is None else self.mask.name,
-            noise_cost=None
-            if self.noise is None
-            else self.noise.cost(self.system.maps, best.u, best.v, self.eta),
+            mask=device.kind,
+            noise_cost=noise_cost(maps, best.u, best.v, self.eta, self.noise) or None,
         )
         if interrupted or self.system.is_linear:
             return found

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from ..math.margins import SoftMargin
-from ..systems import ResponseSum
+from ..stimuli.base import Stimuli
+from ..systems import LinearSystem, ResponseSum
 from .linear import FactorPullback, KernelQuadratic, LinearProblem
 
 
@@ -184,3 +185,30 @@ class _Shifted:
         back = (v @ self._S) @ self._D
         plain = self._response.pull(v)
         return plain + back.reshape(plain.shape[1], -1).T
+
+
+def problem_under_noise(
+    system: LinearSystem, stimuli: Stimuli, eta: float, noise: dict[str, np.ndarray]
+) -> LinearProblem:
+    """The linear problem under noise of these covariances; see `Device.noise`."""
+    if "input" in noise:
+        psi = np.asarray(stimuli.psi) + noise["input"]
+        stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
+    at_states = [noise[name] for name in ("state", "readout") if name in noise]
+    if not at_states:
+        return LinearProblem(system, stimuli, eta)
+    return NoisyProblem(system, stimuli, eta, np.sum(at_states, axis=0))
+
+
+def noise_cost(
+    system: LinearSystem,
+    u: np.ndarray,
+    v: np.ndarray,
+    eta: float,
+    noise: dict[str, np.ndarray],
+) -> dict[str, float]:
+    """What each noise takes from κ at a pair of projections."""
+    met = {"state": v, "readout": v}
+    if "input" in noise:
+        met["input"] = (system.readout_response(v) @ u).T.ravel()
+    return {k: 0.5 * eta * float(met[k] @ P @ met[k]) for k, P in noise.items()}

@@ -9,11 +9,10 @@ from typing import Any, overload
 import numpy as np
 
 from .._base import checks as check
+from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import System, lacking
-from .device import on_subset, read_noise, restrict
-from .masks import read_mask
 from .methods import LINEAR, NONLINEAR, Run
 from .regression import RegressionProjections, optimize_task
 from .result import Projections
@@ -41,19 +40,11 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     eta: float = 10.0,
     method: str | None = None,
     *,
+    device: Device | None = None,
     u: Any = None,
     n_starts: int | None = None,
     max_iter: int | None = None,
     tol: float | None = None,
-    mask: str | None = None,
-    levels: Any = None,
-    box: Any = None,
-    inputs: Any = None,
-    outputs: Any = None,
-    bits: int | None = None,
-    input_noise: Any = None,
-    state_noise: Any = None,
-    readout_noise: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
@@ -65,7 +56,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         the maps of :mod:`greenfold.systems`.
     stimuli : GaussianStimuli, SampleStimuli or RegressionTask
         Of a `RegressionTask` u and the readouts of all targets are solved; of the other
-        arguments it takes ``u``, ``n_starts``, ``max_iter``, ``tol`` and ``rng``.
+        arguments it takes ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
+        ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "ascent", "alternating", "random"}, optional
@@ -79,6 +71,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         (order 1), from random input projections.
         "random": random input projections with the optimal readout each, the state of
         the art to compare with; the best is returned, all are in `starts`.
+    device : Device, optional
+        What the hardware can do: masks, inputs and outputs, bits, noise. Of a
+        `RegressionTask` it may have inputs and outputs alone.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         Keep this input projection, scaled to unit norm, and solve for v only.
     n_starts : int, optional
@@ -94,26 +89,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
         round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
         through `Dynamics`; "alternating" 1e-6).
-    mask : {"sign", "nonnegative"}, optional
-        What a device can have as u: entries ±1, or none below zero (linear systems). The
-        upper bound stays that of all unit vectors, and `Projections.share` says how much
-        of it the mask reaches.
-    levels : int or array_like, optional
-        A mask of so many levels, symmetric, whose sizes are solved too; or of given
-        values, up to a common factor.
-    box : (float, float), optional
-        A mask with entries of the unit vector u in this range.
-    inputs, outputs : array_like of int or bool, optional
-        Inputs that can be driven and outputs that can be read. The problem is solved on
-        them, with its own bound; u and v are zero elsewhere.
-    bits : int, optional
-        Bits of the readout's weights, sign included (linear systems).
-    input_noise, state_noise, readout_noise : float or array_like, optional
-        Noise of the device, each as one standard deviation, one for each entry, or a
-        covariance (linear systems): on the stimuli (n_channels · n_steps values), on the
-        states at the readout (of noise inside a network, `noise.state_covariance`), and
-        on the outputs as they are read. κ and its bound are those under the noise;
-        `Projections.noise_cost` says what each costs.
     rng : numpy Generator, int or None
         Source of the random starts, and of roundings of a mask. "convex" uses none.
 
@@ -148,34 +123,32 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             "`system` must have the maps of greenfold.systems.System, as what `unfold` "
             f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
         )
+    device = Device() if device is None else _device(device)
+    whole, part = system, device.part_of(system)
+    system = whole if part is None else part
     if isinstance(stimuli, RegressionTask):
-        return optimize_task(system, stimuli, u, n_starts, max_iter, tol, rng)
+        _refuse_for_task(device)
+        if part is not None and u is not None:
+            u = part.own_input(u, stimuli.n_channels)
+        found = optimize_task(system, stimuli, u, n_starts, max_iter, tol, rng)
+        if part is None:
+            return found
+        return replace(found, u=part.whole_input(found.u), V=part.whole_readout(found.V))
     if not isinstance(stimuli, Stimuli):
         raise TypeError(
             "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
             f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
         )
     stimuli.match(system)
-    whole, part = system, restrict(system, inputs, outputs)
-    if part is not None:
-        system = part
-        if u is not None:
-            u = on_subset(u, part, whole.n_inputs, stimuli.n_channels)
+    if part is not None and u is not None:
+        u = part.own_input(u, stimuli.n_channels)
     eta = check.positive(eta, "eta")
-    noise = read_noise(input_noise, state_noise, readout_noise, stimuli, whole, part)
-    if noise is not None and not system.is_linear:
-        raise ValueError(
-            "`state_noise`, `input_noise` and `readout_noise` are solved on linear systems "
-            "only; solve the linear order, or draw noisy series."
-        )
-    wanted = read_mask(mask, levels, box, system.n_inputs * stimuli.n_channels)
-    bits = None if bits is None else check.count(bits, "bits")
-    if (wanted is not None or bits is not None) and not system.is_linear:
-        raise ValueError(
-            f"`{'bits' if wanted is None else 'mask'}` is solved on linear systems only; "
-            "solve the linear order, and give its `u` to this one."
-        )
-    if wanted is not None and (u is not None or method not in (None, "convex")):
+    read = None if part is None else part.outputs
+    noise = device.noise(len(stimuli.mu), whole.n_outputs, read)
+    device.match(system.n_inputs * stimuli.n_channels)
+    if not system.is_linear:
+        _refuse_beyond_linear(device)
+    if device.kind is not None and (u is not None or method not in (None, "convex")):
         raise ValueError(
             f"`{'method' if u is None else 'u'}` does not go with a mask, which is solved "
             "from the certified optimum; leave one of them out."
@@ -200,11 +173,37 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         max_iter,
         tol,
         check.generator(rng, beside=method == "random"),
-        wanted,
-        bits,
+        device,
         noise,
     )
     made = run.given(u) if u is not None else methods[method](run)
     if part is None:
         return made
     return replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
+
+
+def _device(device: Any) -> Device:
+    if not isinstance(device, Device):
+        raise TypeError(f"`device` must be a Device; got {type(device).__name__}.")
+    return device
+
+
+def _refuse_for_task(device: Device) -> None:
+    if device.kind is not None or device.bits is not None or device.has_noise:
+        raise ValueError(
+            "`device` must have no mask, bits or noise for a RegressionTask, of which only "
+            "inputs and outputs can be chosen; noise on what is read is its `ridge`."
+        )
+
+
+def _refuse_beyond_linear(device: Device) -> None:
+    if device.has_noise:
+        raise ValueError(
+            "`state_noise`, `input_noise` and `readout_noise` are solved on linear systems "
+            "only; solve the linear order, or draw noisy series."
+        )
+    if device.kind is not None or device.bits is not None:
+        raise ValueError(
+            f"`{'bits' if device.kind is None else 'mask'}` is solved on linear systems "
+            "only; solve the linear order, and give its `u` to this one."
+        )
