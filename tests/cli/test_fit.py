@@ -48,7 +48,7 @@ def test_fit_with_one_input_for_all_classes(tmp_path, monkeypatch):
 WATCHED = """
 import sys, time
 import greenfold._base.files as files
-from greenfold.optimizers import convex, methods
+from greenfold.optimizers import certified, run
 from greenfold.cli import main
 
 def watch(module, name, pause, call=1):
@@ -81,7 +81,7 @@ def test_interrupt_ends_with_130_and_writes_nothing(beats):
     # From its second start on, `optimize` answers Ctrl-C with the best result so far and
     # goes on; the command must end all the same.
     with watched(
-        "watch(methods, 'ascend', 5.0, call=2)",
+        "watch(run, 'ascend', 5.0, call=2)",
         *("fit", beats, "--order", 1, "--model", "m.gfm", *SMALL),
     ) as process:
         process.send_signal(signal.SIGINT)
@@ -105,7 +105,7 @@ def test_kill_while_the_model_is_written(beats):
 def test_kill_at_any_time(beats):
     invoke("fit", beats, "--model", "m.gfm", "--seed", 1, *SMALL)
     command = ("fit", beats, "--model", "m.gfm", "--seed", 2, *SMALL)
-    with watched("watch(convex, 'solve', 0)", *command, "--certify") as process:
+    with watched("watch(certified, 'solve', 0)", *command, "--certify") as process:
         try:
             process.wait(0.03)
         except subprocess.TimeoutExpired:

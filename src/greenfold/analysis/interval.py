@@ -25,7 +25,7 @@ from ..devices.response import MeasuredResponse
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
 from ..optimizers.masks import solve_mask_near
-from ..optimizers.result import Projections
+from ..optimizers.result import Candidate, Projections
 from ..stimuli.base import Stimuli
 
 #: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
@@ -156,7 +156,8 @@ def margin_interval(
                 changed = fitted.shortened(fitted.whole + gamma * error)
                 there = problem(changed)
                 if solved:
-                    new_u, new_v = _solved_again(there, u, device)
+                    again = _solved_again(there, u, device)
+                    new_u, new_v = again.u, again.v
                 else:
                     new_u, new_v = u, there.best_readout(u)[0]
                 judge = problem(fitted.whole - error / gamma)
@@ -206,16 +207,13 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
     return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
 
 
-def _solved_again(
-    problem: LinearProblem, u: np.ndarray, device: Device
-) -> tuple[np.ndarray, np.ndarray]:
+def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Candidate:
     """Projections of a replicate, from those of the estimate."""
     if device.kind is not None:
         return solve_mask_near(problem, device, u)
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
-    if found.status == "interrupted":
-        raise KeyboardInterrupt
-    return found.u, found.v
+    found.raise_if_interrupted()
+    return found
 
 
 def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:

@@ -20,15 +20,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .._base import checks as check
 from .._base.printing import Shown
 from ..devices.device import Device
 from ..devices.response import MeasuredResponse
 from ..devices.restricted import Restricted
-from ..optimizers.ascent import into_box
-from ..optimizers.certified import Metric, metric_root
+from ..optimizers.bounds import descend, metric_of, soft_maximum
+from ..optimizers.box import into_box
 from ..optimizers.linear import LinearProblem
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
@@ -39,8 +38,6 @@ from .interval import MarginInterval, margin_interval
 #: Sharpness of the smoothed eigenvalue, in units of the largest, and evaluations at each.
 _SHARPNESS = (30.0, 100.0, 300.0, 1000.0, 3000.0)
 _EVALUATIONS = 80
-#: Eigenvectors of less weight are left out of a gradient.
-_WEIGHT = 1e-9
 #: Error of an eigenvalue in units of the matrix: a few roundings for each of its rows.
 _ROUNDING = 4 * np.finfo(float).eps
 
@@ -114,25 +111,15 @@ def mask_bound(
 
 @dataclass(frozen=True, eq=False)
 class MaskRelaxation:
-    """The bound as a function of the kernel, S and δ.
-
-    Attributes
-    ----------
-    problem : LinearProblem
-    n : int
-        Entries of the mask.
-    has_pairs : bool
-        Whether entries are not negative, and S may be used.
-    square : float or None
-        Largest u_i², the price of δ; None without δ.
-    is_equal : bool
-        Whether every u_i² is that, so that δ may have any sign.
-    """
+    """The bound as a function of the kernel, S and δ, for masks of n entries."""
 
     problem: LinearProblem
     n: int
+    #: Whether entries are not negative, and S may be used.
     has_pairs: bool
+    #: Largest u_i², the price of δ; None without δ.
     square: float | None
+    #: Whether every u_i² is that, so that δ may have any sign.
     is_equal: bool
 
     @classmethod
@@ -154,42 +141,28 @@ class MaskRelaxation:
         square = reach**2 if reach < 1 else None
         return cls(problem, n, low >= 0, square, False)
 
-    def _split(self, z: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
-        """S with −diag δ as one matrix, and δ."""
-        n, delta = self.n, np.zeros(self.n)
-        added = np.zeros((n, n))
-        if self.has_pairs:
-            added[np.triu_indices(n, 1)] = unit / n * z[: n * (n - 1) // 2]
-            added += added.T
-        if self.square is not None:
-            delta = unit * z[-n:]
-            added[np.diag_indices(n)] -= delta
-        return added, delta
-
     def value(
         self, kernel: np.ndarray, z: np.ndarray, unit: float, sharpness: float
     ) -> tuple[float, float, np.ndarray, np.ndarray]:
         """The proven bound; the smoothed one, and its gradient by kernel and by z.
 
-        Parameters
-        ----------
-        kernel : ndarray (n_channels · n_steps,)
-        z : ndarray
-            Entries of S above its diagonal, then δ, in ``unit``; those of S in units/n.
-        unit : float
-        sharpness : float
-            Of the smoothed eigenvalue, in units/λ.
+        z holds the entries of S above its diagonal, in units/n, then δ, in units;
+        ``sharpness`` is that of the smoothed eigenvalue, in units/λ.
         """
         problem, n = self.problem, self.n
         d = problem.gradient_at(kernel)
         G = self._matrix(d)
-        added, delta = self._split(z, unit)
-        whole = G.T @ G + added
+        whole, price, above = G.T @ G, 0.0, np.triu_indices(n, 1)
+        if self.has_pairs:
+            S = np.zeros((n, n))
+            S[above] = unit / n * z[: len(above[0])]
+            whole += S + S.T
+        if self.square is not None:
+            delta = unit * z[-n:]
+            whole[np.diag_indices(n)] -= delta
+            price = self.square * float(delta.sum())
         values, vectors = np.linalg.eigh(whole)
-        price = 0.0 if self.square is None else self.square * float(delta.sum())
-        weight = np.exp(sharpness / unit * (values - values[-1]))
-        soft = values[-1] + unit / sharpness * np.log(weight.sum())
-        weight /= weight.sum()
+        soft, p, V = soft_maximum(values, vectors, unit / sharpness)
         curved = problem.eta * problem.spread(kernel)
         rest = 0.5 * float(kernel @ curved)
         off = _ROUNDING * n * float(np.abs(values).max())
@@ -197,21 +170,19 @@ class MaskRelaxation:
         size = np.sqrt(max(soft + price, 1e-300))
         smooth = rest + size
         share = 0.5 / size
-        heavy = weight > _WEIGHT
-        V, p = vectors[:, heavy], weight[heavy]
         B = V.reshape(problem.stimuli.n_channels, -1, V.shape[1]).transpose(1, 0, 2)
         atoms, _ = problem.kernel_of(2 * share * (G @ V) * p, B)
         by_kernel = curved - problem.eta * problem.spread(atoms)
         density = (V * p) @ V.T
         by_z = []
         if self.has_pairs:
-            by_z.append(2 * share * unit / n * density[np.triu_indices(n, 1)])
+            by_z.append(2 * share * unit / n * density[above])
         if self.square is not None:
             by_z.append(share * unit * (self.square - density.diagonal()))
         return proven, smooth, by_kernel, np.concatenate([np.zeros(0), *by_z])
 
     def _matrix(self, d: np.ndarray) -> np.ndarray:
-        response = self.problem.system.response_sum(self.problem.by_channel(d))
+        response = self.problem.response_sum(d)
         found = response.matrix()
         if found is not None:
             return np.asarray(found)
@@ -221,36 +192,31 @@ class MaskRelaxation:
 
     def lowered(self, kernel: np.ndarray) -> float:
         """The lowest bound that is met by descent from a kernel."""
-        root = metric_root(self.problem)
-        if root is None:
+        metric = metric_of(self.problem)
+        unit = float(np.linalg.norm(self._matrix(self.problem.gradient_at(kernel)), 2)) ** 2
+        if metric.is_empty or unit == 0:
             return np.inf
-        metric = Metric(root, float(np.sqrt(self.problem.eta)))
-        first = metric.coordinates(kernel)
         n_pairs = self.n * (self.n - 1) // 2 if self.has_pairs else 0
         n_delta = 0 if self.square is None else self.n
-        point = np.concatenate([first, np.zeros(n_pairs + n_delta)])
-        free = (None, None)
-        limits = [free] * len(first) + [(0.0, None)] * n_pairs
-        limits += [free if self.is_equal else (0.0, None)] * n_delta
-        unit = float(np.linalg.norm(self._matrix(self.problem.gradient_at(kernel)), 2)) ** 2
-        if unit == 0:
-            return np.inf
-        lowest = np.inf
-        for sharpness in _SHARPNESS:
+        limits = [(0.0, None)] * n_pairs
+        limits += [(None, None) if self.is_equal else (0.0, None)] * n_delta
 
-            def smoothed(x: np.ndarray, sharpness=sharpness) -> tuple[float, np.ndarray]:
-                nonlocal lowest
-                a = metric.kernel(x[: len(first)])
-                found = self.value(a, x[len(first) :], unit, sharpness)
-                lowest = min(lowest, found[0])
-                slope = np.concatenate([metric.gradient(found[2]), found[3]])
-                return found[1] / np.sqrt(unit), slope / np.sqrt(unit)
+        def bound(kernels: list[np.ndarray], z: np.ndarray, sharpness: float) -> tuple:
+            proven, smooth, by_kernel, by_z = self.value(kernels[0], z, unit, sharpness)
+            return proven, smooth, [by_kernel], by_z
 
-            options = {"maxfun": _EVALUATIONS, "maxcor": 15, "ftol": 1e-12, "gtol": 0.0}
-            point = minimize(
-                smoothed, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
-            ).x
-        return float(lowest)
+        return descend(
+            bound,
+            [kernel],
+            [metric],
+            np.zeros(n_pairs + n_delta),
+            unit=float(np.sqrt(unit)),
+            max_evaluations=_EVALUATIONS,
+            smoothing=_SHARPNESS,
+            limits=limits,
+            memory=15,
+            tol=1e-12,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.printing import Shown
 from ..devices.device import Device
-from ..optimizers.regression import RegressionProjections
+from ..optimizers.result import RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..systems import System

@@ -184,6 +184,28 @@ class Device(Shown):
                 "longer than one; bring it nearer to zero."
             )
 
+    def refuse_beyond_linear(self) -> None:
+        """Refuse what is solved on linear systems only."""
+        if self.has_noise:
+            raise ValueError(
+                "`state_noise`, `input_noise` and `readout_noise` are solved on linear "
+                "systems only; solve the linear order, or draw noisy series."
+            )
+        if self.kind is not None or self.bits is not None:
+            raise ValueError(
+                f"`{'bits' if self.kind is None else 'mask'}` is solved on linear systems "
+                "only; solve the linear order, and give its `u` to this one."
+            )
+
+    def refuse_for_task(self) -> None:
+        """Refuse what a regression does not take."""
+        if self.kind is not None or self.bits is not None or self.has_noise:
+            raise ValueError(
+                "`device` must have no mask, bits or noise for a RegressionTask, of which "
+                "only inputs and outputs can be chosen; noise on what is read is its "
+                "`ridge`."
+            )
+
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
     ) -> dict[str, np.ndarray]:

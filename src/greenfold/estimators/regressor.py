@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import checks as check
 from ..networks.reservoir import Reservoir
-from ..optimizers.regression import RegressionProjections, solve_regression
+from ..optimizers.regression import solve_regression
+from ..optimizers.result import RegressionProjections
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 
