@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from greenfold import (
+    Device,
     Gain,
     MeasuredResponse,
     Projections,
@@ -68,8 +69,9 @@ def run(rounds: int) -> Report:
     assert device.fitted is not None
     X, y = synthetic_heartbeats(60, n_steps=N_STEPS, rng=3)
     stimuli = SampleStimuli(X, y)
-    best = optimize(device, stimuli, mask="sign", rng=0)
-    interval = margin_interval(device, stimuli, best, mask="sign", rng=0)
+    hardware = Device(mask="sign")
+    best = optimize(device, stimuli, device=hardware, rng=0)
+    interval = margin_interval(device, stimuli, best, device=hardware, rng=0)
     ours = delivered(stimuli, X, y, best)
     signs = np.random.default_rng(1).choice([-1.0, 1.0], (N_RANDOM, N_NEURONS))
     drawn = [delivered(stimuli, X, y, optimize(device, stimuli, u=one)) for one in signs]

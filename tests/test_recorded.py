@@ -15,6 +15,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ import pytest
 from scipy import sparse
 
 from greenfold import (
+    Device,
     Dynamics,
     EchoStateNetwork,
     ExpansionWarning,
@@ -43,11 +45,11 @@ from greenfold import (
     choose_tau,
     memory_capacity,
     noisy_accuracy,
-    optimize,
     optimize_reservoir,
     simulate,
     unfold,
 )
+from greenfold import optimize as optimize_free
 from greenfold.analysis import (
     margin_interval,
     margin_over_angle,
@@ -77,6 +79,15 @@ RECORD = Path(__file__).with_name("recorded.json")
 #: Relative to the largest entry of what is compared; of what is near zero, absolute, as if
 #: the largest entry were this.
 TOLERANCE, SMALL = 1e-9, 1e-3
+#: What a `Device` is asked for.
+DEVICE = [field.name for field in fields(Device) if field.init]
+
+
+def optimize(*arguments: Any, **options: Any) -> Any:
+    """`greenfold.optimize`, with what is asked of the hardware in one `Device`."""
+    asked = {name: options.pop(name) for name in DEVICE if name in options}
+    device = Device(**asked) if asked else None
+    return optimize_free(*arguments, device=device, **options)
 
 
 class Problem(NamedTuple):
@@ -867,7 +878,7 @@ def bounds_of_masks():
     system, stimuli = MeasuredResponse(device().G[:, :2, :3]), samples()
     for mask in ("sign", "nonnegative"):
         best = optimize(system, stimuli, u=[1, 1, 1])
-        found[mask] = mask_bound(system, stimuli, best, mask=mask)
+        found[mask] = mask_bound(system, stimuli, best, Device(mask=mask))
     return found
 
 
@@ -890,9 +901,7 @@ def study_of_a_mask():
         recorded_device(),
         samples(5),
         1.0,
-        levels=[-1, 0, 1],
-        input_noise=0.1,
-        readout_noise=0.1,
+        device=Device(levels=[-1, 0, 1], input_noise=0.1, readout_noise=0.1),
         n_draws=2,
         n_replicates=10,
         rng=1,

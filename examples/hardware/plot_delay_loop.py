@@ -12,7 +12,7 @@ beside random ones and beside the bound that no mask can pass.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from greenfold import EchoStateNetwork, SampleStimuli, optimize, unfold
+from greenfold import Device, EchoStateNetwork, SampleStimuli, optimize, unfold
 from greenfold.datasets import synthetic_heartbeats
 
 N = 50
@@ -21,7 +21,7 @@ X, y = synthetic_heartbeats(300, n_steps=40, rng=0)
 stimuli = SampleStimuli(X, y)
 
 free = optimize(loop, stimuli)
-binary = optimize(loop, stimuli, mask="sign", rng=0)
+binary = optimize(loop, stimuli, device=Device(mask="sign"), rng=0)
 rng = np.random.default_rng(1)
 signs = rng.choice([-1.0, 1.0], (30, N))
 drawn = np.array([optimize(loop, stimuli, u=one).soft_margin for one in signs])

@@ -12,7 +12,7 @@ the noise in view steers around it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from greenfold import Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Device, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.devices.noise import state_covariance
 
@@ -37,7 +37,7 @@ for level in levels:
     P = state_covariance(reservoir, np.where(noisy, level, 0.0), duration=10.0)
     for name, found in (("random u, blind", drawn), ("solved, blind to the noise", blind)):
         left_over[name].append(found.soft_margin - found.eta / 2 * found.v @ P @ found.v)
-    solved = optimize(network, stimuli, state_noise=P)
+    solved = optimize(network, stimuli, device=Device(state_noise=P))
     left_over["solved for the noise"].append(solved.soft_margin)
     bounds.append(solved.upper_bound)
 

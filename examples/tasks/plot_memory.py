@@ -16,8 +16,8 @@ from greenfold import Reservoir, memory_capacity, unfold
 
 network = unfold(Reservoir.random(30, tau=2.0, rng=0), n_steps=40, dt=0.5)
 delays = np.arange(1, 11)
-drawn = memory_capacity(network, "random", delays=delays, noise=0.1, rng=7)
-solved = memory_capacity(network, delays=delays, noise=0.1)
+drawn = memory_capacity(network, "random", delays=delays, rng=7)
+solved = memory_capacity(network, delays=delays)
 print(f"random {drawn.drawn.mean():.2f} on average, {drawn.total:.2f} the best of ten")
 print(f"solved {solved.total:.2f}, no u above {solved.bound:.2f}")
 

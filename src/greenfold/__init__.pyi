@@ -18,6 +18,7 @@ from .analysis.eta import choose_eta
 from .analysis.memory import memory_capacity
 from .analysis.networks import optimize_reservoir
 from .analysis.tau import choose_tau
+from .devices.device import Device
 from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics
 from .estimators.choosing import choose_classifier
@@ -44,6 +45,7 @@ from .validity import ExpansionWarning
 __version__: str
 
 __all__ = [
+    "Device",
     "Dynamics",
     "EchoStateNetwork",
     "ExpansionWarning",

@@ -19,6 +19,7 @@ from scipy import sparse
 from ._base import checks as check
 from ._base.printing import Shown
 from ._base.threads import with_few_threads
+from .devices.device import Device
 from .dynamics.dynamics import Dynamics
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
@@ -93,6 +94,7 @@ def solve_input(
     norm: float | None = None,
     gain: Gain | None = None,
     class_weight: Any = "balanced",
+    device: Device | None = None,
     **options: Any,
 ) -> SolvedInput:
     """Solve the input weights of a node for two classes of series.
@@ -123,6 +125,8 @@ def solve_input(
         For an activation that is not one of reservoirpy's own.
     class_weight
         See `SampleStimuli`.
+    device : Device, optional
+        What `Win` can be; see `optimize`.
     **options
         For `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
 
@@ -151,8 +155,9 @@ def solve_input(
     n_steps = series.shape[2]
     stimuli = SampleStimuli(series, labels, class_weight=class_weight)
     linear = unfold(network, n_steps=n_steps, readout=readout)
-    best = optimize(linear, stimuli, eta, **({} if exact else options))
+    best = optimize(linear, stimuli, eta, device=device, **({} if exact else options))
     if exact and not network.gain.is_linear:
+        options["device"] = device
         best = _ascend(network, stimuli, series * size, best, linear.readout, eta, options)
     drawn.Win = np.asarray(size * best.u.reshape(network.n_neurons, -1), dtype=drawn.dtype)
     return SolvedInput(drawn, best, network)
@@ -206,7 +211,7 @@ def _ascend(
     # η belongs to series with ‖μ‖ = 1; these are larger by this factor.
     factor = float(np.linalg.norm(given.mu)) or 1.0
     found = [
-        optimize(system, given, eta / factor, u=linear.u),
+        optimize(system, given, eta / factor, u=linear.u, device=options["device"]),
         optimize(system, given, eta / factor, **options),
     ]
     return max(found, key=lambda one: one.soft_margin)

@@ -21,8 +21,12 @@ from .estimators.regressor import ReservoirRegressor
 from .estimators.regressor_file import unpack_regressor
 from .networks.echo_state import EchoStateNetwork, unpack_echo_state_network
 from .networks.reservoir import Reservoir, unpack_reservoir
-from .optimizers.regression import RegressionProjections, unpack_regression
-from .optimizers.result import Projections, unpack_projections
+from .optimizers.result import (
+    Projections,
+    RegressionProjections,
+    unpack_projections,
+    unpack_regression,
+)
 from .unfolding.kernel import Kernel, unpack_kernel
 
 __all__ = ["ModelFileError", "load", "save"]

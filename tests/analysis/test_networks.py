@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Device,
     EchoStateNetwork,
     Gain,
     GaussianStimuli,
@@ -124,7 +125,7 @@ def test_a_step_is_what_optimize_finds():
         found = optimize(
             unfold(there, n_steps=STEPS, dt=DT),
             given,
-            state_noise=state_covariance(there, 0.1),
+            device=Device(state_noise=state_covariance(there, 0.1)),
         )
         assert found.soft_margin == pytest.approx(path.soft_margin[i], rel=1e-9)
     assert (path.soft_margin <= path.upper_bound * (1 + 1e-12)).all()

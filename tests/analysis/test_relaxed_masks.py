@@ -8,22 +8,21 @@ from functools import cache
 import numpy as np
 import pytest
 
-from greenfold import Gain, GaussianStimuli, Reservoir, optimize, unfold
+from greenfold import Device, Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.analysis.masks import MaskRelaxation
-from greenfold.optimizers.ascent import into_box
+from greenfold.optimizers.box import into_box
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.masks import read_mask
 
 from ..conftest import slope, small
 
 N = 6
 KINDS = {
-    "sign": {"mask": "sign"},
-    "nonnegative": {"mask": "nonnegative"},
-    "on or off": {"levels": [0, 1]},
-    "box": {"box": (-0.5, 0.5)},
-    "nonnegative box": {"box": (0.0, 0.6)},
+    "sign": Device(mask="sign"),
+    "nonnegative": Device(mask="nonnegative"),
+    "on or off": Device(levels=[0, 1]),
+    "box": Device(box=(-0.5, 0.5)),
+    "nonnegative box": Device(box=(0.0, 0.6)),
 }
 
 
@@ -45,7 +44,7 @@ def tried(kind, n, rng):
         return np.array(list(itertools.product([-1.0, 1.0], repeat=n)))
     if kind == "on or off":
         return np.array(list(itertools.product([0.0, 1.0], repeat=n)))[1:]
-    low, high = KINDS[kind].get("box", (0.0, 1.0))
+    low, high = KINDS[kind].limits
     return np.array([into_box(w, low, high) for w in rng.standard_normal((200, n))])
 
 
@@ -53,7 +52,7 @@ def tried(kind, n, rng):
 def test_no_mask_passes_it(setting, best_of, kind, rng):
     network, stimuli = setting
     best = best_of(kind)
-    bound = mask_bound(network, stimuli, best, **KINDS[kind])
+    bound = mask_bound(network, stimuli, best, KINDS[kind])
     problem = LinearProblem(network.maps, stimuli, best.eta)
     values = [
         problem.best_readout(u[:, None] / np.linalg.norm(u))[1].value
@@ -85,10 +84,7 @@ def test_it_holds_wherever_it_is_taken(setting, best_of, kind, rng):
 
 
 def relaxation(network, stimuli, kind):
-    options = {"mask": None, "levels": None, "box": None, **KINDS[kind]}
-    wanted = read_mask(options["mask"], options["levels"], options["box"], N)
-    assert wanted is not None
-    return MaskRelaxation.of(LinearProblem(network.maps, stimuli, 10.0), wanted, N)
+    return MaskRelaxation.of(LinearProblem(network.maps, stimuli, 10.0), KINDS[kind], N)
 
 
 @pytest.mark.parametrize("kind", ["sign", "nonnegative box"])
@@ -114,23 +110,25 @@ def test_gradient_by_its_taylor_remainder(setting, kind, rng):
 def test_two_channels():
     network = unfold(small(n=4), n_steps=5, dt=0.5)
     stimuli = GaussianStimuli.random(5, n_channels=2, strength=1.0, rng=1)
-    best = optimize(network, stimuli, mask="sign", rng=0)
+    best = optimize(network, stimuli, device=KINDS["sign"], rng=0)
     assert best.status == "exhaustive"
-    bound = mask_bound(network, stimuli, best, mask="sign")
+    bound = mask_bound(network, stimuli, best, KINDS["sign"])
     assert best.upper_bound is not None
     assert best.soft_margin <= bound < best.upper_bound
 
 
 def test_bad_arguments(setting):
     network, stimuli = setting
-    best = optimize(network, stimuli, levels=3, rng=0)
-    with pytest.raises(ValueError, match="Give one of `mask`, `levels` and `box`"):
-        mask_bound(network, stimuli, best)
+    three, sign = Device(levels=3), KINDS["sign"]
+    best = optimize(network, stimuli, device=three, rng=0)
+    with pytest.raises(ValueError, match="must have one of `mask`, `levels` and `box`"):
+        mask_bound(network, stimuli, best, Device(inputs=[0]))
     with pytest.raises(ValueError, match="`levels` must be two of one size, or none"):
-        mask_bound(network, stimuli, best, levels=3)
-    noisy = optimize(network, stimuli, mask="sign", input_noise=0.1, rng=0)
+        mask_bound(network, stimuli, best, three)
+    loud = Device(mask="sign", input_noise=0.1)
+    noisy = optimize(network, stimuli, device=loud, rng=0)
     with pytest.raises(ValueError, match="`projections` were solved with noise"):
-        mask_bound(network, stimuli, noisy, mask="sign")
+        mask_bound(network, stimuli, noisy, loud)
     curved = Reservoir(small(n=N).weights, gain=Gain.quadratic(0.1))
     with pytest.raises(ValueError, match="`system` must be linear"):
-        mask_bound(unfold(curved, n_steps=6, dt=0.5, order=1), stimuli, best, mask="sign")
+        mask_bound(unfold(curved, n_steps=6, dt=0.5, order=1), stimuli, best, sign)

@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from greenfold import MeasuredResponse, Reservoir, SampleStimuli, memory_capacity, unfold
+from greenfold import (
+    Device,
+    MeasuredResponse,
+    Reservoir,
+    SampleStimuli,
+    memory_capacity,
+    unfold,
+)
 from greenfold.datasets import synthetic_heartbeats, write_npz
 from greenfold.math.margins import state_moments
 
@@ -239,7 +246,9 @@ SMALL = ["--neurons", "12", "--steps", "20", "--delays", "1-4"]
 def test_memory_is_that_of_the_library():
     told = json.loads(invoke("memory", *SMALL, "--noise", "0.2", "--json").stdout)
     network = unfold(Reservoir.random(12, tau=2.0, rng=0), n_steps=20, dt=0.5)
-    solved = memory_capacity(network, delays=range(1, 5), noise=0.2, rng=0)
+    solved = memory_capacity(
+        network, delays=range(1, 5), device=Device(readout_noise=0.2), rng=0
+    )
     assert told["solved"]["total"] == pytest.approx(solved.total, rel=1e-9)
     assert told["delays"] == [1, 2, 3, 4]
     # Ridge regression on a long run of white noise is the judge: its R² is the capacity,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Device,
     MeasuredResponse,
     Reservoir,
     ReservoirClassifier,
@@ -86,7 +87,7 @@ def P():
 @pytest.fixture(scope="module")
 def free(setting, P):
     """The optimum under that noise, looked at from several sides."""
-    return optimize(*setting, state_noise=P)
+    return optimize(*setting, device=Device(state_noise=P))
 
 
 def test_the_bound_holds_and_is_met(setting, P, free, rng):
@@ -106,14 +107,15 @@ def test_the_bound_holds_and_is_met(setting, P, free, rng):
     assert best.soft_margin == pytest.approx(value, rel=1e-9)
     assert best.noise_cost == {"state": pytest.approx(5 * best.v @ P @ best.v)}
     assert "noise: state" in str(best)
-    random = optimize(network, stimuli, state_noise=P, method="random", n_starts=50, rng=0)
+    noisy = Device(state_noise=P)
+    random = optimize(network, stimuli, device=noisy, method="random", n_starts=50, rng=0)
     assert random.soft_margin < best.soft_margin
 
 
 def test_noise_that_is_the_same_everywhere_changes_no_projection(setting):
     network, stimuli = setting
     plain = optimize(network, stimuli)
-    noisy = optimize(network, stimuli, readout_noise=0.2)
+    noisy = optimize(network, stimuli, device=Device(readout_noise=0.2))
     assert noisy.soft_margin == pytest.approx(plain.soft_margin - 5 * 0.04, rel=1e-9)
     assert noisy.upper_bound == pytest.approx((plain.upper_bound or 0) - 0.2, rel=1e-8)
     assert abs(noisy.u @ plain.u) == pytest.approx(1, abs=1e-6)
@@ -122,7 +124,7 @@ def test_noise_that_is_the_same_everywhere_changes_no_projection(setting):
 
 def test_input_noise_is_part_of_the_covariance(setting):
     network, stimuli = setting
-    best = optimize(network, stimuli, input_noise=0.1)
+    best = optimize(network, stimuli, device=Device(input_noise=0.1))
     a = network.kernels(best.u, best.v).linear[0]
     value = a @ stimuli.mu - 5 * (a @ stimuli.psi @ a + 0.01 * a @ a)
     assert best.soft_margin == pytest.approx(value, rel=1e-9)
@@ -151,15 +153,16 @@ def test_the_solved_projections_beat_the_blind_ones_in_simulation(setting, P, fr
 
 def test_noise_goes_with_masks_supports_and_measured_devices(setting, P, free):
     network, stimuli = setting
-    mask = optimize(network, stimuli, state_noise=P, mask="sign", rng=0)
+    signs = Device(state_noise=P, mask="sign")
+    mask = optimize(network, stimuli, device=signs, rng=0)
     assert mask.soft_margin < free.soft_margin
     assert mask.share is not None
     device = MeasuredResponse(network.greens1(), 0.4)
-    same = optimize(device, stimuli, state_noise=P)
+    same = optimize(device, stimuli, device=Device(state_noise=P))
     assert same.soft_margin == pytest.approx(free.soft_margin, rel=1e-8)
-    part = optimize(network, stimuli, state_noise=P, outputs=range(1, 5))
+    part = optimize(network, stimuli, device=Device(state_noise=P, outputs=range(1, 5)))
     small_device = MeasuredResponse(network.greens1()[:, 1:5], 0.4)
-    alone = optimize(small_device, stimuli, state_noise=P[1:5, 1:5])
+    alone = optimize(small_device, stimuli, device=Device(state_noise=P[1:5, 1:5]))
     assert part.soft_margin == pytest.approx(alone.soft_margin, rel=1e-8)
 
 
@@ -195,4 +198,4 @@ def test_accuracy_under_state_and_input_noise(rng):
 )
 def test_bad_arguments(setting, options, message):
     with pytest.raises(ValueError, match=message):
-        optimize(*setting, **options)
+        optimize(*setting, device=Device(**options))

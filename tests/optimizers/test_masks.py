@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from greenfold import (
+    Device,
     Gain,
     GaussianStimuli,
     MeasuredResponse,
@@ -22,7 +23,7 @@ from greenfold.datasets import ecg5000_paper, synthetic_heartbeats
 from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import masks
 from greenfold.optimizers import masks as exchange
-from greenfold.optimizers.ascent import into_box
+from greenfold.optimizers.box import into_box
 from greenfold.optimizers.masks import UnitQuadratic, climb, symmetric_levels
 
 from ..conftest import small
@@ -66,7 +67,7 @@ def test_equal_to_exhaustive_search(monkeypatch, options, levels, n, enumerate_a
     if not enumerate_all:
         monkeypatch.setattr(masks, "_ENUMERATED", 0)
     network, stimuli = setting(n)
-    best = optimize(network, stimuli, ETA, rng=0, **options)
+    best = optimize(network, stimuli, ETA, device=Device(**options), rng=0)
     assert best.status == ("exhaustive" if enumerate_all else "exchanged")
     truth = margins(network, stimuli, every(levels, n)).max()
     assert best.soft_margin == pytest.approx(truth, rel=1e-9)
@@ -85,7 +86,7 @@ def test_equal_to_exhaustive_search(monkeypatch, options, levels, n, enumerate_a
 
 def test_levels_that_are_found_beat_every_ratio_of_a_grid():
     network, stimuli = setting(5)
-    best = optimize(network, stimuli, ETA, levels=4, rng=0)
+    best = optimize(network, stimuli, ETA, device=Device(levels=4), rng=0)
     assert len(np.unique(np.abs(best.u).round(9))) <= 2
     truth = max(
         margins(network, stimuli, every([-1, -r, r, 1], 5)).max()
@@ -98,7 +99,7 @@ def test_levels_that_are_found_beat_every_ratio_of_a_grid():
 def test_levels_with_their_sizes_equal_exhaustive_search(n_levels, n):
     """Every mask of 0, ±1; every one of ±1, ±r for r on a grid."""
     network, stimuli = setting(n)
-    best = optimize(network, stimuli, ETA, levels=n_levels, rng=0)
+    best = optimize(network, stimuli, ETA, device=Device(levels=n_levels), rng=0)
     grid = (
         [[-1, 0, 1]] if n_levels == 3 else [[-1, -r, r, 1] for r in np.arange(1, 25) / 25]
     )
@@ -120,7 +121,7 @@ def test_levels_with_their_sizes_equal_exhaustive_search(n_levels, n):
 def test_ranges_equal_a_search_of_the_whole_sphere(options, low, high, seed):
     """Three inputs: every direction, 1.2 degrees apart."""
     network, stimuli = setting(3, seed=seed)
-    best = optimize(network, stimuli, ETA, rng=0, **options)
+    best = optimize(network, stimuli, ETA, device=Device(**options), rng=0)
     height, turn = np.linspace(0, np.pi, 150), np.linspace(0, 2 * np.pi, 300)
     height, turn = (one.ravel() for one in np.meshgrid(height, turn))
     sphere = np.stack(
@@ -137,7 +138,7 @@ def test_ranges_equal_a_search_of_the_whole_sphere(options, low, high, seed):
 def test_two_channels():
     """The mask is one for all channels: (n_inputs, n_channels) entries."""
     network, stimuli = setting(5, 4, 2)
-    best = optimize(network, stimuli, ETA, mask="sign", rng=0)
+    best = optimize(network, stimuli, ETA, device=Device(mask="sign"), rng=0)
     assert best.u.shape == (5, 2)
     G, best_of_all = network.greens1(), -np.inf
     for signs in every([-1, 1], 10) / np.sqrt(10):
@@ -155,7 +156,7 @@ def test_two_channels():
 def test_ranges_are_solved_as_by_a_general_solver(options, low, high, rng):
     n = 6
     network, stimuli = setting(n)
-    best = optimize(network, stimuli, ETA, rng=0, **options)
+    best = optimize(network, stimuli, ETA, device=Device(**options), rng=0)
     assert np.linalg.norm(best.u) == pytest.approx(1)
     assert best.u.min() >= low - 1e-12
     assert best.u.max() <= high + 1e-12
@@ -200,7 +201,8 @@ def test_the_nearest_vector_in_a_box(rng, low):
 def test_a_support_has_its_own_certificate(rng):
     network, stimuli = setting(10)
     inputs, outputs = np.arange(2, 7), np.arange(10) % 2 == 0
-    best = optimize(network, stimuli, ETA, inputs=inputs, outputs=outputs, tol=1e-11)
+    device = Device(inputs=inputs, outputs=outputs)
+    best = optimize(network, stimuli, ETA, device=device, tol=1e-11)
     assert best.u.shape == best.v.shape == (10,)
     assert not np.delete(best.u, inputs).any()
     assert not best.v[~outputs].any()
@@ -211,9 +213,10 @@ def test_a_support_has_its_own_certificate(rng):
     assert best.upper_bound == pytest.approx(alone.upper_bound, rel=1e-8)
     cut = optimize(network, stimuli, ETA).u
     cut = np.where(np.isin(np.arange(10), inputs), cut, 0)
-    kept = optimize(network, stimuli, ETA, u=cut, inputs=inputs, outputs=outputs)
+    kept = optimize(network, stimuli, ETA, device=device, u=cut)
     assert kept.soft_margin < best.soft_margin
-    masked = optimize(network, stimuli, ETA, inputs=inputs, mask="sign", rng=0)
+    signs = Device(inputs=inputs, mask="sign")
+    masked = optimize(network, stimuli, ETA, device=signs, rng=0)
     assert np.abs(masked.u[inputs]) == pytest.approx(np.full(5, 5**-0.5))
 
 
@@ -223,7 +226,9 @@ def test_a_support_of_a_non_linear_network():
     stimuli = GaussianStimuli.random(5, strength=1.0, n_draws=200, rng=1)
     X, y = stimuli.sample(40, rng=0)
     samples = SampleStimuli(X, y, normalize=None)
-    best = optimize(network, samples, ETA, inputs=[0, 1, 2], n_starts=2, rng=0)
+    best = optimize(
+        network, samples, ETA, device=Device(inputs=[0, 1, 2]), n_starts=2, rng=0
+    )
     assert best.u[:3].any()
     assert not best.u[3:].any()
     again = optimize(network, samples, ETA, u=best.u)
@@ -233,14 +238,17 @@ def test_a_support_of_a_non_linear_network():
 def test_quantised_readouts_equal_exhaustive_search():
     network, stimuli = setting(6)
     u = np.random.default_rng(0).standard_normal(6)
-    best = optimize(network, stimuli, ETA, u=u, bits=3)
+    best = optimize(network, stimuli, ETA, device=Device(bits=3), u=u)
     G = network.greens1()
     a = np.einsum("noi,i,mo->mn", G, u / np.linalg.norm(u), _units(every(range(-3, 4), 6)))
     truth = (a @ stimuli.mu - ETA / 2 * ((a @ stimuli.psi) * a).sum(1)).max()
     assert best.soft_margin == pytest.approx(truth, rel=1e-9)
-    free = optimize(network, stimuli, ETA, bits=3)
+    free = optimize(network, stimuli, ETA, device=Device(bits=3))
     assert free.soft_margin > best.soft_margin
-    shares = [optimize(network, stimuli, ETA, bits=b).share or 0 for b in (1, 2, 4, 8)]
+    shares = [
+        optimize(network, stimuli, ETA, device=Device(bits=b)).share or 0
+        for b in (1, 2, 4, 8)
+    ]
     assert sorted(shares) == shares
     assert shares[-1] > 0.9999
 
@@ -288,7 +296,8 @@ def test_symmetric_levels_are_the_means_of_their_entries(rng):
 
 def test_same_seed_same_mask():
     network, stimuli = setting(10)
-    first, second = (optimize(network, stimuli, levels=3, rng=4) for _ in range(2))
+    three = Device(levels=3)
+    first, second = (optimize(network, stimuli, device=three, rng=4) for _ in range(2))
     np.testing.assert_array_equal(first.u, second.u)
 
 
@@ -306,7 +315,9 @@ def test_same_seed_same_mask():
         ({"inputs": [0, 7]}, "`inputs` must lie between 0 and 6; got 7"),
         ({"outputs": [1, 1]}, "`outputs` names an index twice"),
         ({"inputs": []}, "`inputs` must be indices"),
+        ({"inputs": np.ones(6, bool)}, "`inputs` must have 7 truth values"),
         ({"bits": 0}, "`bits` must be at least 1"),
+        ({"bits": 9}, "`bits` must be at most 8; got 9"),
         ({"mask": "sign", "u": np.ones(7)}, "`u` does not go with a mask"),
         ({"mask": "sign", "method": "random"}, "`method` does not go with a mask"),
         ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
@@ -314,15 +325,17 @@ def test_same_seed_same_mask():
 )
 def test_bad_arguments(options, message):
     network, stimuli = setting(7)
+    given = {name: options[name] for name in ("u", "method") if name in options}
+    own = {name: one for name, one in options.items() if name not in given}
     with pytest.raises(ValueError, match=message):
-        optimize(network, stimuli, **options)
+        optimize(network, stimuli, device=Device(**own), **given)
 
 
 def test_a_mask_of_a_non_linear_network_is_refused():
     reservoir = Reservoir(small(n=4).weights, gain=Gain.quadratic(0.05))
     network = unfold(reservoir, n_steps=8, dt=0.5, order=1)
     with pytest.raises(ValueError, match="`mask` is solved on linear systems only"):
-        optimize(network, setting(4)[1], mask="sign")
+        optimize(network, setting(4)[1], device=Device(mask="sign"))
 
 
 @pytest.mark.slow
@@ -337,9 +350,9 @@ def test_shares_of_the_bound_on_heartbeats(data_dir, seed):
     nonnegative = 0.855 if seed == 3 else 0.86
     least = {"sign": 0.88, "nonnegative": nonnegative, "four": 0.965}
     found = {
-        "sign": optimize(network, stimuli, mask="sign", rng=0),
-        "nonnegative": optimize(network, stimuli, mask="nonnegative", rng=0),
-        "four": optimize(network, stimuli, levels=4, rng=0),
+        "sign": optimize(network, stimuli, device=Device(mask="sign"), rng=0),
+        "nonnegative": optimize(network, stimuli, device=Device(mask="nonnegative"), rng=0),
+        "four": optimize(network, stimuli, device=Device(levels=4), rng=0),
     }
     for name, best in found.items():
         assert best.share is not None
@@ -347,5 +360,5 @@ def test_shares_of_the_bound_on_heartbeats(data_dir, seed):
     if seed == 3:
         best = found["nonnegative"]
         assert best.upper_bound is not None
-        bound = mask_bound(network, stimuli, best, mask="nonnegative")
+        bound = mask_bound(network, stimuli, best, Device(mask="nonnegative"))
         assert best.soft_margin <= bound < 0.861 * best.upper_bound

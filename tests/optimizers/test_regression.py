@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import (
+    Device,
     Dynamics,
     EchoStateNetwork,
     Gain,
@@ -172,14 +173,14 @@ def test_a_measured_device_and_a_long_series():
 
 def test_memory_capacity(rng):
     network = unfold(small(n=10), n_steps=20, dt=0.5)
-    solved = memory_capacity(network, delays=range(1, 6), noise=0.1)
-    drawn = memory_capacity(network, "random", delays=range(1, 6), noise=0.1, rng=0)
+    solved = memory_capacity(network, delays=range(1, 6))
+    drawn = memory_capacity(network, "random", delays=range(1, 6), rng=0)
     assert drawn.drawn is not None
     assert solved.total == pytest.approx(solved.capacity.sum())
     assert drawn.drawn.max() < solved.total
     assert solved.bound is not None
     assert solved.bound >= solved.total
-    given = memory_capacity(network, drawn.u, delays=range(1, 6), noise=0.1)
+    given = memory_capacity(network, drawn.u, delays=range(1, 6))
     assert given.total == pytest.approx(drawn.drawn.max())
     # The judge: regression on states of one long run, in which noise is drawn.
     x = rng.standard_normal(60_000)
@@ -223,3 +224,8 @@ def test_what_does_not_fit():
         memory_capacity(curved)
     with pytest.raises(ValueError, match="`u` must be 'solved', 'random' or an array"):
         memory_capacity(network, "best")
+    with pytest.raises(ValueError, match="must be one positive standard deviation"):
+        memory_capacity(network, device=Device(inputs=[0]))
+    task = RegressionTask.memory(1, 6)
+    with pytest.raises(ValueError, match="must have no mask, bits or noise for a Regress"):
+        optimize(network, task, device=Device(mask="sign"))

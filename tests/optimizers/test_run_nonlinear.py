@@ -225,11 +225,11 @@ def test_interrupt_of_the_linear_start_does_not_go_on(monkeypatch):
 
 
 def test_interrupt_of_the_judgement_keeps_the_result(monkeypatch):
-    from greenfold.optimizers import methods
+    from greenfold.optimizers import run
 
     unfolding, stimuli = setting()
     whole = optimize(unfolding, stimuli, ETA, n_starts=1)
-    interrupt(monkeypatch, methods, "assess", 0)
+    interrupt(monkeypatch, run, "assess", 0)
     found = optimize(unfolding, stimuli, ETA, n_starts=1)
     assert found.status == "interrupted"
     assert np.array_equal(found.u, whole.u)

@@ -89,13 +89,13 @@ def test_gradient_of_the_bound(case):
     turn = [rng.standard_normal(len(a)) for a in kernels]
     turn_logs = rng.standard_normal(len(kernels))
     bound = SharedBound(problem)
-    value, by_kernel, by_log = bound._smoothed(kernels, np.exp(logs), 0.1)
+    _, value, by_kernel, by_log = bound.smoothed(kernels, logs, 0.1)
     slope = sum(g @ t for g, t in zip(by_kernel, turn, strict=True)) + by_log @ turn_logs
     steps = np.geomspace(1e-2, 1e-4, 5)
     rest = []
     for h in steps:
         moved = [a + h * t for a, t in zip(kernels, turn, strict=True)]
-        at, _, _ = bound._smoothed(moved, np.exp(logs + h * turn_logs), 0.1)
+        _, at, _, _ = bound.smoothed(moved, logs + h * turn_logs, 0.1)
         rest.append(abs(at - value - h * slope))
     assert np.polyfit(np.log(steps), np.log(rest), 1)[0] == pytest.approx(2, abs=0.05)
 

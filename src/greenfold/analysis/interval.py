@@ -21,11 +21,12 @@ from .._base import checks as check
 from .._base.printing import Shown
 from .._base.progress import display
 from .._base.threads import rows_of, with_few_threads
+from ..devices.device import Device
 from ..devices.response import MeasuredResponse
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
-from ..optimizers.masks import Mask, read_mask, solve_mask_near
-from ..optimizers.result import Projections
+from ..optimizers.masks import solve_mask_near
+from ..optimizers.result import Candidate, Projections
 from ..stimuli.base import Stimuli
 
 #: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
@@ -81,9 +82,7 @@ def margin_interval(
     level: float = 0.95,
     n_replicates: int = 100,
     solved: bool = True,
-    mask: str | None = None,
-    levels: Any = None,
-    box: Any = None,
+    device: Device | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> MarginInterval:
     """Interval on κ of projections on the device whose response was fitted.
@@ -102,9 +101,9 @@ def margin_interval(
     solved : bool
         Whether u was solved on this response; False for a u chosen without it, for which
         only the readout is solved on each replicate.
-    mask, levels, box : optional
-        As given to `optimize`, where u is a mask: then a mask of the same kind is solved on
-        each replicate.
+    device : Device, optional
+        As given to `optimize`: a mask of the same kind is solved on each replicate. Of
+        noise it may have ``input_noise`` and one standard deviation of ``readout_noise``.
     rng : numpy Generator, int or None
 
     Returns
@@ -125,19 +124,29 @@ def margin_interval(
         raise ValueError(f"`level` must lie between 0 and 1; got {level:g}.")
     n_replicates = check.count(n_replicates, "n_replicates", minimum=10)
     stimuli.match(system)
-    eta = projections.eta
-    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
     fitted = system.fitted
     if fitted is None:
         raise ValueError(
             "`system` was given as an array, without errors; use MeasuredResponse.fit."
         )
-    wanted = read_mask(mask, levels, box, u.size)
-    here = _problem(fitted.whole, stimuli, eta)
-    value = _margin(here, u, projections.v)
+    device = Device() if device is None else device
+    eta, v = projections.eta, projections.v
+    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
+    part = device.part_of(system)
+    if part is not None:
+        u, v = part.own_input(u, stimuli.n_channels), v[part.outputs]
+    device.match(u.size)
+    stimuli, cost = _under_noise(device, stimuli, eta)
+
+    def problem(G: np.ndarray) -> LinearProblem:
+        response = MeasuredResponse(G)
+        return LinearProblem(device.part_of(response) or response, stimuli, eta)
+
+    here = problem(fitted.whole)
+    value = _margin(here, u, v)
     # Of errors drawn as ε_b s_b over blocks b the mean needs second moments only: one block
     # after the other gives them, with both signs, and how far the blocks disagree.
-    gamma = _GAMMA_OF_LEVELS if wanted is not None and wanted.is_discrete else _GAMMA
+    gamma = _GAMMA_OF_LEVELS if device.is_discrete else _GAMMA
     n_blocks = len(fitted.influence)
     n_pairs = min(n_replicates // 2, n_blocks)
     blocks = check.generator(rng).permutation(n_blocks)[:n_pairs]
@@ -147,22 +156,18 @@ def margin_interval(
             for side, sign in enumerate((1, -1)):
                 error = sign * np.sqrt(n_blocks) * fitted.influence[block]
                 changed = fitted.shortened(fitted.whole + gamma * error)
-                there = _problem(changed, stimuli, eta)
+                there = problem(changed)
                 if solved:
-                    new_u, new_v = _solved_again(there, u, wanted)
+                    again = _solved_again(there, u, device)
+                    new_u, new_v = again.u, again.v
                 else:
                     new_u, new_v = u, there.best_readout(u)[0]
-                judge = _problem(fitted.whole - error / gamma, stimuli, eta)
+                judge = problem(fitted.whole - error / gamma)
                 pairs[k, side] = _margin(judge, new_u, new_v)
                 kept[k, side] = _margin(here, new_u, new_v)
             bar.advance()
     judged = pairs.mean(1)
-    errors = np.array(
-        [
-            LinearProblem(MeasuredResponse(one), stimuli, eta).kernel(u, projections.v)
-            for one in fitted.influence
-        ]
-    )
+    errors = np.array([problem(one).kernel(u, v) for one in fitted.influence])
     costs = 0.5 * eta * n_blocks * ((errors @ stimuli.psi) * errors).sum(1)
     judged += gamma**-2 * costs[blocks]
     # What was judged was solved with errors of (1 + γ²) times the variance. That lost it
@@ -170,34 +175,47 @@ def margin_interval(
     # as errors of γ² lose on the estimate, where the loss is quadratic.
     lost = max(value - float(kept.mean()), 0.0)
     estimate = float(judged.mean() + costs.mean()) + lost / 2
-    slope = here.gradient_at(here.kernel(u, projections.v))
+    slope = here.gradient_at(here.kernel(u, v))
     spread = float(((errors @ slope) ** 2).sum()) + float(judged.var(ddof=1)) / n_pairs
     spread += lost**2 / 12
     half = float(student_t.ppf((1 + level) / 2, n_pairs - 1)) * np.sqrt(spread)
     return MarginInterval(
-        estimate=estimate,
-        low=float(estimate - half),
-        high=float(estimate + half),
+        estimate=estimate - cost,
+        low=float(estimate - half) - cost,
+        high=float(estimate + half) - cost,
         level=level,
         optimism=value - estimate,
         n_replicates=2 * n_pairs,
     )
 
 
-def _solved_again(
-    problem: LinearProblem, u: np.ndarray, mask: Mask | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
+    """Stimuli with the noise of the input, and what that of the outputs costs κ."""
+    if device.state_noise is not None or device.bits is not None:
+        raise ValueError(
+            "`device` has state noise or bits, which the interval does not know; leave "
+            "them out."
+        )
+    if np.ndim(device.readout_noise):
+        raise ValueError(
+            "`readout_noise` must be one standard deviation for an interval; got shape "
+            f"{device.readout_noise.shape}."
+        )
+    if device.input_noise is not None:
+        psi = np.asarray(stimuli.psi)
+        psi = psi + device.noise(len(psi), 1)["input"]
+        stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
+    # Of a readout of unit norm, independent noise of one size takes the same from every κ.
+    return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
+
+
+def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Candidate:
     """Projections of a replicate, from those of the estimate."""
-    if mask is not None:
-        return solve_mask_near(problem, mask, u)
+    if device.kind is not None:
+        return solve_mask_near(problem, device, u)
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
-    if found.status == "interrupted":
-        raise KeyboardInterrupt
-    return found.u, found.v
-
-
-def _problem(G: np.ndarray, stimuli: Stimuli, eta: float) -> LinearProblem:
-    return LinearProblem(MeasuredResponse(G), stimuli, eta)
+    found.raise_if_interrupted()
+    return found
 
 
 def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:

@@ -16,20 +16,20 @@ eigenvalue smoothed, ever less; whatever they are, the unsmoothed value is a pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .._base import checks as check
 from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
+from ..devices.device import Device
 from ..devices.response import MeasuredResponse
-from ..optimizers.ascent import into_box
-from ..optimizers.certified import Metric, metric_root
+from ..devices.restricted import Restricted
+from ..optimizers.bounds import descend, metric_of, soft_maximum
+from ..optimizers.box import into_box
 from ..optimizers.linear import LinearProblem
-from ..optimizers.masks import Mask, read_mask
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
@@ -39,8 +39,6 @@ from .interval import MarginInterval, margin_interval
 #: Sharpness of the smoothed eigenvalue, in units of the largest, and evaluations at each.
 _SHARPNESS = (30.0, 100.0, 300.0, 1000.0, 3000.0)
 _EVALUATIONS = 80
-#: Eigenvectors of less weight are left out of a gradient.
-_WEIGHT = 1e-9
 #: Error of an eigenvalue in units of the matrix: a few roundings for each of its rows.
 _ROUNDING = 4 * np.finfo(float).eps
 
@@ -50,10 +48,7 @@ def mask_bound(
     system: System,
     stimuli: Stimuli,
     projections: Projections,
-    *,
-    mask: str | None = None,
-    levels: Any = None,
-    box: Any = None,
+    device: Device,
 ) -> float:
     """A proven bound on κ of all masks of one kind.
 
@@ -66,11 +61,11 @@ def mask_bound(
         Linear.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Of ``optimize(system, stimuli, mask=...)``: where the bound is lowered from. Their η
-        is used.
-    mask, levels, box : optional
-        The kind of mask, as given to `optimize`: "sign" (or two levels ±1), "nonnegative"
-        (or levels of which none is negative), or a box.
+        Of ``optimize(system, stimuli, device=device)``: where the bound is lowered from.
+        Their η is used.
+    device : Device
+        With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
+        levels of which none is negative), or a box.
 
     Returns
     -------
@@ -83,12 +78,13 @@ def mask_bound(
 
     Examples
     --------
-    >>> from greenfold import GaussianStimuli, Reservoir, optimize, unfold
+    >>> from greenfold import Device, GaussianStimuli, Reservoir, optimize, unfold
     >>> from greenfold.analysis import mask_bound
     >>> network = unfold(Reservoir.random(12, rng=0), n_steps=6, dt=0.5)
     >>> stimuli = GaussianStimuli.random(6, strength=1.0, rng=1)
-    >>> best = optimize(network, stimuli, mask="sign", rng=0)
-    >>> bound = mask_bound(network, stimuli, best, mask="sign")
+    >>> modulator = Device(mask="sign")
+    >>> best = optimize(network, stimuli, device=modulator, rng=0)
+    >>> bound = mask_bound(network, stimuli, best, modulator)
     >>> best.soft_margin <= bound <= best.upper_bound
     True
     """
@@ -100,94 +96,75 @@ def mask_bound(
             "`projections` were solved with noise of the device, which this bound leaves "
             "out; solve them without."
         )
+    if device.kind is None:
+        raise ValueError("`device` must have one of `mask`, `levels` and `box`.")
     u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
-    wanted = read_mask(mask, levels, box, u.size)
-    if wanted is None:
-        raise ValueError("Give one of `mask`, `levels` and `box`, as to `optimize`.")
+    v = check.readout_vector(projections.v, system.n_outputs)
+    part = device.part_of(system)
+    if part is not None:
+        u, v, system = part.own_input(u, stimuli.n_channels), v[part.outputs], part
+    device.match(u.size)
     problem = LinearProblem(system.maps, stimuli, projections.eta)
-    kernel = problem.kernel(u, check.readout_vector(projections.v, system.n_outputs))
-    found = MaskRelaxation.of(problem, wanted, u.size).lowered(kernel)
+    relaxation = MaskRelaxation.of(problem, device, u.size)
+    found = relaxation.lowered(problem.kernel(u, v))
     free = projections.upper_bound
     return found if free is None else min(found, free)
 
 
 @dataclass(frozen=True, eq=False)
 class MaskRelaxation:
-    """The bound as a function of the kernel, S and δ.
-
-    Attributes
-    ----------
-    problem : LinearProblem
-    n : int
-        Entries of the mask.
-    has_pairs : bool
-        Whether entries are not negative, and S may be used.
-    square : float or None
-        Largest u_i², the price of δ; None without δ.
-    is_equal : bool
-        Whether every u_i² is that, so that δ may have any sign.
-    """
+    """The bound as a function of the kernel, S and δ, for masks of n entries."""
 
     problem: LinearProblem
     n: int
+    #: Whether entries are not negative, and S may be used.
     has_pairs: bool
+    #: Largest u_i², the price of δ; None without δ.
     square: float | None
+    #: Whether every u_i² is that, so that δ may have any sign.
     is_equal: bool
 
     @classmethod
-    def of(cls, problem: LinearProblem, mask: Mask, n: int) -> MaskRelaxation:
+    def of(cls, problem: LinearProblem, device: Device, n: int) -> MaskRelaxation:
         """The relaxation of a kind of mask."""
-        levels = mask.levels
+        levels = device.values
         if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
             return cls(problem, n, False, 1 / n, True)
         if levels is not None and levels[0] >= 0:
             return cls(problem, n, True, None, False)
-        if mask.is_discrete:
+        if device.is_discrete:
             raise ValueError(
                 "`levels` must be two of one size, or none of them negative: for others no "
                 "bound is known that is lower than that of all projections."
             )
-        reach = max(abs(mask.low), abs(mask.high))
+        low, high = device.limits
+        reach = max(abs(low), abs(high))
         # A unit vector has no entry above one anyway.
         square = reach**2 if reach < 1 else None
-        return cls(problem, n, mask.low >= 0, square, False)
-
-    def _split(self, z: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
-        """S with −diag δ as one matrix, and δ."""
-        n, delta = self.n, np.zeros(self.n)
-        added = np.zeros((n, n))
-        if self.has_pairs:
-            added[np.triu_indices(n, 1)] = unit / n * z[: n * (n - 1) // 2]
-            added += added.T
-        if self.square is not None:
-            delta = unit * z[-n:]
-            added[np.diag_indices(n)] -= delta
-        return added, delta
+        return cls(problem, n, low >= 0, square, False)
 
     def value(
         self, kernel: np.ndarray, z: np.ndarray, unit: float, sharpness: float
     ) -> tuple[float, float, np.ndarray, np.ndarray]:
         """The proven bound; the smoothed one, and its gradient by kernel and by z.
 
-        Parameters
-        ----------
-        kernel : ndarray (n_channels · n_steps,)
-        z : ndarray
-            Entries of S above its diagonal, then δ, in ``unit``; those of S in units/n.
-        unit : float
-        sharpness : float
-            Of the smoothed eigenvalue, in units/λ.
+        z holds the entries of S above its diagonal, in units/n, then δ, in units;
+        ``sharpness`` is that of the smoothed eigenvalue, in units/λ.
         """
         problem, n = self.problem, self.n
         d = problem.gradient_at(kernel)
         G = self._matrix(d)
-        added, delta = self._split(z, unit)
-        whole = G.T @ G + added
+        whole, price, above = G.T @ G, 0.0, np.triu_indices(n, 1)
+        if self.has_pairs:
+            S = np.zeros((n, n))
+            S[above] = unit / n * z[: len(above[0])]
+            whole += S + S.T
+        if self.square is not None:
+            delta = unit * z[-n:]
+            whole[np.diag_indices(n)] -= delta
+            price = self.square * float(delta.sum())
         values, vectors = np.linalg.eigh(whole)
-        price = 0.0 if self.square is None else self.square * float(delta.sum())
-        weight = np.exp(sharpness / unit * (values - values[-1]))
-        soft = values[-1] + unit / sharpness * np.log(weight.sum())
-        weight /= weight.sum()
+        soft, p, V = soft_maximum(values, vectors, unit / sharpness)
         curved = problem.eta * problem.spread(kernel)
         rest = 0.5 * float(kernel @ curved)
         off = _ROUNDING * n * float(np.abs(values).max())
@@ -195,21 +172,19 @@ class MaskRelaxation:
         size = np.sqrt(max(soft + price, 1e-300))
         smooth = rest + size
         share = 0.5 / size
-        heavy = weight > _WEIGHT
-        V, p = vectors[:, heavy], weight[heavy]
         B = V.reshape(problem.stimuli.n_channels, -1, V.shape[1]).transpose(1, 0, 2)
         atoms, _ = problem.kernel_of(2 * share * (G @ V) * p, B)
         by_kernel = curved - problem.eta * problem.spread(atoms)
         density = (V * p) @ V.T
         by_z = []
         if self.has_pairs:
-            by_z.append(2 * share * unit / n * density[np.triu_indices(n, 1)])
+            by_z.append(2 * share * unit / n * density[above])
         if self.square is not None:
             by_z.append(share * unit * (self.square - density.diagonal()))
         return proven, smooth, by_kernel, np.concatenate([np.zeros(0), *by_z])
 
     def _matrix(self, d: np.ndarray) -> np.ndarray:
-        response = self.problem.system.response_sum(self.problem.by_channel(d))
+        response = self.problem.response_sum(d)
         found = response.matrix()
         if found is not None:
             return np.asarray(found)
@@ -219,36 +194,31 @@ class MaskRelaxation:
 
     def lowered(self, kernel: np.ndarray) -> float:
         """The lowest bound that is met by descent from a kernel."""
-        root = metric_root(self.problem)
-        if root is None:
+        metric = metric_of(self.problem)
+        unit = float(np.linalg.norm(self._matrix(self.problem.gradient_at(kernel)), 2)) ** 2
+        if metric.is_empty or unit == 0:
             return np.inf
-        metric = Metric(root, float(np.sqrt(self.problem.eta)))
-        first = metric.coordinates(kernel)
         n_pairs = self.n * (self.n - 1) // 2 if self.has_pairs else 0
         n_delta = 0 if self.square is None else self.n
-        point = np.concatenate([first, np.zeros(n_pairs + n_delta)])
-        free = (None, None)
-        limits = [free] * len(first) + [(0.0, None)] * n_pairs
-        limits += [free if self.is_equal else (0.0, None)] * n_delta
-        unit = float(np.linalg.norm(self._matrix(self.problem.gradient_at(kernel)), 2)) ** 2
-        if unit == 0:
-            return np.inf
-        lowest = np.inf
-        for sharpness in _SHARPNESS:
+        limits = [(0.0, None)] * n_pairs
+        limits += [(None, None) if self.is_equal else (0.0, None)] * n_delta
 
-            def smoothed(x: np.ndarray, sharpness=sharpness) -> tuple[float, np.ndarray]:
-                nonlocal lowest
-                a = metric.kernel(x[: len(first)])
-                found = self.value(a, x[len(first) :], unit, sharpness)
-                lowest = min(lowest, found[0])
-                slope = np.concatenate([metric.gradient(found[2]), found[3]])
-                return found[1] / np.sqrt(unit), slope / np.sqrt(unit)
+        def bound(kernels: list[np.ndarray], z: np.ndarray, sharpness: float) -> tuple:
+            proven, smooth, by_kernel, by_z = self.value(kernels[0], z, unit, sharpness)
+            return proven, smooth, [by_kernel], by_z
 
-            options = {"maxfun": _EVALUATIONS, "maxcor": 15, "ftol": 1e-12, "gtol": 0.0}
-            point = minimize(
-                smoothed, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
-            ).x
-        return float(lowest)
+        return descend(
+            bound,
+            [kernel],
+            [metric],
+            np.zeros(n_pairs + n_delta),
+            unit=float(np.sqrt(unit)),
+            max_evaluations=_EVALUATIONS,
+            smoothing=_SHARPNESS,
+            limits=limits,
+            memory=15,
+            tol=1e-12,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -307,11 +277,7 @@ def study_mask(
     stimuli: Stimuli,
     eta: float = 10.0,
     *,
-    mask: str | None = None,
-    levels: Any = None,
-    box: Any = None,
-    input_noise: float = 0.0,
-    readout_noise: float = 0.0,
+    device: Device | None = None,
     n_draws: int = 20,
     n_replicates: int = 40,
     level: float = 0.95,
@@ -325,11 +291,8 @@ def study_mask(
         Made by `MeasuredResponse.fit`.
     stimuli : GaussianStimuli or SampleStimuli
     eta : float
-    mask, levels, box : optional
-        Which masks the device can have, as for `optimize`; none of them for a free one.
-    input_noise, readout_noise : float
-        Standard deviations of independent noise on every value of the stimuli and on every
-        output as it is read.
+    device : Device, optional
+        Which masks it can have, as for `optimize`, and noise, as for `margin_interval`.
     n_draws : int
         Random masks to compare with.
     n_replicates, level
@@ -343,92 +306,71 @@ def study_mask(
     Examples
     --------
     >>> import numpy as np
-    >>> from greenfold import GaussianStimuli, MeasuredResponse
+    >>> from greenfold import Device, GaussianStimuli, MeasuredResponse
     >>> from greenfold.analysis import study_mask
     >>> rng = np.random.default_rng(0)
     >>> drive = rng.standard_normal((2000, 4))
     >>> states = np.zeros((2000, 4))
     >>> for t in range(1, 2000):
     ...     states[t] = 0.5 * np.roll(states[t - 1], 1) + drive[t]
-    >>> device = MeasuredResponse.fit(drive, states, n_steps=5)
+    >>> response = MeasuredResponse.fit(drive, states, n_steps=5)
     >>> stimuli = GaussianStimuli.random(5, strength=1.0, rng=1)
-    >>> study = study_mask(device, stimuli, mask="sign", n_replicates=10, rng=0)
+    >>> modulator = Device(mask="sign")
+    >>> study = study_mask(response, stimuli, device=modulator, n_replicates=10, rng=0)
     >>> study.values.shape, sorted(set(np.abs(study.values).tolist()))
     ((4,), [1.0])
     """
     generator = check.generator(rng)
     eta = check.positive(eta, "eta")
-    kind: dict[str, Any] = {"mask": mask, "levels": levels, "box": box}
-    sizes = {"input_noise": input_noise, "readout_noise": readout_noise}
-    noise: dict[str, Any] = {
-        name: check.positive(size, name) for name, size in sizes.items() if size != 0
-    }
-    best = optimize(system, stimuli, eta, rng=generator, **kind, **noise)
+    device = Device() if device is None else device
+    best = optimize(system, stimuli, eta, device=device, rng=generator)
     best.raise_if_interrupted()
-    shape = (system.n_inputs, stimuli.n_channels)
-    wanted = read_mask(mask, levels, box, system.n_inputs * stimuli.n_channels)
-    drawn = [
-        optimize(
-            system, stimuli, eta, u=random_mask(wanted, shape, generator), **noise
-        ).soft_margin
-        for _ in range(check.count(n_draws, "n_draws"))
-    ]
-    noisy = stimuli
-    if input_noise:
-        psi = np.asarray(stimuli.psi)
-        psi = psi + input_noise**2 * np.eye(len(psi))
-        noisy = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
+    part = device.part_of(system) or Restricted(system, None, None)
+    free, drawn = device.with_any_mask(), []
+    for _ in range(check.count(n_draws, "n_draws")):
+        u = random_mask(device, (part.n_inputs, stimuli.n_channels), generator)
+        u = part.whole_input(u)
+        drawn.append(optimize(system, stimuli, eta, device=free, u=u).soft_margin)
     interval = margin_interval(
-        system, noisy, best, level=level, n_replicates=n_replicates, rng=generator, **kind
+        system,
+        stimuli,
+        best,
+        level=level,
+        n_replicates=n_replicates,
+        device=device,
+        rng=generator,
     )
-    # Of a readout of unit norm, independent noise of one size takes the same from every κ.
-    cost = eta / 2 * readout_noise**2
-    interval = replace(
-        interval,
-        estimate=interval.estimate - cost,
-        low=interval.low - cost,
-        high=interval.high - cost,
-    )
-    return MaskStudy(best, device_values(best.u, wanted), interval, np.array(drawn))
+    values = part.whole_input(device_values(best.u[part.inputs], device))
+    return MaskStudy(best, values, interval, np.array(drawn))
 
 
 def random_mask(
-    mask: Mask | None, shape: tuple[int, int], rng: np.random.Generator
+    device: Device, shape: tuple[int, int], rng: np.random.Generator
 ) -> np.ndarray:
-    """A mask of the kind, drawn without looking at any stimuli.
-
-    Parameters
-    ----------
-    mask : Mask or None
-        None for a free one, which is Gaussian.
-    shape : (int, int)
-        Inputs and channels.
-    rng : numpy Generator
-    """
-    if mask is None:
-        return rng.standard_normal(shape)
-    if not mask.is_discrete:
-        found = rng.standard_normal(shape)
-        if mask.low >= 0:
+    """A mask that a device can have, drawn without looking at any stimuli."""
+    if not device.is_discrete:
+        found, (low, high) = rng.standard_normal(shape), device.limits
+        if low >= 0:
             found = np.abs(found)
-        return into_box(found, mask.low, mask.high)
-    levels = mask.levels
+        return found if device.kind is None else into_box(found, low, high)
+    levels = device.values
     if levels is None:
-        levels = np.linspace(-1, 1, mask.n_levels or 2)
+        levels = np.linspace(-1, 1, device.n_levels or 2)
     while True:  # all entries zero is no mask
         found = rng.choice(levels, shape)
         if found.any():
             return found
 
 
-def device_values(u: np.ndarray, mask: Mask | None) -> np.ndarray:
+def device_values(u: np.ndarray, device: Device) -> np.ndarray:
     """A unit mask in the levels that were given; as it is where there are none."""
-    if mask is None or mask.levels is None:
+    levels = device.values
+    if levels is None:
         return u
     largest = float(np.abs(u).max())
     # The largest level need not occur: take the factor that meets the levels best.
     tried = []
-    for size in np.unique(np.abs(mask.levels[mask.levels != 0])):
-        away = np.abs((u * (size / largest))[..., None] - mask.levels)
-        tried.append((float(away.min(-1).max()) / size, mask.levels[away.argmin(-1)]))
+    for size in np.unique(np.abs(levels[levels != 0])):
+        away = np.abs((u * (size / largest))[..., None] - levels)
+        tried.append((float(away.min(-1).max()) / size, levels[away.argmin(-1)]))
     return min(tried, key=lambda one: one[0])[1]

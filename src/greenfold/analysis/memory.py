@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from .._base import checks as check
 from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
-from ..optimizers.regression import RegressionProjections
+from ..devices.device import Device
+from ..optimizers.result import RegressionProjections
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..systems import System
@@ -56,7 +57,7 @@ def memory_capacity(
     u: Any = "solved",
     *,
     delays: Any = None,
-    noise: float = 0.1,
+    device: Device | None = None,
     n_draws: int = 10,
     rng: np.random.Generator | int | None = None,
 ) -> MemoryCapacity:
@@ -70,10 +71,11 @@ def memory_capacity(
         The input projection: solved for these delays together, drawn, or given.
     delays : array_like of int, optional
         Steps ago, 0 for the last one; all that the system sees by default.
-    noise : float
-        Standard deviation of independent noise on every state as it is read, for input of
-        unit variance. Without noise every u of a generic network remembers as many steps
-        as there are neurons.
+    device : Device, optional
+        Its ``readout_noise``, for input of unit variance: one standard deviation of
+        independent noise on every state as it is read, 0.1 by default. Without noise every
+        u of a generic network remembers as many steps as there are neurons. It may have
+        ``inputs`` and ``outputs`` too.
     n_draws : int
         Draws of a random u.
     rng : numpy Generator, int or None
@@ -101,19 +103,27 @@ def memory_capacity(
     steps = (
         np.arange(system.n_steps) if delays is None else np.atleast_1d(np.asarray(delays))
     )
-    ridge = check.positive(noise, "noise") ** 2
+    device = Device(readout_noise=0.1) if device is None else device
+    if np.ndim(device.readout_noise) or not device.readout_noise:
+        raise ValueError(
+            "`readout_noise` of `device` must be one positive standard deviation: without "
+            "noise every u of a generic network remembers alike."
+        )
+    ridge = float(device.readout_noise) ** 2
     task = RegressionTask.memory(steps, system.n_steps, ridge=ridge)
+    chosen = replace(device, readout_noise=None)
     if isinstance(u, str) and u == "random":
         generator = check.generator(rng, beside=True)
         found = [
-            optimize(system, task, u=generator.standard_normal(system.n_inputs))
+            optimize(system, task, device=chosen, u=_drawn(system, chosen, generator))
             for _ in range(check.count(n_draws, "n_draws"))
         ]
         best = max(found, key=lambda one: one.gain)
         return _capacity(steps, best, np.array([one.gain for one in found]))
     if isinstance(u, str) and u != "solved":
         raise ValueError(f"`u` must be 'solved', 'random' or an array; got {u!r}.")
-    best = optimize(system, task, u=None if isinstance(u, str) else u, rng=rng)
+    given = None if isinstance(u, str) else u
+    best = optimize(system, task, device=chosen, u=given, rng=rng)
     if best.status == "interrupted":
         raise KeyboardInterrupt
     return _capacity(steps, best, None)
@@ -123,3 +133,11 @@ def _capacity(
     steps: np.ndarray, best: RegressionProjections, drawn: np.ndarray | None
 ) -> MemoryCapacity:
     return MemoryCapacity(steps, best.r2, best.gain, best.upper_bound, best.u, drawn)
+
+
+def _drawn(system: System, device: Device, rng: np.random.Generator) -> np.ndarray:
+    """A random u of the inputs that are driven."""
+    part = device.part_of(system)
+    if part is None:
+        return rng.standard_normal(system.n_inputs)
+    return part.whole_input(rng.standard_normal(part.n_inputs))

@@ -28,6 +28,7 @@ from .._base import checks as check
 from .._base.printing import Shown
 from .._base.progress import Bar, display
 from .._base.threads import rows_of, with_few_threads
+from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
@@ -490,14 +491,12 @@ class Task:
 
     def solve(self, network: Any) -> Projections:
         """Certified u and v of a network."""
+        noisy = self.noise is not None
+        device = Device(
+            state_noise=state_covariance(network, self.noise) if noisy else None
+        )
         return optimize(
-            self.system(network),
-            self.stimuli,
-            self.eta,
-            tol=_GAP,
-            state_noise=None
-            if self.noise is None
-            else state_covariance(network, self.noise),
+            self.system(network), self.stimuli, self.eta, device=device, tol=_GAP
         )
 
     def system(self, network: Any) -> Any:

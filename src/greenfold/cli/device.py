@@ -13,11 +13,23 @@ import typer
 from .._base.files import replacing
 from ..datasets.errors import DataError
 from ..datasets.recordings import read_recording
+from ..devices.device import Device
 from .inputs import load_task
 
 
-def kind_of(kind: str | None, levels: str | None, box: str | None) -> dict[str, Any]:
-    """The mask as `optimize` takes it."""
+def device_of(
+    kind: str | None, levels: str | None, box: str | None, input_noise: float, noise: float
+) -> Device:
+    """The device that the options describe."""
+    return Device(
+        **_mask_of(kind, levels, box),
+        input_noise=input_noise or None,
+        readout_noise=noise or None,
+    )
+
+
+def _mask_of(kind: str | None, levels: str | None, box: str | None) -> dict[str, Any]:
+    """The mask as a `Device` takes it."""
     given = [
         name
         for name, one in (("--mask", kind), ("--levels", levels), ("--box", box))

@@ -182,7 +182,7 @@ def mask(
 
     for path, option in ((out, "--out"), (readout, "--readout"), (report, "--report")):
         options.check_target(path, option)
-    wanted = reading.kind_of(kind, levels, box)
+    hardware = reading.device_of(kind, levels, box, input_noise, noise)
     strength = options.number_or("cv", eta, "--eta")
     n_lags = None if lags is None else reading.whole_numbers(lags, "--lags")
     with options.progress(5.0 + bool(report)) as bar:
@@ -209,9 +209,7 @@ def mask(
             device,
             stimuli,
             strength,
-            **wanted,
-            input_noise=input_noise,
-            readout_noise=noise,
+            device=hardware,
             n_draws=draws,
             n_replicates=replicates,
             rng=seed,

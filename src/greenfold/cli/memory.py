@@ -80,6 +80,7 @@ def memory(
     """
     del debug
     from ..analysis.memory import memory_capacity
+    from ..devices.device import Device
     from ..networks.reservoir import Reservoir
     from ..unfolding.unfolding import unfold
     from . import network
@@ -104,6 +105,7 @@ def memory(
             f"too few; give at least {wanted.max() + 1}"
         )
     own = network.parameters(ctx, weights)
+    device = Device(readout_noise=noise)
     # One stream for both: from the same seed the first u would be the first row of W.
     rng = np.random.default_rng(seed)
     with options.progress(2.0) as bar:
@@ -115,10 +117,10 @@ def memory(
         )
         system = unfold(reservoir, n_steps=n_steps, dt=dt)
         drawn = memory_capacity(
-            system, "random", delays=wanted, noise=noise, n_draws=draws, rng=rng
+            system, "random", delays=wanted, device=device, n_draws=draws, rng=rng
         )
         bar.step("solving for the projection")
-        solved = memory_capacity(system, delays=wanted, noise=noise, rng=rng)
+        solved = memory_capacity(system, delays=wanted, device=device, rng=rng)
     if json:
         options.print_json(_record(reservoir, drawn, solved, noise, n_steps, dt))
         return

@@ -1,5 +1,6 @@
-"""Devices known by recordings: their response, fitted, as a system."""
+"""Devices: what hardware can do, and its response, fitted to recordings, as a system."""
 
+from .device import Device
 from .response import FitReport, MeasuredResponse
 
-__all__ = ["FitReport", "MeasuredResponse"]
+__all__ = ["Device", "FitReport", "MeasuredResponse"]

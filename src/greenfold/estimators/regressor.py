@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._base import checks as check
 from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ..networks.reservoir import Reservoir
-from ..optimizers.regression import RegressionProjections, solve_regression
+from ..optimizers.regression import solve_regression
+from ..optimizers.result import RegressionProjections
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import archive as _archive
 from .._base.archive import Content, refuse
 from ..networks.reservoir import Reservoir, pack_reservoir, unpack_reservoir
-from ..optimizers.regression import pack_regression, unpack_regression
+from ..optimizers.result import pack, unpack_regression
 from .regressor import ReservoirRegressor
 
 #: Kind of the file.
@@ -42,7 +42,7 @@ def save(regressor: ReservoirRegressor, path: str | Path) -> None:
             for name, value in regressor.get_params(deep=False).items()
         },
         "reservoir": pack_reservoir(regressor.reservoir_, arrays, "network"),
-        "projections": pack_regression(regressor.projections_, arrays),
+        "projections": pack(regressor.projections_, arrays),
         "ridge": float(regressor.ridge_),
         "one_target": bool(regressor._flat),
         "n_channels": int(regressor.n_channels_in_),

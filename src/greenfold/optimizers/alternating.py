@@ -1,6 +1,4 @@
-"""The paper's algorithm for a linear reservoir: optimise u and v in turn.
-
-The paper's Algorithm 1 for a non-linear reservoir at O(α).
+"""The paper's algorithms: u and v in turn, linear and, as its Algorithm 1, at O(α).
 
 For a fixed readout the soft margin is a polynomial of degree four in u,
 
@@ -14,7 +12,7 @@ formed: their contractions with u come from the adjoint of the unfolding.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.optimize import root
@@ -56,13 +54,6 @@ class FixedReadout:
 
     Of the network only the kernels of this readout are needed, several times cheaper than
     the states of all neurons.
-
-    Parameters
-    ----------
-    system : PaperSystem
-    stimuli : Stimuli
-    eta : float
-    v : ndarray (n_outputs,)
     """
 
     def __init__(
@@ -82,34 +73,34 @@ class FixedReadout:
 
 
 class QuadraticInput:
-    """Cases A and B: the best u for a fixed v without the O(α) terms of Σ.
-
-    Parameters
-    ----------
-    problem : NonlinearProblem
-        Of a system of order 1 with a quadratic gain, read at the end of a step.
-    """
+    """Cases A and B: the best u for a fixed v without the O(α) terms of Σ."""
 
     def __init__(self, problem: NonlinearProblem) -> None:
-        self.problem = problem
-        self.system = cast("PaperSystem", problem.system)
-        self.m1 = self.system.square_of_input()
+        system, stimuli = problem.system, problem.stimuli
+        if not (
+            isinstance(system, PaperSystem)
+            and system.has_kernels_of_all(stimuli.n_channels)
+        ):
+            raise ValueError(
+                "`method` = 'alternating' is the paper's O(α) algorithm: it needs order 1, "
+                "a quadratic gain and a readout at the end of a step; use 'ascent'."
+            )
+        self.problem, self.system = problem, system
+        self.m1 = system.square_of_input()
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Maximise u·m₀ + uᵀ(m₁ − σ₀)u over unit u (`bisection-problem-lambda-u`)."""
-        problem, stimuli = self.problem, self.problem.stimuli
-        n, n_channels = len(v), stimuli.n_channels
+        stimuli = self.problem.stimuli
         rows = self.system.maps.readout_response(v)  # (K, N)
-        mu = stimuli.mu.reshape(n_channels, -1)
-        shape = (n_channels, stimuli.n_steps)
-        psi = np.asarray(stimuli.psi).reshape(*shape, *shape)
+        mu = stimuli.mu.reshape(stimuli.n_channels, -1)
+        psi = np.asarray(stimuli.psi).reshape(*mu.shape, *mu.shape)
         m0 = (mu @ rows).ravel()
         half = np.einsum("cndm,np->cpdm", psi, rows)
-        sigma0 = 0.5 * problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)
+        sigma0 = 0.5 * self.problem.eta * np.einsum("cpdm,mq->cpdq", half, rows)
         m1 = self.m1(v, stimuli.labelled_second_moment)
-        Q = 2 * (sigma0 - m1).reshape(n * n_channels, -1)
+        Q = 2 * (sigma0 - m1).reshape(m0.size, -1)
         u = maximize_on_sphere(m0, (Q + Q.T) / 2).v
-        return u.reshape(n_channels, n).T
+        return u.reshape(stimuli.n_channels, -1).T
 
     def at_fixed_readout(self, v: np.ndarray) -> FixedReadout:
         """κ and ∂κ/∂u for a readout that is kept, as a function of u."""
@@ -117,15 +108,7 @@ class QuadraticInput:
 
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess.
-
-    Returns
-    -------
-    u : ndarray (n_neurons, n_channels)
-        Of unit norm.
-    solved : bool
-        Whether the root finder says that it is a root.
-    """
+    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess, and whether it is one."""
     shape = u.shape
 
     def conditions(flat: np.ndarray) -> np.ndarray:
@@ -154,17 +137,8 @@ def alternate_nonlinear(
 ) -> Candidate:
     """Alternate between readout and input projection from one start.
 
-    Parameters
-    ----------
-    problem : NonlinearProblem
-    quadratic : QuadraticInput
-        Shared between starts.
-    u : ndarray (n_neurons, n_channels)
-    max_iter : int
-        Rounds.
-    tol : float
-        Three rounds of case C that gain less than this, relative to κ, end the
-        alternation.
+    It ends after ``max_iter`` rounds, or three of case C that gain less than ``tol``,
+    relative to κ.
     """
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
@@ -186,7 +160,7 @@ def alternate_nonlinear(
             full = full or gain <= _NEARLY_SATURATED * abs(margin.value)
     except KeyboardInterrupt:
         status = "interrupted"
-    return Candidate(*best, history, status)
+    return Candidate(*best, status, history)
 
 
 def _case_c(quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -207,16 +181,7 @@ def alternate(
 
     Each half-step is a quadratic problem on the sphere (paper, supplement cases A and B);
     the soft margin never falls. Stops when it is saturated: when a whole round raises it
-    by less than ``tol``, relative to its size.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    u : ndarray (n_neurons, n_channels)
-        Where to start.
-    max_iter : int
-        Rounds.
-    tol : float
+    by less than ``tol``, relative to its size; or after ``max_iter`` rounds.
     """
     v, margin = problem.best_readout(u)
     history = [(margin.separation, margin.variance)]
@@ -234,4 +199,4 @@ def alternate(
                 break
     except KeyboardInterrupt:
         status = "interrupted"
-    return Candidate(u, v, margin, history, status)
+    return Candidate(u, v, margin, status, history)

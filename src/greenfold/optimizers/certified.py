@@ -16,233 +16,25 @@ on it at the next singular value decomposition. Where the optimal X has a higher
 relaxation is solved to the end, the ascent starts again from the singular pairs of X and
 mixtures of them, and the gap that remains is reported.
 
-Local improvement of the relaxed solution X, kept in factors.
-
 Frank–Wolfe alone crawls where the optimal X has rank two or more. Between its steps the
 factors of X = A Bᵀ are improved by a quasi-Newton method: ½(‖A‖² + ‖B‖²) is an upper bound
 on the nuclear norm that is attained, so that X/½(‖A‖² + ‖B‖²) sweeps the unit ball
 (hybrid algorithm of Laue 2012). Only the bound proves anything; this step just gets there
 sooner.
-
-The upper bound of the linear problem, lowered by descent in its own variable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize
 
-from ..math.covariances import Factored, root
 from .alternating import alternate
 from .ascent import ascend
+from .bounds import AMPLIFIED, descend, metric_of
 from .linear import LinearProblem
 from .result import Candidate, relative_gap
-
-
-def improve(
-    problem: LinearProblem, A: np.ndarray, B: np.ndarray, *, max_iter: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Raise κ over X = A Bᵀ with ‖X‖_* ≤ 1.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    A : ndarray (n_outputs, rank)
-    B : ndarray (n_inputs, n_channels, rank)
-    max_iter : int
-        Largest number of evaluations.
-
-    Returns
-    -------
-    A, B : ndarray
-        Improved factors, scaled so that ½(‖A‖² + ‖B‖²) ≤ 1.
-    """
-    split = A.size
-
-    def unpack(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return flat[:split].reshape(A.shape), flat[split:].reshape(B.shape)
-
-    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        left, right = unpack(flat)
-        size = 0.5 * float(flat @ flat)
-        a, pull = problem.kernel_of(left, right)
-        a = a / size
-        shrink = _best_scale(problem, a)
-        margin = problem.margin_of_kernel(shrink * a)
-        d = problem.gradient_at(shrink * a) * (shrink / size)
-        left_bar, right_bar = pull(d)
-        # The scale ½‖·‖² is differentiated too: a depends on it as 1/size.
-        radial = float(d @ a)
-        gradient = np.concatenate([left_bar.ravel(), right_bar.ravel()]) - radial * flat
-        return -margin.value, -gradient
-
-    start = np.concatenate([A.ravel(), B.ravel()])
-    start = start / np.sqrt(0.5 * start @ start)
-    result = minimize(
-        negative,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxfun": max_iter,
-            "maxiter": max_iter,
-            "maxcor": 20,
-            "ftol": 1e-15,
-            "gtol": 0.0,
-        },
-    )
-    flat = result.x / np.sqrt(0.5 * result.x @ result.x)
-    left, right = unpack(flat)
-    shrink = np.sqrt(_best_scale(problem, problem.kernel_of(left, right)[0]))
-    return left * shrink, right * shrink
-
-
-def _best_scale(problem: LinearProblem, a: np.ndarray) -> float:
-    """The t in [0, 1] that maximises κ(t a)."""
-    linear = float(a @ problem.mean)
-    curvature = float(problem.eta * (a @ problem.spread(a)))
-    if curvature <= 0:
-        return 1.0 if linear > 0 else 0.0
-    return float(np.clip(linear / curvature, 0.0, 1.0))
-
-
-#: Singular value decompositions that may be spent on the bound.
-_TIGHTEN_EVALUATIONS = 300
-#: Amplification (``LinearProblem.growth``) from which a network is treated with care.
-AMPLIFIED = 1e3
-_METRIC_PROBES = 64
-
-
-def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
-    """Lower the upper bound by descent in its own variable.
-
-    σ_max(G(μ − ηψa)) + (η/2) aᵀψa bounds κ from above for *any* kernel a, not only for
-    those of the relaxed problem. Frank–Wolfe stalls where minute weights of large atoms
-    decide; this D-dimensional convex descent does not need them.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    kernel : ndarray (n_channels · n_steps,)
-        Where to start.
-
-    Returns
-    -------
-    float
-        The lowest bound met.
-    """
-    root_of_metric = metric_root(problem)
-    if root_of_metric is None:
-        return np.inf
-    metric = Metric(root_of_metric, float(np.sqrt(problem.eta)))
-    # The bound at the start sets the scale; it is zero only where nothing is left to do.
-    sigma, _, _ = problem.best_atom(problem.gradient_at(kernel))
-    scale = sigma + 0.5 * problem.eta * float(kernel @ problem.spread(kernel))
-    if scale == 0:
-        return 0.0
-    lowest = np.inf
-
-    def bound(c: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal lowest
-        a = metric.kernel(c)
-        sigma, u, v = problem.best_atom(problem.gradient_at(a))
-        curved = problem.eta * problem.spread(a)
-        value = sigma + 0.5 * float(a @ curved) - problem.offset
-        lowest = min(lowest, value + problem.rounding(problem.gradient_at(a)))
-        atom = problem.eta * problem.spread(problem.kernel(u, v))
-        return value / scale, metric.gradient(curved - atom) / scale
-
-    options = {"maxfun": _TIGHTEN_EVALUATIONS, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
-    minimize(
-        bound, metric.coordinates(kernel), jac=True, method="L-BFGS-B", options=options
-    )
-    return lowest
-
-
-@dataclass(frozen=True)
-class Metric:
-    """Coordinates of kernels: by a root on the stimuli, by one unit on what follows.
-
-    Only ψa matters: a kernel is sought in the range of ψ where that is not everything.
-    """
-
-    root: np.ndarray
-    unit: float
-
-    @cached_property
-    def _inverse(self) -> np.ndarray | None:
-        return np.linalg.pinv(self.root) if len(self.root) > self.root.shape[1] else None
-
-    def coordinates(self, kernel: np.ndarray) -> np.ndarray:
-        """Coordinates of a kernel."""
-        n = len(self.root)
-        return np.concatenate([self.root.T @ kernel[:n], self.unit * kernel[n:]])
-
-    def kernel(self, c: np.ndarray) -> np.ndarray:
-        """The kernel of coordinates."""
-        n, inverse = self.root.shape[1], self._inverse
-        plain = (
-            np.linalg.solve(self.root.T, c[:n]) if inverse is None else inverse.T @ c[:n]
-        )
-        return np.concatenate([plain, c[n:] / self.unit])
-
-    def gradient(self, bar: np.ndarray) -> np.ndarray:
-        """A gradient by the kernel as one by the coordinates."""
-        n, inverse = len(self.root), self._inverse
-        plain = (
-            np.linalg.solve(self.root, bar[:n]) if inverse is None else inverse @ bar[:n]
-        )
-        return np.concatenate([plain, bar[n:] / self.unit])
-
-
-def metric_root(problem: LinearProblem) -> np.ndarray | None:
-    """Root of a metric for kernels in which the bound is about equally curved.
-
-    Its quadratic part is (η/2) aᵀψa; where the network amplifies much, σ_max(G(μ − ηψa))
-    is far steeper along some directions, and its Frobenius norm tells which.
-    """
-    curved = problem.eta * problem.stimuli.psi
-    if isinstance(curved, Factored):
-        return _metric_in_range(problem, curved)
-    values = np.linalg.eigvalsh(curved)
-    if values[-1] <= 0:
-        return None
-    if problem.growth > AMPLIFIED:
-        R = _probed(problem)
-        steep = np.einsum("pno,pmo->nm", R, R)
-        steep = np.kron(np.eye(problem.stimuli.n_channels), steep)
-        curved = curved + curved @ steep @ curved
-    values, vectors = np.linalg.eigh((curved + curved.T) / 2)
-    return vectors * np.sqrt(np.clip(values, 1e-12 * values[-1], None))
-
-
-def _metric_in_range(problem: LinearProblem, curved: Factored) -> np.ndarray | None:
-    """The same on the range of ψ, (D, rank), from its factor."""
-    basis, sizes = root(curved)
-    if not len(sizes):
-        return None
-    metric = basis * sizes
-    if problem.growth <= AMPLIFIED:
-        return metric
-    by_channel = metric.reshape(problem.stimuli.n_channels, problem.stimuli.n_steps, -1)
-    inner = np.eye(len(sizes))
-    for R in _probed(problem):
-        for part in by_channel:
-            seen = part.T @ R
-            inner += seen @ seen.T
-    return metric @ np.linalg.cholesky(inner)
-
-
-def _probed(problem: LinearProblem) -> np.ndarray:
-    """Responses to random input projections, (n_probes, n_steps, n_outputs)."""
-    n = problem.system.n_inputs
-    u = np.random.default_rng(1).standard_normal((n, min(n, _METRIC_PROBES)))
-    R = problem.system.input_response(u / np.sqrt(u.shape[1]))
-    return R.reshape(u.shape[1], problem.stimuli.n_steps, -1)
-
 
 #: Atoms whose weight falls below this share of the largest one are dropped.
 _NEGLIGIBLE = 1e-12
@@ -265,23 +57,100 @@ _BEYOND = 1e15
 #: Where a network amplifies much: single inputs and random ones that are tried, how many of
 #: the best are ascended from, rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
+#: Singular value decompositions that may be spent on lowering the bound.
+_TIGHTEN_EVALUATIONS = 300
+
+
+def improve(
+    problem: LinearProblem, A: np.ndarray, B: np.ndarray, *, max_iter: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Raise κ over X = A Bᵀ with ‖X‖_* ≤ 1, in so many evaluations.
+
+    A is (n_outputs, rank) and B (n_inputs, n_channels, rank); those returned are scaled so
+    that ½(‖A‖² + ‖B‖²) ≤ 1.
+    """
+    split = A.size
+
+    def unpack(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return flat[:split].reshape(A.shape), flat[split:].reshape(B.shape)
+
+    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        left, right = unpack(flat)
+        size = 0.5 * float(flat @ flat)
+        a, pull = problem.kernel_of(left, right)
+        a = a / size
+        shrink = _best_scale(problem, a)
+        margin = problem.margin_of_kernel(shrink * a)
+        d = problem.gradient_at(shrink * a) * (shrink / size)
+        left_bar, right_bar = pull(d)
+        # The scale ½‖·‖² is differentiated too: a depends on it as 1/size.
+        radial = float(d @ a)
+        gradient = np.concatenate([left_bar.ravel(), right_bar.ravel()]) - radial * flat
+        return -margin.value, -gradient
+
+    start = np.concatenate([A.ravel(), B.ravel()])
+    start = start / np.sqrt(0.5 * start @ start)
+    options = {"maxfun": max_iter, "maxiter": max_iter, "maxcor": 20}
+    options |= {"ftol": 1e-15, "gtol": 0.0}
+    end = minimize(negative, start, jac=True, method="L-BFGS-B", options=options).x
+    left, right = unpack(end / np.sqrt(0.5 * end @ end))
+    shrink = np.sqrt(_best_scale(problem, problem.kernel_of(left, right)[0]))
+    return left * shrink, right * shrink
+
+
+def _best_scale(problem: LinearProblem, a: np.ndarray) -> float:
+    """The t in [0, 1] that maximises κ(t a)."""
+    linear = float(a @ problem.mean)
+    curvature = float(problem.eta * (a @ problem.spread(a)))
+    if curvature <= 0:
+        return 1.0 if linear > 0 else 0.0
+    return float(np.clip(linear / curvature, 0.0, 1.0))
+
+
+def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
+    """The lowest bound met by descent from a kernel.
+
+    σ_max(G(μ − ηψa)) + (η/2) aᵀψa bounds κ from above for *any* kernel a, not only for
+    those of the relaxed problem. Frank–Wolfe stalls where minute weights of large atoms
+    decide; this D-dimensional convex descent does not need them.
+    """
+    metric = metric_of(problem)
+    if metric.is_empty:
+        return np.inf
+
+    def bound(kernels: list[np.ndarray], *_) -> tuple:
+        (a,) = kernels
+        d, curved = problem.gradient_at(a), problem.eta * problem.spread(a)
+        sigma, u, v = problem.best_atom(d)
+        value = sigma + 0.5 * float(a @ curved) - problem.offset
+        atom = problem.eta * problem.spread(problem.kernel(u, v))
+        return value + problem.rounding(d), value, [curved - atom], np.zeros(0)
+
+    # The bound at the start sets the scale; it is zero only where nothing is left to do.
+    scale = bound([kernel])[1] + problem.offset
+    if scale == 0:
+        return 0.0
+    return descend(
+        bound, [kernel], [metric], unit=scale, max_evaluations=_TIGHTEN_EVALUATIONS
+    )
 
 
 class _Atoms:
-    """The rank-one matrices v uᵀ that the iterate is made of, with their kernels."""
+    """The rank-one matrices v uᵀ that the iterate X is made of, with their kernels."""
 
     def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
-        self.u: list[np.ndarray] = []
-        self.v: list[np.ndarray] = []
+        self._shape = (problem.stimuli.n_channels, problem.system.n_inputs)
+        #: v and u, flat by channel, in columns; a row for each kernel.
+        self.left = np.empty((problem.system.n_outputs, 0))
+        self.right = np.empty((self._shape[0] * self._shape[1], 0))
         self.kernels = np.empty((0, len(problem.mean)))
         self.weights = np.empty(0)
 
     def add(self, u: np.ndarray, v: np.ndarray) -> None:
-        kernel = self.problem.kernel(u, v)
-        self.u.append(u)
-        self.v.append(v)
-        self.kernels = np.vstack([self.kernels, kernel])
+        self.left = np.column_stack([self.left, v])
+        self.right = np.column_stack([self.right, u.T.ravel()])
+        self.kernels = np.vstack([self.kernels, self.problem.kernel(u, v)])
         self.weights = np.append(self.weights, 0.0)
 
     def reweight(self) -> np.ndarray:
@@ -293,56 +162,46 @@ class _Atoms:
         self.weights = np.where(weights < _NOTHING, 0.0, weights)
         keep = self.weights > _NEGLIGIBLE * self.weights.max()
         if keep.any():
-            self.u = [u for u, k in zip(self.u, keep, strict=True) if k]
-            self.v = [v for v, k in zip(self.v, keep, strict=True) if k]
+            self.left, self.right = self.left[:, keep], self.right[:, keep]
             self.kernels, self.weights = self.kernels[keep], self.weights[keep]
         return self.weights @ self.kernels
-
-    def factors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Singular value decomposition of X = Σ w v uᵀ: left, values, right."""
-        left = np.stack(self.v, axis=1) * self.weights
-        right = np.stack([u.T.ravel() for u in self.u], axis=1)
-        return _thin_svd(left, right)
 
     def starts(self) -> list[np.ndarray]:
         """Input projections to ascend from: the singular pairs of X, and mixtures of them.
 
         Where X has a higher rank, the best unit pair need not be near its leading one.
         """
-        _, values, right = self.factors()
-        keep = values > _MINOR * values[0]
+        _, values, right = _thin_svd(self.left * self.weights, self.right, _MINOR)
+        rank = len(values)
         rng = np.random.default_rng(0)
-        draws = rng.standard_normal((_MIXTURES if keep.sum() > 1 else 0, keep.sum()))
-        mixed = np.concatenate([np.eye(keep.sum()), draws * np.sqrt(values[keep])])
-        rows = mixed @ right[:, keep].T
+        draws = rng.standard_normal((_MIXTURES if rank > 1 else 0, rank))
+        rows = np.concatenate([np.eye(rank), draws * np.sqrt(values)]) @ right.T
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        return [row.reshape(self.u[0].shape[::-1]).T for row in rows]
+        return [row.reshape(self._shape).T for row in rows]
 
     def improve(self) -> None:
         """Replace the atoms by the singular pairs of a locally improved X."""
-        n, n_channels = self.u[0].shape
-        left, values, right = self.factors()
-        keep = values > _NEGLIGIBLE * values[0]
-        root = np.sqrt(values[keep])
-        B = (right[:, keep] * root).reshape(n_channels, n, -1).transpose(1, 0, 2)
-        A, B = improve(self.problem, left[:, keep] * root, B, max_iter=_IMPROVE_EVALUATIONS)
-        left, values, right = _thin_svd(A, B.transpose(1, 0, 2).reshape(n * n_channels, -1))
-        keep = values > _NEGLIGIBLE * values[0]
-        self.v = list(left[:, keep].T)
-        self.u = [pair.reshape(n_channels, n).T for pair in right[:, keep].T]
-        self.weights = values[keep] / max(1.0, values.sum())
-        made = [self.problem.kernel(u, v) for u, v in zip(self.u, self.v, strict=True)]
+        left, values, right = _thin_svd(self.left * self.weights, self.right, _NEGLIGIBLE)
+        root = np.sqrt(values)
+        B = (right * root).reshape(*self._shape, -1).swapaxes(0, 1)
+        A, B = improve(self.problem, left * root, B, max_iter=_IMPROVE_EVALUATIONS)
+        B = B.swapaxes(0, 1).reshape(len(right), -1)
+        self.left, self.weights, self.right = _thin_svd(A, B, _NEGLIGIBLE)
+        self.weights = self.weights / max(1.0, self.weights.sum())
+        pairs = zip(self.left.T, self.right.T, strict=True)
+        made = [self.problem.kernel(u.reshape(self._shape).T, v) for v, u in pairs]
         self.kernels = np.array(made).reshape(len(made), -1)
 
 
 def _thin_svd(
-    left: np.ndarray, right: np.ndarray
+    left: np.ndarray, right: np.ndarray, share: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Singular value decomposition of left @ right.T from its thin factors."""
+    """Singular pairs of left @ right.T above a share of the largest value."""
     q_left, r_left = np.linalg.qr(left)
     q_right, r_right = np.linalg.qr(right)
     small_left, values, small_right = np.linalg.svd(r_left @ r_right.T, full_matrices=False)
-    return q_left @ small_left, values, q_right @ small_right.T
+    keep = values > share * values[0]
+    return q_left @ small_left[:, keep], values[keep], q_right @ small_right[keep].T
 
 
 def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -352,15 +211,8 @@ def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
     only as tight as its solution: the weight of a new atom may be many orders below the
     others, where general solvers stop early. Each round solves the optimality conditions
     on the support exactly, leaves it at the first weight that would turn negative, and
-    takes in the atom that violates optimality most (Lawson & Hanson 1974, ch. 23).
-
-    Parameters
-    ----------
-    b : ndarray (m,)
-    H : ndarray (m, m)
-        Positive semi-definite.
-    start : ndarray (m,)
-        A feasible point.
+    takes in the atom that violates optimality most (Lawson & Hanson 1974, ch. 23). H is
+    positive semi-definite, ``start`` feasible.
     """
     # An atom of zero effect takes up the weight that is not used.
     m = len(b) + 1
@@ -403,10 +255,10 @@ def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
             support[inside[first]] = False
         w[:] = 0.0
         w[inside] = wanted
-        excess = b - H @ w - multiplier * unit
-        excess[support] = -np.inf
-        best = int(np.argmax(excess))
-        if excess[best] <= 1e-14 * scale:
+        violation = b - H @ w - multiplier * unit
+        violation[support] = -np.inf
+        best = int(np.argmax(violation))
+        if violation[best] <= 1e-14 * scale:
             break
         support[best] = True
     w = w[:-1] * unit[:-1]
@@ -503,8 +355,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     assert best is not None
     # What is attained is below the bound; by rounding it may seem not to be.
     bound = max(bound, best.margin.value)
-    found = Candidate(best.u, best.v, best.margin, best.history, status, bound)
-    return found, n_svd
+    return replace(best, status=status, upper_bound=bound), n_svd
 
 
 def _ascend(

@@ -1,24 +1,19 @@
-"""The linear problem: κ = a·μ − (η/2) aᵀψa with a linear in v uᵀ.
-
-κ = a·μ − (η/2) aᵀψa maximised over unit vectors w that make the kernel, a = L w.
-"""
+"""The linear problem: κ = a·μ − (η/2) aᵀψa with a kernel a that is linear in v uᵀ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, svds
 
 from ..math.covariances import Factored, Symmetric, root
 from ..math.margins import SoftMargin
 from ..math.sphere import solve_in_eigenbasis
 from ..stimuli.base import Stimuli
 from ..systems import LinearSystem, ResponseSum
+from .responses import Responses
 
 #: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
 #: above this share of the largest one; rounding then changes κ in its tenth digit at most.
@@ -30,13 +25,7 @@ _FEW = 64
 
 @dataclass(frozen=True, eq=False)
 class KernelQuadratic:
-    """μ and ψ, by which kernels are judged.
-
-    Attributes
-    ----------
-    mu : ndarray (D,)
-    psi : ndarray or Factored (D, D)
-    """
+    """μ (D,) and ψ (D, D), by which kernels a = L w of unit vectors w are judged."""
 
     mu: np.ndarray
     psi: Symmetric
@@ -110,17 +99,8 @@ def in_singular_basis(
 ) -> np.ndarray:
     """Unit w that maximise κ(L w), one row for each η, by the singular values of Sᵀ L.
 
-    Parameters
-    ----------
-    seen : ndarray (rank, n)
-        Sᵀ L, with ψ = S Sᵀ.
-    beyond : ndarray (n,)
-        Lᵀ times the part of μ that S does not reach.
-    white : ndarray (rank,)
-        m with μ = S m + that part.
-    etas : ndarray (n_etas,)
-    rounding : float
-        Size up to which ``beyond`` is none.
+    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ, ``white`` is m with μ = S m + a part that S
+    does not reach, and ``beyond`` is Lᵀ times that part, none up to ``rounding``.
     """
     left, sizes, right = np.linalg.svd(seen, full_matrices=False)
     # Ascending, as eigenvalues are; and one direction more where none is left out.
@@ -162,13 +142,10 @@ def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-#: Up to this size a dense decomposition is as fast as an iterative one.
-_DENSE_SIZE = 400
 #: Random projections that `growth` is estimated from, and the error of a weighted sum of
 #: Green's functions in units of their size: a few roundings each.
 _PROBES = 4
 _ROUNDING = 16 * np.finfo(float).eps
-
 
 #: Cotangents of both factors of X from that of its kernel.
 FactorPullback = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -179,7 +156,8 @@ class LinearProblem:
     """Soft margin of a linear system as a function of both projections.
 
     u is a matrix (n_inputs, n_channels) throughout; kernels a are flat, channels one
-    after the other, like ``stimuli.mu``.
+    after the other, like ``stimuli.mu``. A problem under noise carries them on by further
+    entries (`NoisyProblem`).
     """
 
     system: LinearSystem
@@ -188,9 +166,13 @@ class LinearProblem:
 
     def margin_of_kernel(self, a: np.ndarray) -> SoftMargin:
         """κ of a kernel a."""
-        separation = float(a @ self.mean)
-        variance = float(0.5 * self.eta * (a @ self.spread(a)))
+        separation = float(a[: self._size] @ self.stimuli.mu)
+        variance = float(0.5 * self.eta * (a @ self.spread(a))) + self.offset
         return SoftMargin(separation - variance, separation, variance)
+
+    @property
+    def _size(self) -> int:
+        return len(self.stimuli.mu)
 
     @property
     def offset(self) -> float:
@@ -210,9 +192,22 @@ class LinearProblem:
     def _quadratic(self) -> KernelQuadratic:
         return KernelQuadratic(self.stimuli.mu, self.stimuli.psi)
 
+    @property
+    def _of_readout(self) -> KernelQuadratic:
+        """What judges the kernels ``_seen(u) @ v``."""
+        return self._quadratic
+
+    def _seen(self, u: np.ndarray) -> np.ndarray:
+        """Rᵤ: kernels as a linear map of the readout."""
+        return self.system.input_response(u)
+
     def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Kernel a with a_(c,n) = vᵀ G⁽¹⁾_n u_c."""
-        return (self.system.readout_response(v) @ u).T.ravel()
+        return self._kernel(self.system.readout_response(v), u, v)
+
+    def _kernel(self, rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        del v
+        return (rows @ u).T.ravel()
 
     def gradient_at(self, a: np.ndarray) -> np.ndarray:
         """Gradient d = μ − ηψa of κ with respect to a."""
@@ -220,8 +215,8 @@ class LinearProblem:
 
     def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
         """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
-        R = self.system.input_response(u)
-        v = self._quadratic.maximize(R, self.eta)
+        R = self._seen(u)
+        v = self._of_readout.maximize(R, self.eta)
         return v, self.margin_of_kernel(R @ v)
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -234,18 +229,14 @@ class LinearProblem:
         rows = self.system.readout_response(v)
         n_channels = self.stimuli.n_channels
         if isinstance(self.stimuli.psi, Factored):
-            return self._best_input_in_span(rows, v)
-        # Row (c, n) holds l_n in the columns of channel c: a = L vec(uᵀ).
-        L = np.zeros((n_channels, self.stimuli.n_steps, n_channels, self.system.n_inputs))
-        for c in range(n_channels):
-            L[c, :, c, :] = rows
-        L = L.reshape(n_channels * self.stimuli.n_steps, -1)
-        flat = self._quadratic.maximize(L, self.eta)
-        return flat.reshape(n_channels, -1).T, self.margin_of_kernel(L @ flat)
+            flat = self._best_in_span(rows)
+        else:
+            # Row (c, n) holds l_n in the columns of channel c: a = L vec(uᵀ).
+            flat = self._quadratic.maximize(np.kron(np.eye(n_channels), rows), self.eta)
+        u = flat.reshape(n_channels, -1).T
+        return u, self.margin_of_kernel(self._kernel(rows, u, v))
 
-    def _best_input_in_span(
-        self, rows: np.ndarray, v: np.ndarray
-    ) -> tuple[np.ndarray, SoftMargin]:
+    def _best_in_span(self, rows: np.ndarray) -> np.ndarray:
         """`best_input` where ψ is known by its factor: L itself is never formed."""
         factor, white, rest = self._quadratic.root_of_psi
         shape = (self.stimuli.n_channels, self.stimuli.n_steps)
@@ -256,23 +247,17 @@ class LinearProblem:
             return parts.reshape(-1, columns.shape[-1])
 
         size = np.sqrt(shape[0]) * float(np.linalg.norm(rows) * np.linalg.norm(rest))
-        flat = in_singular_basis(
-            pulled(factor).T,
-            pulled(rest[:, None])[:, 0],
-            white,
-            np.array([self.eta]),
-            1e-13 * size,
-        )[0]
-        u = flat.reshape(shape[0], -1).T
-        return u, self.margin_of_kernel(self.kernel(u, v))
+        seen, beyond = pulled(factor).T, pulled(rest[:, None])[:, 0]
+        return in_singular_basis(seen, beyond, white, np.array([self.eta]), 1e-13 * size)[0]
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal v, κ, and ∂κ/∂u at that v."""
-        R = self.system.input_response(u)
-        v = self._quadratic.maximize(R, self.eta)
+        """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
+        R = self._seen(u)
+        v = self._of_readout.maximize(R, self.eta)
         a = R @ v
-        d = self.by_channel(self.gradient_at(a))
-        return v, self.margin_of_kernel(a), (d @ self.system.readout_response(v)).T
+        d = self.stimuli.mu - self.eta * (self.stimuli.psi @ a[: self._size])
+        gradient = (self.by_channel(d) @ self.system.readout_response(v)).T
+        return v, self.margin_of_kernel(a), gradient
 
     def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
         """Kernel of X = Σ_r A_r B_rᵀ, and the way back.
@@ -298,19 +283,19 @@ class LinearProblem:
 
     def by_channel(self, d: np.ndarray) -> np.ndarray:
         """A flat kernel as (n_channels, n_steps)."""
-        return d.reshape(self.stimuli.n_channels, self.stimuli.n_steps)
+        return d[: self._size].reshape(self.stimuli.n_channels, self.stimuli.n_steps)
 
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Optimal readouts for many η at one u, (n_etas, n_outputs).
 
         Σ is decomposed once; every η then costs one scalar equation.
         """
-        return self._quadratic.readouts(self.system.input_response(u), etas)
+        return self._of_readout.readouts(self._seen(u), etas)
 
     def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Kernels of those readouts, (n_channels · n_steps, n_etas)."""
-        R = self.system.input_response(u)
-        return R @ self._quadratic.readouts(R, etas).T
+        R = self._seen(u)
+        return (R @ self._of_readout.readouts(R, etas).T)[: self._size]
 
     @cached_property
     def growth(self) -> float:
@@ -330,12 +315,16 @@ class LinearProblem:
 
     def rounding(self, d: np.ndarray) -> float:
         """Error that rounding may leave in the singular values of G(d)."""
-        return float(_ROUNDING * np.abs(d).sum() * self.growth)
+        return float(_ROUNDING * np.abs(d[: self._size]).sum() * self.growth)
+
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
+        """G(d) of a gradient by the kernel."""
+        return self.system.response_sum(self.by_channel(d))
 
     def best_atom(
         self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n with its vectors.
+        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, not below it, with its vectors.
 
         Parameters
         ----------
@@ -346,84 +335,13 @@ class LinearProblem:
         Returns
         -------
         sigma : float
-            An upper estimate: for the iterative search, the Ritz value plus its residual.
         u : ndarray (n_inputs, n_channels)
         v : ndarray (n_outputs,)
         """
-        n_inputs, n_outputs = self.system.n_inputs, self.system.n_outputs
-        n_channels = self.stimuli.n_channels
+        n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
         if not d.any():
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
-            return 0.0, u, np.eye(1, n_outputs)[0]
-        return self._leading(self.system.response_sum(self.by_channel(d)), guess)
-
-    def _leading(
-        self, response: ResponseSum, guess: tuple[np.ndarray, np.ndarray] | None
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value with its vectors, by the way that fits the size."""
-        n_channels, n_inputs = self.stimuli.n_channels, self.system.n_inputs
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below
-            matrix = response.matrix()
-        if matrix is not None and not np.isfinite(matrix).all():
-            raise OverflowError(
-                "the response of this network to a pulse exceeds floating point before the "
-                "readout; read it earlier, or scale the weights down."
-            )
-        if matrix is None:
-            return self._largest(self._operator(response), guess)
-        if min(matrix.shape) > _DENSE_SIZE:
-            return self._largest(aslinearoperator(matrix), guess)
-        sigma, u, v = leading_triplet(matrix)
-        return sigma, u.reshape(n_channels, n_inputs).T, v
-
-    def _operator(self, response: ResponseSum) -> LinearOperator:
-        """G(d) applied to vectors, never formed."""
-        n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
-
-        def forward(flat: np.ndarray) -> np.ndarray:
-            u = np.reshape(flat, (n_channels, n_inputs)).T
-            return response.drive(u[:, :, None])[:, 0]
-
-        def backward(v: np.ndarray) -> np.ndarray:
-            return response.pull(np.ravel(v)).T.ravel()
-
-        made: Any = LinearOperator
-        shape = (self.system.n_outputs, n_inputs * n_channels)
-        return made(shape, matvec=forward, rmatvec=backward, dtype=float)
-
-    def _largest(
-        self, operator: LinearOperator, guess: tuple[np.ndarray, np.ndarray] | None
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular triplet by Lanczos iteration."""
-        search: Any = svds
-        start = None
-        if guess is not None:  # SciPy wants the vector of the shorter side
-            u, v = guess
-            start = u.T.ravel() if u.size <= v.size else v
-        left, values, right = search(operator, k=1, v0=start, tol=1e-8, rng=0)
-        sigma, v, u = float(values[0]), left[:, 0], right[0]
-        residual = float(np.linalg.norm(operator.rmatvec(v) - sigma * u))
-        return sigma + residual, u.reshape(self.stimuli.n_channels, -1).T, v
-
-
-def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Largest singular value of a dense matrix M with its right and left vector.
-
-    The largest eigenpair of M Mᵀ, which costs a small part of all singular values. Squares
-    lose the small ones to rounding; the largest is as accurate as by a decomposition of M.
-    """
-    # A power of two brings M to order one, so that no square leaves floating point.
-    exponent = int(np.frexp(np.abs(matrix).max())[1])
-    scaled = np.ldexp(matrix, -exponent)
-    wide = scaled.shape[0] <= scaled.shape[1]
-    square = scaled @ scaled.T if wide else scaled.T @ scaled
-    last = len(square) - 1
-    values, vectors = eigh(square, subset_by_index=[last, last], check_finite=False)
-    one = vectors[:, 0]
-    other = (scaled.T if wide else scaled) @ one
-    size = float(np.linalg.norm(other))
-    if size == 0:  # the matrix is zero
-        return 0.0, np.eye(1, matrix.shape[1])[0], np.eye(1, matrix.shape[0])[0]
-    other = other / size
-    sigma = float(np.ldexp(max(size, np.sqrt(values[0])), exponent))
-    return (sigma, other, one) if wide else (sigma, one, other)
+            return 0.0, u, np.eye(1, self.system.n_outputs)[0]
+        responses = Responses([self.response_sum(d)], n_channels, n_inputs)
+        sigma, u, left = responses.leading(None if guess is None else guess[0])
+        return sigma, u, left[0]

@@ -1,34 +1,27 @@
-"""Masks: input projections that a device can have, solved from the free optimum.
+"""Masks of a few levels, and readouts of a few bits: entries exchanged while κ rises.
 
 Masks are unit vectors, so that the upper bound of the free problem bounds them too: what a
 mask reaches is said as a share of what any mask could. From the free optimum u* they are
-rounded, then improved: few levels by exchange (`exchange`), ranges by projected ascent.
-
-Weights from a few levels: exchange entries while the soft margin rises.
-
-With one projection fixed, κ of the other, s/‖s‖ with entries from a set of levels, is
+rounded, then improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a
+set of levels, is
 
     κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖² ,
 
 and changing one entry changes each of the three sums by a few known numbers. All single
 changes, and all pairs of them, are compared at once, and the best one costs a row of Q. The
 same search serves the mask u (b, Q from the readout's response) and a quantised readout v.
-
-A readout whose weights have few bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._base import checks as check
-from ..math.margins import SoftMargin
+from ..devices.device import Device
 from ..math.sphere import maximize_on_sphere
-from .ascent import ascend_in_box, into_box
+from .box import ascend_in_box, solve_in_box
 from .linear import LinearProblem
 from .result import Candidate
 
@@ -38,33 +31,83 @@ _ALL_LEVELS = 8
 _PAIRED = 700
 #: Relative gain below which a change is rounding.
 _GAIN = 1e-12
+#: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
+_QUANTISED_ROUNDS, _ROUNDS = 5, 50
+#: Random roundings beside that of u*, and how far they lie from it.
+_PERTURBED, _SPREAD = 2, 0.3
+#: Masks that are simply all compared.
+_ENUMERATED = 2**12
+#: Ranges ±c/√n through which an ascent is led from the free optimum to a mask of signs.
+_NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
+#: Relative distance to the bound at which there is nothing left to gain.
+_REACHED = 1e-7
+
+
+def solve_mask(
+    problem: LinearProblem, device: Device, free: Candidate, rng: np.random.Generator
+) -> Candidate:
+    """The best mask found that a device can have, from the free optimum, with its bound."""
+    bound = np.inf if free.upper_bound is None else free.upper_bound
+    enough = bound - _REACHED * abs(bound)
+    if device.is_discrete:
+        found = _Discrete(problem, device, free.u.shape, enough).solve(free.u, rng)
+    else:
+        found = solve_in_box(problem, device.limits, free.u, enough, rng)
+    return replace(found, upper_bound=free.upper_bound)
+
+
+def solve_mask_near(problem: LinearProblem, device: Device, u: np.ndarray) -> Candidate:
+    """A mask and its readout, improved from a mask of the same kind alone."""
+    if device.is_discrete:
+        return _Discrete(problem, device, u.shape, np.inf).from_start(u.ravel())
+    return ascend_in_box(problem, u, *device.limits)
+
+
+def quantise_readout(
+    problem: LinearProblem, found: Candidate, bits: int, *, keep_u: bool
+) -> Candidate:
+    """The best readout of whole numbers of ``bits`` bits, scaled to unit norm.
+
+    Unless u is to be kept, being a mask or given, it is solved for the new readout.
+    """
+    reach = 2 ** (bits - 1) - 1
+    levels = np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
+    u, best = found.u, None
+    for _ in range(1 if keep_u else _QUANTISED_ROUNDS):
+        b, Q = problem.readout_terms(u)
+        quadratic = UnitQuadratic(b, Q, problem.eta)
+        starts = sorted(
+            roundings(problem.best_readout(u)[0], levels),
+            key=lambda k: -quadratic.value(levels[k]),
+        )
+        ends = [climb(quadratic, index, levels) for index in starts[:4]]
+        s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
+        v = s / np.linalg.norm(s)
+        margin = problem.margin_of_kernel(problem.kernel(u, v))
+        if best is not None and margin.value <= best.margin.value * (1 + 1e-12):
+            break
+        status = found.status
+        if not keep_u:
+            (u, margin), status = problem.best_input(v), "exchanged"
+        best = Candidate(u, v, margin, status, upper_bound=found.upper_bound)
+    assert best is not None
+    return best
 
 
 @dataclass(frozen=True, eq=False)
 class UnitQuadratic:
-    """κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖².
-
-    Attributes
-    ----------
-    b : ndarray (n,)
-    Q : ndarray (n, n)
-    eta : float
-    """
+    """κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²."""
 
     b: np.ndarray
     Q: np.ndarray
     eta: float
 
     def value(self, s: np.ndarray) -> float:
-        """κ at s."""
-        square = float(s @ s)
-        if square == 0:
-            return -np.inf
-        separation = float(self.b @ s) / np.sqrt(square)
-        return separation - 0.5 * self.eta * float(s @ self.Q @ s) / square
+        """κ at s; −∞ for s = 0."""
+        return float(self.of_sums(self.b @ s, s @ s, s @ self.Q @ s))
 
-    def _of_sums(self, bs, ss, qs):
-        """κ from b·s, s·s and sᵀQs; −∞ for s = 0."""
+    def of_sums(self, bs, ss, qs):
+        """κ from b·s, s·s and sᵀQs."""
         with np.errstate(divide="ignore", invalid="ignore"):
             value = bs / np.sqrt(ss) - 0.5 * self.eta * qs / ss
         return np.where(ss > 0, value, -np.inf)
@@ -93,14 +136,23 @@ def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np
     while True:
         where, target = _moves(index, len(levels))
         delta = levels[target] - s[where]
-        bs = b @ s + b[where] * delta
-        ss = s @ s + 2 * s[where] * delta + delta**2
-        qs = s @ g + 2 * delta * g[where] + delta**2 * Q[where, where]
-        found = quadratic._of_sums(bs, np.maximum(ss, 0.0), qs)
+        # What a change adds to b·s, s·s and sᵀQs.
+        bs = b[where] * delta
+        ss = 2 * s[where] * delta + delta**2
+        qs = 2 * delta * g[where] + delta**2 * Q[where, where]
+        found = quadratic.of_sums(b @ s + bs, np.maximum(s @ s + ss, 0.0), s @ g + qs)
         chosen = [int(np.argmax(found))]
         best = float(found[chosen[0]])
         if not _rises(best, value) and len(where) <= _PAIRED:
-            chosen, best = _best_pair(quadratic, s, g, where, delta)
+            cross = 2 * np.outer(delta, delta) * Q[np.ix_(where, where)]
+            found = quadratic.of_sums(
+                b @ s + bs[:, None] + bs,
+                np.maximum(s @ s + ss[:, None] + ss, 0.0),
+                s @ g + qs[:, None] + qs + cross,
+            )
+            found[where[:, None] == where] = -np.inf
+            chosen = [int(k) for k in np.unravel_index(int(np.argmax(found)), found.shape)]
+            best = float(found[tuple(chosen)])
         if not _rises(best, value):
             return index
         for k in chosen:
@@ -131,36 +183,12 @@ def _moves(index: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
     return where[keep], target[keep]
 
 
-def _best_pair(
-    quadratic: UnitQuadratic,
-    s: np.ndarray,
-    g: np.ndarray,
-    where: np.ndarray,
-    delta: np.ndarray,
-) -> tuple[list[int], float]:
-    """The two changes of different entries that together reach most."""
-    b, Q = quadratic.b, quadratic.Q
-    linear = b[where] * delta
-    square = 2 * s[where] * delta + delta**2
-    curved = 2 * delta * g[where] + delta**2 * Q[where, where]
-    cross = 2 * np.outer(delta, delta) * Q[np.ix_(where, where)]
-    found = quadratic._of_sums(
-        b @ s + linear[:, None] + linear,
-        np.maximum(s @ s + square[:, None] + square, 0.0),
-        s @ g + curved[:, None] + curved + cross,
-    )
-    found[where[:, None] == where] = -np.inf
-    i, j = np.unravel_index(int(np.argmax(found)), found.shape)
-    return [int(i), int(j)], float(found[i, j])
-
-
 def nearest(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Index of the level nearest to each value."""
-    cuts = (levels[1:] + levels[:-1]) / 2
-    return np.searchsorted(cuts, values)
+    return np.searchsorted((levels[1:] + levels[:-1]) / 2, values)
 
 
-def rounded(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
+def roundings(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
     """Roundings of a vector to levels that are known up to a common factor.
 
     One for each of several factors, from one at which the largest entry has the outermost
@@ -187,383 +215,107 @@ def symmetric_levels(values: np.ndarray, n_levels: int) -> np.ndarray:
     """
     size = np.sort(np.abs(values))
     half = n_levels // 2
-    zero = [0.0] if n_levels % 2 else []
+    zero = [0.0] * (n_levels % 2)
     sizes = np.quantile(size, (np.arange(half) + 0.5) / half)
     for _ in range(100):
-        all_sizes = np.array([*zero, *sizes])
-        group = nearest(size, all_sizes) - len(zero)
-        new = np.array(
-            [
-                size[group == k].mean() if (group == k).any() else sizes[k]
-                for k in range(half)
-            ]
-        )
+        group = nearest(size, np.array([*zero, *sizes])) - len(zero)
+        members = [size[group == k] for k in range(half)]
+        pairs = zip(members, sizes, strict=True)
+        new = np.array([own.mean() if own.size else old for own, old in pairs])
         if np.allclose(new, sizes, rtol=1e-10, atol=0):
             break
         sizes = new
     # Equal sizes would be one level; spread them.
     sizes = np.maximum.accumulate(np.maximum(sizes, 1e-9 * max(size[-1], 1e-300)))
-    sizes = sizes * (1 + 1e-9 * np.arange(half))
-    return np.array([*-sizes[::-1], *zero, *sizes])
+    return _mirrored(sizes * (1 + 1e-9 * np.arange(half)), n_levels)
 
 
-#: Rounds of a free u for a quantised readout and back.
-_QUANTISED_ROUNDS = 5
-
-
-def levels_of(bits: int) -> np.ndarray:
-    """Whole numbers of so many bits with a sign, symmetric; ±1 for one bit."""
-    reach = 2 ** (bits - 1) - 1
-    return np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
-
-
-def quantise_readout(
-    problem: LinearProblem, found: Candidate, bits: int, *, keep_u: bool
-) -> Candidate:
-    """The best readout of whole numbers of ``bits`` bits, scaled to unit norm.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    found : Candidate
-        Where to start; its bound stays one.
-    bits : int
-    keep_u : bool
-        Whether u is a mask or was given; otherwise it is solved for the new readout.
-    """
-    u, best = found.u, None
-    for _ in range(1 if keep_u else _QUANTISED_ROUNDS):
-        v, margin = _nearby(problem, u, levels_of(bits))
-        if best is not None and margin.value <= best.margin.value * (1 + 1e-12):
-            break
-        history = [(margin.separation, margin.variance)]
-        best = Candidate(u, v, margin, history, found.status, found.upper_bound)
-        if not keep_u:
-            u, _ = problem.best_input(v)
-            margin = problem.margin_of_kernel(problem.kernel(u, v))
-            history = [(margin.separation, margin.variance)]
-            best = Candidate(u, v, margin, history, "exchanged", found.upper_bound)
-    assert best is not None
-    return best
-
-
-def _nearby(
-    problem: LinearProblem, u: np.ndarray, levels: np.ndarray
-) -> tuple[np.ndarray, SoftMargin]:
-    """Roundings of the optimal readout, improved by exchange."""
-    v, _ = problem.best_readout(u)
-    b, Q = problem.readout_terms(u)
-    quadratic = UnitQuadratic(b, Q, problem.eta)
-    starts = sorted(rounded(v, levels), key=lambda k: -quadratic.value(levels[k]))[:4]
-    ends = [climb(quadratic, index, levels) for index in starts]
-    s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
-    v = s / np.linalg.norm(s)
-    return v, problem.margin_of_kernel(problem.kernel(u, v))
-
-
-#: Rounds of readout and exchange, and random roundings beside that of u*.
-_ROUNDS = 50
-_PERTURBED = 2
-_SPREAD = 0.3
-#: Masks that are simply all compared.
-_ENUMERATED = 2**12
-#: Ranges ±c/√n through which an ascent is led from the free optimum to a mask of signs.
-_NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
-#: Evaluations that every start in a range is given, and how many are then taken further.
-_GLANCE = 30
-_AHEAD = 2
-#: Starts in a range drawn around u*, and anywhere.
-_DRAWN = 4
-#: Relative distance to the bound at which there is nothing left to gain.
-_REACHED = 1e-7
-
-
-@dataclass(frozen=True)
-class Mask:
-    """Which input projections a device can have.
-
-    Attributes
-    ----------
-    name : str
-        As `Projections.mask` says it.
-    levels : ndarray or None
-        Values of the entries, up to a common factor.
-    n_levels : int or None
-        Number of levels that are to be found.
-    low, high : float
-        Range of the entries of the unit vector.
-    """
-
-    name: str
-    levels: np.ndarray | None = None
-    n_levels: int | None = None
-    low: float = -np.inf
-    high: float = np.inf
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether entries have levels, not a range."""
-        return self.levels is not None or self.n_levels is not None
-
-
-def read_mask(mask: Any, levels: Any, box: Any, n_entries: int) -> Mask | None:
-    """The mask that the arguments of `optimize` ask for; None for a free u."""
-    given = [
-        name
-        for name, one in (("mask", mask), ("levels", levels), ("box", box))
-        if one is not None
-    ]
-    if len(given) > 1:
-        raise ValueError(
-            f"`{given[0]}` and `{given[1]}` each say what the mask may be; give one."
-        )
-    if mask is not None:
-        if mask == "sign":
-            return Mask("sign", levels=np.array([-1.0, 1.0]))
-        if mask == "nonnegative":
-            return Mask("nonnegative", low=0.0)
-        raise ValueError(
-            f"`mask` must be 'sign' or 'nonnegative'; got {mask!r}. For others give "
-            "`levels`, `box`, `inputs` or `outputs`."
-        )
-    if levels is not None:
-        return _read_levels(levels)
-    if box is not None:
-        return _read_box(box, n_entries)
-    return None
-
-
-def _read_levels(levels: Any) -> Mask:
-    if np.ndim(levels) == 0:
-        n_levels = check.count(levels, "levels", minimum=2)
-        if n_levels == 2:
-            return Mask("2 levels", levels=np.array([-1.0, 1.0]))
-        return Mask(f"{n_levels} levels", n_levels=n_levels)
-    values = np.unique(check.host_array(levels, "levels", ndim=(1,)))
-    if len(values) < 2:
-        raise ValueError("`levels` must hold at least two different values.")
-    shown = ", ".join(f"{value:g}" for value in values[:6])
-    return Mask(f"levels {shown}{', …' if len(values) > 6 else ''}", levels=values)
-
-
-def _read_box(box: Any, n_entries: int) -> Mask:
-    low, high = (float(one) for one in _pair(box))
-    if not low < high:
-        raise ValueError(f"`box` must be (low, high) with low < high; got {box!r}.")
-    reach = max(abs(low), abs(high))
-    if reach**2 * n_entries < 1:
-        raise ValueError(
-            f"`box` = ({low:g}, {high:g}) leaves no vector of unit norm with {n_entries} "
-            f"entries; one end must be at least {n_entries**-0.5:.3g} in size."
-        )
-    if max(low, 0.0, -high) ** 2 * n_entries > 1:
-        raise ValueError(
-            f"`box` = ({low:g}, {high:g}) makes every vector of {n_entries} entries longer "
-            "than one; bring it nearer to zero."
-        )
-    return Mask(f"box {low:g} to {high:g}", low=low, high=high)
-
-
-def _pair(box: Any) -> tuple[Any, Any]:
-    try:
-        low, high = box
-        return float(low), float(high)
-    except (TypeError, ValueError):
-        raise ValueError(f"`box` must be (low, high); got {box!r}.") from None
-
-
-def solve_mask(
-    problem: LinearProblem, mask: Mask, free: Candidate, rng: np.random.Generator
-) -> Candidate:
-    """The best mask found, from the free optimum.
-
-    Parameters
-    ----------
-    problem : LinearProblem
-    mask : Mask
-    free : Candidate
-        The free optimum; its bound is the mask's.
-    rng : numpy Generator
-        Further roundings.
-    """
-    bound = np.inf if free.upper_bound is None else free.upper_bound
-    enough = bound - _REACHED * abs(bound)
-    if mask.is_discrete:
-        found = _Discrete(problem, mask, free.u.shape, enough).solve(free.u, rng)
-    else:
-        found = _in_range(problem, mask, free.u, enough, rng)
-    return Candidate(*found[:3], _history(found[2]), found[3], free.upper_bound)
-
-
-def solve_mask_near(
-    problem: LinearProblem, mask: Mask, u: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A mask and its readout, improved from a mask of the same kind alone."""
-    if mask.is_discrete:
-        found = _Discrete(problem, mask, u.shape, np.inf).from_start(u.ravel())
-    else:
-        found = ascend_in_box(
-            problem, into_box(u, mask.low, mask.high), mask.low, mask.high
-        )
-    return found[0], found[1]
-
-
-def _history(margin: Any) -> list[tuple[float, float]]:
-    return [(margin.separation, margin.variance)]
-
-
-def _in_range(
-    problem: LinearProblem, mask: Mask, u: np.ndarray, enough: float, rng: Any
-) -> tuple[np.ndarray, np.ndarray, SoftMargin, str]:
-    """Ascent in a box, from the free optimum with both signs and from its sizes.
-
-    All starts are taken some way, those that are ahead then to the end.
-    """
-    low, high = mask.low, mask.high
-    starts = [u, -u, np.abs(u)]
-    if low == -high:  # −u is the same mask
-        del starts[1]
-    size = np.sqrt((u**2).mean())
-    starts += [u + size * w for w in rng.standard_normal((_DRAWN, *u.shape))]
-    starts += list(rng.standard_normal((_DRAWN, *u.shape)))
-    ends: list[tuple[np.ndarray, np.ndarray, SoftMargin]] = []
-    for start in starts:
-        inside = into_box(start, low, high)
-        ends.append(
-            ascend_in_box(
-                problem, inside, low, high, max_evaluations=_GLANCE, enough=enough
-            )
-        )
-        if ends[-1][2].value >= enough:
-            return *ends[-1], "converged"
-    ends.sort(key=lambda end: end[2].value, reverse=True)
-    ends[:_AHEAD] = [
-        ascend_in_box(problem, end[0], low, high, enough=enough) for end in ends[:_AHEAD]
-    ]
-    best = max(ends, key=lambda end: end[2].value)
-    if low < 0 and np.isfinite(high - low):
-        best = _swapped(problem, best, low, high, enough)
-    return *best, "converged"
-
-
-def _swapped(
-    problem: LinearProblem,
-    best: tuple[np.ndarray, np.ndarray, SoftMargin],
-    low: float,
-    high: float,
-    enough: float,
-) -> tuple[np.ndarray, np.ndarray, SoftMargin]:
-    """Entries moved from one end of the range to the other, while that helps.
-
-    An ascent does not get there: on the way the norm would not be one.
-    """
-    for _ in range(_ROUNDS):
-        u, _, margin = best
-        flat = u.ravel()
-        tried = []
-        for i in np.flatnonzero((flat <= low + 1e-9) | (flat >= high - 1e-9)):
-            other = flat.copy()
-            other[i] = high if flat[i] < 0 else low
-            inside = into_box(other.reshape(u.shape), low, high)
-            tried.append((problem.best_readout(inside)[1].value, i, inside))
-        tried.sort(key=lambda one: one[:2], reverse=True)
-        for _, _, start in tried[:_AHEAD]:
-            found = ascend_in_box(problem, start, low, high, enough=enough)
-            if found[2].value > margin.value * (1 + 1e-9):
-                best = found
-                break
-        else:
-            return best
-    return best
+def _mirrored(sizes: np.ndarray, n_levels: int) -> np.ndarray:
+    return np.array([*-sizes[::-1], *[0.0] * (n_levels % 2), *sizes])
 
 
 class _Discrete:
     """Masks of a few levels."""
 
     def __init__(
-        self, problem: LinearProblem, mask: Mask, shape: tuple[int, ...], enough: float
+        self, problem: LinearProblem, device: Device, shape: tuple[int, ...], enough: float
     ) -> None:
-        self.problem, self.mask, self.shape, self.enough = problem, mask, shape, enough
+        self.problem, self.device, self.shape, self.enough = problem, device, shape, enough
 
-    def solve(self, u: np.ndarray, rng: np.random.Generator):
+    def solve(self, u: np.ndarray, rng: np.random.Generator) -> Candidate:
         flat = u.ravel()
-        fixed = self.mask.levels
+        fixed = self.device.values
         if fixed is not None and len(fixed) ** flat.size <= _ENUMERATED:
-            return *self._all(fixed), "exhaustive"
+            return self._compare_all(fixed)
         starts = [flat]
         size = _SPREAD * np.sqrt((flat**2).mean())
         if fixed is not None and len(fixed) == 2 and fixed[0] == -fixed[1]:
             starts.append(self._narrowed(u))
         starts += [flat + size * rng.standard_normal(flat.size) for _ in range(_PERTURBED)]
-        found = [self.from_start(start) for start in starts]
         if fixed is not None and np.abs(fixed + fixed[::-1]).max() > 0:
-            found += [self.from_start(-start) for start in starts]
-        return *max(found, key=lambda one: one[2].value), "exchanged"
+            starts += [-start for start in starts]
+        found = [self.from_start(start) for start in starts]
+        return max(found, key=lambda one: one.margin.value)
 
-    def from_start(self, start: np.ndarray):
+    def from_start(self, start: np.ndarray) -> Candidate:
         """A start rounded to the levels, and improved."""
-        levels = self.mask.levels
+        levels = self.device.values
         if levels is None:
-            assert self.mask.n_levels is not None
-            levels = symmetric_levels(start, self.mask.n_levels)
-        return self._improve(self._rounded(start, levels), levels)
+            assert self.device.n_levels is not None
+            levels = symmetric_levels(start, self.device.n_levels)
+        tried = list(roundings(start, levels))
+        scores = [self._judged(levels[k]).margin.value for k in tried]
+        return self._improved(tried[int(np.argmax(scores))], levels)
 
     def _narrowed(self, u: np.ndarray) -> np.ndarray:
         """Ascent in ranges that close in on ±1/√n, each from the last one's end."""
         for c in _NARROWING:
             high = c / np.sqrt(u.size)
-            inside = into_box(u, -high, high)
-            u, _, _ = ascend_in_box(self.problem, inside, -high, high, enough=self.enough)
+            u = ascend_in_box(self.problem, u, -high, high, enough=self.enough).u
         return u.ravel()
 
-    def _unit(self, s: np.ndarray) -> np.ndarray:
-        return (s / np.linalg.norm(s)).reshape(self.shape)
-
-    def _rounded(self, values: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        """The rounding of the highest κ."""
-        tried = list(rounded(values, levels))
-        scores = [self.problem.best_readout(self._unit(levels[k]))[1].value for k in tried]
-        return tried[int(np.argmax(scores))]
+    def _judged(self, s: np.ndarray) -> Candidate:
+        """A mask with the readout that is best for it."""
+        u = (s / np.linalg.norm(s)).reshape(self.shape)
+        return Candidate(u, *self.problem.best_readout(u), "exchanged")
 
     def _quadratic(self, v: np.ndarray) -> UnitQuadratic:
         """κ of a mask for one readout, up to what the readout alone decides."""
         rows = self.problem.system.readout_response(v)
-        n_channels = self.shape[1]
-        stimuli = self.problem.stimuli
+        stimuli, n_channels = self.problem.stimuli, self.shape[1]
         mu = stimuli.mu.reshape(n_channels, -1)
-        psi = np.asarray(stimuli.psi).reshape(
-            n_channels, mu.shape[1], n_channels, mu.shape[1]
-        )
+        psi = np.asarray(stimuli.psi).reshape(*mu.shape, *mu.shape)
         b = (rows.T @ mu.T).ravel()
         half = np.einsum("cnem,mj->cnje", psi, rows)
         Q = np.einsum("ni,cnje->icje", rows, half).reshape(b.size, b.size)
         return UnitQuadratic(b, (Q + Q.T) / 2, self.problem.eta)
 
-    def _improve(self, index: np.ndarray, levels: np.ndarray):
+    def _improved(self, index: np.ndarray, levels: np.ndarray) -> Candidate:
         """Readout, levels and entries in turn; then single changes judged exactly."""
-        u = self._unit(levels[index])
-        v, margin = self.problem.best_readout(u)
+        best = self._judged(levels[index])
         for _ in range(_ROUNDS):
-            quadratic = self._quadratic(v)
+            quadratic = self._quadratic(best.v)
             new_levels, new_index = levels, index
-            if self.mask.levels is None:
+            if self.device.values is None:
                 new_levels, new_index = _refit(quadratic, index, levels)
             new_index = climb(quadratic, new_index, new_levels)
-            new_u = self._unit(new_levels[new_index])
-            new_v, new = self.problem.best_readout(new_u)
-            if new.value > margin.value * (1 + 1e-12):
-                index, levels, u, v, margin = new_index, new_levels, new_u, new_v, new
+            new = self._judged(new_levels[new_index])
+            if _better(new, best):
+                best, index, levels = new, new_index, new_levels
                 continue
-            found = self._single(index, levels, quadratic, margin.value)
-            if found is None:
+            for other in self._likeliest(index, levels, quadratic):
+                new = self._judged(levels[other])
+                if _better(new, best):
+                    best, index = new, other
+                    break
+            else:
                 break
-            index, u, v, margin = found
-        return u, v, margin
+        return best
 
-    def _single(
-        self, index: np.ndarray, levels: np.ndarray, quadratic: UnitQuadratic, value: float
-    ):
-        """The first single change that helps when the readout follows, likeliest first."""
+    def _likeliest(
+        self, index: np.ndarray, levels: np.ndarray, quadratic: UnitQuadratic
+    ) -> Iterator[np.ndarray]:
+        """Single changes, those first that help most while the readout is kept."""
         s = levels[index]
         moves = [
             (quadratic.value(np.where(np.arange(s.size) == i, level, s)), i, k)
@@ -572,34 +324,23 @@ class _Discrete:
             if k != index[i]
         ]
         for _, i, k in sorted(moves, reverse=True)[: 2 * s.size]:
-            new = index.copy()
-            new[i] = k
-            if not levels[new].any():
-                continue
-            u = self._unit(levels[new])
-            v, margin = self.problem.best_readout(u)
-            if margin.value > value * (1 + 1e-12):
-                return new, u, v, margin
-        return None
+            new = np.where(np.arange(s.size) == i, k, index)
+            if levels[new].any():
+                yield new
 
-    def _all(self, levels: np.ndarray):
-        """Every mask compared."""
+    def _compare_all(self, levels: np.ndarray) -> Candidate:
         n = int(np.prod(self.shape))
-        best = None
-        symmetric = np.abs(levels + levels[::-1]).max() == 0
-        # u and −u are the same mask: half of them is enough.
         total = len(levels) ** n
-        for number in range(-(-total // 2) if symmetric else total):
-            digits = (number // len(levels) ** np.arange(n)[::-1]) % len(levels)
-            s = levels[digits]
-            if not s.any():
-                continue
-            u = self._unit(s)
-            v, margin = self.problem.best_readout(u)
-            if best is None or margin.value > best[2].value:
-                best = u, v, margin
-        assert best is not None
-        return best
+        if np.abs(levels + levels[::-1]).max() == 0:
+            total = -(-total // 2)  # u and −u are the same mask: half of them is enough
+        places = len(levels) ** np.arange(n)[::-1]
+        masks = (levels[(number // places) % len(levels)] for number in range(total))
+        found = (self._judged(s) for s in masks if s.any())
+        return replace(max(found, key=lambda one: one.margin.value), status="exhaustive")
+
+
+def _better(new: Candidate, old: Candidate) -> bool:
+    return new.margin.value > old.margin.value * (1 + 1e-12)
 
 
 def _refit(
@@ -610,27 +351,20 @@ def _refit(
     With s = Z m and ZᵀZ diagonal, κ is a quadratic function on a sphere of as many
     dimensions as there are sizes.
     """
-    n_levels = len(levels)
-    half = n_levels // 2
-    sign = np.where(index < half, -1.0, 1.0)
+    n_levels, half = len(levels), len(levels) // 2
+    # Sizes are counted from the middle; zero, where there is one, is none of them.
     place = np.where(index < half, half - 1 - index, index - (n_levels - half))
-    if n_levels % 2:
-        place = np.where(index == half, -1, place)
-    used = [k for k in range(half) if (place == k).any()]
+    sign = np.sign(index - (n_levels - 1) / 2)
+    used = [k for k in range(half) if ((place == k) & (sign != 0)).any()]
     if not used:
         return levels, index
     Z = np.stack([np.where(place == k, sign, 0.0) for k in used], axis=1)
     Z /= np.sqrt((Z**2).sum(0))
     b, Q = Z.T @ quadratic.b, Z.T @ quadratic.Q @ Z
-    found = maximize_on_sphere(b, quadratic.eta * (Q + Q.T) / 2).v
-    s = Z @ found
+    s = Z @ maximize_on_sphere(b, quadratic.eta * (Q + Q.T) / 2).v
     sizes = np.abs(levels[n_levels - half :]).copy()
+    sizes *= np.linalg.norm(s) / max(np.linalg.norm(levels[index]), 1e-300)
     for k in used:
-        sizes[k] = np.abs(s[place == k][0])
-    sizes[[k for k in range(half) if k not in used]] *= np.linalg.norm(s) / max(
-        np.linalg.norm(levels[index]), 1e-300
-    )
-    sizes = np.sort(sizes) * (1 + 1e-12 * np.arange(half))
-    new = np.array([*-sizes[::-1], *([0.0] if n_levels % 2 else []), *sizes])
-    cuts = (new[1:] + new[:-1]) / 2
-    return new, np.searchsorted(cuts, s)
+        sizes[k] = np.abs(s[(place == k) & (sign != 0)][0])
+    new = _mirrored(np.sort(sizes) * (1 + 1e-12 * np.arange(half)), n_levels)
+    return new, nearest(s, new)

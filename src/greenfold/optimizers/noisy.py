@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..math.margins import SoftMargin
-from ..systems import ResponseSum
+from ..stimuli.base import Stimuli
+from ..systems import LinearSystem, ResponseSum
 from .linear import FactorPullback, KernelQuadratic, LinearProblem
 
 
@@ -50,10 +50,6 @@ class NoisyProblem(LinearProblem):
         return self._split[1]
 
     @property
-    def _n_plain(self) -> int:
-        return len(self.stimuli.mu)
-
-    @property
     def mean(self) -> np.ndarray:
         """μ, carried on by zeros."""
         return self._mean
@@ -65,72 +61,33 @@ class NoisyProblem(LinearProblem):
 
     def spread(self, a: np.ndarray) -> np.ndarray:
         """ψa, and what follows as it is."""
-        n = self._n_plain
+        n = self._size
         return np.concatenate([self.stimuli.psi @ a[:n], a[n:]])
 
-    def margin_of_kernel(self, a: np.ndarray) -> SoftMargin:
-        """κ of a kernel a."""
-        plain = super().margin_of_kernel(a)
-        return self._dearer(plain, 0.0)
-
-    def _dearer(self, plain: SoftMargin, price: float) -> SoftMargin:
-        variance = plain.variance + price + self.offset
-        return SoftMargin(plain.separation - variance, plain.separation, variance)
-
-    def margin_at(self, a: np.ndarray, v: np.ndarray) -> SoftMargin:
-        """κ from a plain kernel and its readout."""
-        separation = float(a @ self.stimuli.mu)
-        spread = float(a @ self.stimuli.psi @ a)
-        plain = SoftMargin(0.0, separation, 0.5 * self.eta * spread)
-        return self._dearer(plain, 0.5 * self.eta * float(np.square(v @ self._root).sum()))
-
-    def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _kernel(self, rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The plain kernel, and SᵀX by row."""
         rest = np.outer(v @ self._root, u.T.ravel()).ravel()
-        return np.concatenate([super().kernel(u, v), rest])
+        return np.concatenate([super()._kernel(rows, u, v), rest])
 
     @cached_property
-    def _of_readout(self) -> KernelQuadratic:
-        """For one unit u the further entries are Sᵀv."""
-        r = self._root.shape[1]
-        psi = np.zeros((self._n_plain + r,) * 2)
-        psi[: self._n_plain, : self._n_plain] = np.asarray(self.stimuli.psi)
-        psi[self._n_plain :, self._n_plain :] = np.eye(r)
+    def _with_noise(self) -> KernelQuadratic:
+        n, r = self._size, self._root.shape[1]
+        psi = np.eye(n + r)
+        psi[:n, :n] = np.asarray(self.stimuli.psi)
         return KernelQuadratic(np.concatenate([self.stimuli.mu, np.zeros(r)]), psi)
 
-    def best_readout(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal v for a given u."""
-        R = self.system.input_response(u)
-        v = self._of_readout.maximize(np.vstack([R, self._root.T]), self.eta)
-        return v, self.margin_at(R @ v, v)
+    @property
+    def _of_readout(self) -> KernelQuadratic:
+        return self._with_noise
+
+    def _seen(self, u: np.ndarray) -> np.ndarray:
+        """For one unit u the further entries are Sᵀv."""
+        return np.vstack([super()._seen(u), self._root.T])
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The terms b and Q of κ at one u, on unit v."""
         b, Q = super().readout_terms(u)
         return b, Q + (self.covariance + self.covariance.T) / 2
-
-    def best_input(self, v: np.ndarray) -> tuple[np.ndarray, SoftMargin]:
-        """Optimal u for a given v, to which the noise is a constant."""
-        u, _ = super().best_input(v)
-        return u, self.margin_at(super().kernel(u, v), v)
-
-    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
-        """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
-        R = self.system.input_response(u)
-        v = self._of_readout.maximize(np.vstack([R, self._root.T]), self.eta)
-        a = R @ v
-        d = self.stimuli.mu - self.eta * (self.stimuli.psi @ a)
-        gradient = (self.by_channel(d) @ self.system.readout_response(v)).T
-        return v, self.margin_at(a, v), gradient
-
-    def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """Optimal readouts for many η at one u."""
-        R = self.system.input_response(u)
-        return self._of_readout.readouts(np.vstack([R, self._root.T]), etas)
-
-    def kernels(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """Plain kernels of those readouts."""
-        return self.system.input_response(u) @ self.readouts(u, etas).T
 
     def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
         """Kernel of X = Σ_r A_r B_rᵀ, and the way back."""
@@ -139,7 +96,7 @@ class NoisyProblem(LinearProblem):
         right = B.transpose(1, 0, 2).reshape(-1, A.shape[1])
 
         def pull_all(bar: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            A_bar, B_bar = pull(bar[: self._n_plain])
+            A_bar, B_bar = pull(bar)
             D = self._rest(bar)
             back = (D.T @ left).reshape(B.shape[1], B.shape[0], -1).transpose(1, 0, 2)
             return A_bar + self._root @ (D @ right), B_bar + back
@@ -150,20 +107,12 @@ class NoisyProblem(LinearProblem):
         """The entries of SᵀX as (rank, n_channels · n_inputs)."""
         # Not −1: noise of one size on all outputs leaves no row.
         n_columns = self.stimuli.n_channels * self.system.n_inputs
-        return d[self._n_plain :].reshape(self._root.shape[1], n_columns)
+        return d[self._size :].reshape(self._root.shape[1], n_columns)
 
-    def rounding(self, d: np.ndarray) -> float:
-        """Error that rounding may leave in the singular values of G(d)."""
-        return super().rounding(d[: self._n_plain])
-
-    def best_atom(
-        self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value of G(d) + S D with its vectors."""
-        if len(d) == self._n_plain or not d[self._n_plain :].any():
-            return super().best_atom(d[: self._n_plain], guess)
-        response = self.system.response_sum(self.by_channel(d[: self._n_plain]))
-        return self._leading(_Shifted(response, self._root, self._rest(d)), guess)
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
+        """G(d) + S D."""
+        plain, D = super().response_sum(d), self._rest(d)
+        return _Shifted(plain, self._root, D) if D.any() else plain
 
 
 class _Shifted:
@@ -184,3 +133,30 @@ class _Shifted:
         back = (v @ self._S) @ self._D
         plain = self._response.pull(v)
         return plain + back.reshape(plain.shape[1], -1).T
+
+
+def problem_under_noise(
+    system: LinearSystem, stimuli: Stimuli, eta: float, noise: dict[str, np.ndarray]
+) -> LinearProblem:
+    """The linear problem under noise of these covariances; see `Device.noise`."""
+    if "input" in noise:
+        psi = np.asarray(stimuli.psi) + noise["input"]
+        stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
+    at_states = [noise[name] for name in ("state", "readout") if name in noise]
+    if not at_states:
+        return LinearProblem(system, stimuli, eta)
+    return NoisyProblem(system, stimuli, eta, np.sum(at_states, axis=0))
+
+
+def noise_cost(
+    system: LinearSystem,
+    u: np.ndarray,
+    v: np.ndarray,
+    eta: float,
+    noise: dict[str, np.ndarray],
+) -> dict[str, float]:
+    """What each noise takes from κ at a pair of projections."""
+    met = {"state": v, "readout": v}
+    if "input" in noise:
+        met["input"] = (system.readout_response(v) @ u).T.ravel()
+    return {k: 0.5 * eta * float(met[k] @ P @ met[k]) for k, P in noise.items()}

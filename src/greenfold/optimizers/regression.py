@@ -10,144 +10,28 @@ the largest singular value of the stacked [G(D_1); …; G(D_C)],
 
 for every u and V, whatever the kernels a_j: the first sum of J is concave, and
 σ‖V‖ − λ‖V‖² is at most σ²/(4λ). The bound is convex in the kernels and lowered by descent.
-
-What the optimisation of a regression returns.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.optimize import minimize
 
-from .._base import archive as _archive
-from .._base import checks as check
-from .._base.printing import Shown
 from ..math.margins import SoftMargin
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
-from .linear import leading_triplet
-from .result import MESSAGES, Candidate, relative_gap
+from .bounds import Metric, descend
+from .responses import Responses
+from .result import Candidate, RegressionProjections, relative_gap
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RegressionProjections(Shown):
-    """Input projection and readouts of a regression, with the loss they reach.
-
-    Attributes
-    ----------
-    u : ndarray (n_inputs,) or (n_inputs, n_channels)
-        Of unit norm.
-    V : ndarray (n_outputs, n_targets)
-        Readouts.
-    gain : float
-        J: what the variance of the targets falls by, less λ‖V‖².
-    upper_bound : float or None
-        No u and V reach a larger gain; None for a system that is not linear.
-    loss : float
-        Sum over targets of the mean squared error, plus λ‖V‖².
-    loss_bound : float or None
-        No u and V reach a smaller loss.
-    r2 : ndarray (n_targets,)
-        Share of each target's variance that is explained, readout noise of variance λ
-        included.
-    gap : float or None
-        (upper_bound − gain), relative to the larger.
-    status : str
-        "certified", "relaxed", "converged", "solved" or "interrupted".
-    starts : ndarray
-        Gain that each start ended with.
-    wall_time : float
-    """
-
-    u: np.ndarray
-    V: np.ndarray
-    gain: float
-    upper_bound: float | None
-    loss: float
-    r2: np.ndarray
-    status: str
-    starts: np.ndarray = field(repr=False)
-    wall_time: float = field(repr=False)
-
-    @property
-    def loss_bound(self) -> float | None:
-        """The smallest loss that any u and V could have."""
-        if self.upper_bound is None:
-            return None
-        return self.loss + self.gain - self.upper_bound
-
-    @property
-    def gap(self) -> float | None:
-        """Relative distance to the upper bound."""
-        if self.upper_bound is None:
-            return None
-        return relative_gap(self.upper_bound, self.gain)
-
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        _archive.write(path, "regression", pack_regression(self, arrays), arrays)
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "gain": self.gain,
-            "upper_bound": self.upper_bound,
-            "loss": self.loss,
-            "u": self.u.shape,
-            "V": self.V.shape,
-            "status": self.status,
-        }
-
-
-_ARRAYS = ("u", "V", "r2", "starts")
-_NUMBERS = ("gain", "upper_bound", "loss", "wall_time")
-
-
-def pack_regression(
-    result: RegressionProjections, arrays: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """A result for JSON, its arrays put into ``arrays``."""
-    arrays |= {name: getattr(result, name) for name in _ARRAYS}
-    return {name: getattr(result, name) for name in (*_NUMBERS, "status")}
-
-
-def unpack_regression(
-    content: _archive.Content, described: dict[str, Any] | None = None
-) -> RegressionProjections:
-    """The result in a file, or in a part of one that is described."""
-    described = content.described if described is None else described
-    if described["status"] not in MESSAGES:
-        _archive.refuse(f"it has an unknown status {described['status']!r}.")
-    numbers = {
-        name: None if described[name] is None else float(described[name])
-        for name in _NUMBERS
-    }
-    if not all(np.isfinite(one) for one in numbers.values() if one is not None):
-        _archive.refuse("its numbers are not finite.")
-    V = content.numbers("V", (None, None))
-    u = content.arrays["u"]
-    if u.ndim not in (1, 2):
-        _archive.refuse(f"its array 'u' has shape {u.shape}.")
-    made: dict[str, Any] = {
-        "u": content.numbers("u", u.shape),
-        "V": V,
-        # Of a target that does not vary, no share of the variance is known.
-        "r2": content.numbers("r2", (V.shape[1],), finite=False),
-        "starts": content.numbers("starts", (None,)),
-        "status": described["status"],
-    }
-    return RegressionProjections(**made, **numbers)  # pyright: ignore[reportArgumentType]
-
-
-_TIGHTEN = 200
+#: Evaluations of the descent of the bound.
+_TIGHTEN_EVALUATIONS = 200
 #: Ascents that may follow one that came to need shorter sub-steps.
 _SETTLED = 3
 
@@ -183,39 +67,20 @@ class LinearRegression:
         gradient = np.einsum("jcn,nij->ic", D, rows)
         return V, self.gain(V, kernels), gradient
 
+    def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Mean squared error of each target."""
+        task, a = self.task, (self.system.input_response(u) @ V).T
+        error = task.variance - 2 * (task.cross * a).sum(1)
+        return error + ((a @ task.covariance) * a).sum(1)
+
     def _by_channel(self, D: np.ndarray) -> np.ndarray:
         return D.reshape(len(D), self.task.n_channels, self.task.n_steps)
 
     def leading(self, kernels: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ of the stacked G(D_j) at kernels, with its u and the stacked left vector."""
+        """σ of the stacked G(D_j) at kernels, with its u and the left vectors."""
         D = self._by_channel(2 * (self.task.cross - kernels @ self.task.covariance))
         sums = [self.system.response_sum(d) for d in D]
-        blocks = [one.matrix() for one in sums]
-        if all(block is not None for block in blocks):
-            stacked = np.concatenate([np.asarray(block) for block in blocks])
-            sigma, flat, _ = leading_triplet(stacked)
-        else:
-            sigma, flat = self._power(sums)
-        u = flat.reshape(self.task.n_channels, -1).T
-        left = np.stack([one.drive(u[:, :, None])[:, 0] for one in sums])
-        return sigma, u, left / sigma if sigma > 0 else left
-
-    def _power(self, sums: list[Any]) -> tuple[float, np.ndarray]:
-        from scipy.sparse.linalg import LinearOperator, eigsh
-
-        shape = self.task.n_channels, self.system.n_inputs
-
-        def square(flat: np.ndarray) -> np.ndarray:
-            u = flat.reshape(shape).T[:, :, None]
-            return sum(one.pull(one.drive(u)[:, 0]).T.ravel() for one in sums)  # pyright: ignore[reportReturnType]
-
-        made: Any = LinearOperator
-        search: Any = eigsh
-        n = shape[0] * shape[1]
-        operator = made((n, n), matvec=square, dtype=float)
-        values, vectors = search(operator, k=1, v0=np.ones(n), tol=1e-10)
-        rest = np.linalg.norm(square(vectors[:, 0]) - values[0] * vectors[:, 0])
-        return float(np.sqrt(values[0] + rest)), vectors[:, 0]
+        return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
 
     def bound(self, kernels: np.ndarray) -> tuple[float, np.ndarray]:
         """The upper bound at any kernels, and its gradient there."""
@@ -228,26 +93,22 @@ class LinearRegression:
         slope = sigma / self.task.ridge * (atoms @ self.task.covariance)
         return value, 2 * curved - slope
 
+    def tighten(self, kernels: np.ndarray, start: float) -> float:
+        """The lowest bound met by descent from kernels, where it is ``start``."""
+        metric = Metric.of(self.task.covariance, 1e-9)
 
-def tighten(problem: LinearRegression, kernels: np.ndarray, start: float) -> float:
-    """The lowest bound met by descent from kernels."""
-    covariance = problem.task.covariance
-    values, vectors = np.linalg.eigh(covariance)
-    root = np.sqrt(np.clip(values, 1e-9 * values[-1], None))
-    lowest = start
-    scale = max(abs(start), 1e-300)
+        def bound(places: list[np.ndarray], *_) -> tuple:
+            value, gradient = self.bound(np.stack(places))
+            return value, value, gradient, np.zeros(0)
 
-    def function(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal lowest
-        a = (flat.reshape(kernels.shape) / root) @ vectors.T
-        value, gradient = problem.bound(a)
-        lowest = min(lowest, value)
-        return value / scale, ((gradient @ vectors) / root).ravel() / scale
-
-    begin = ((kernels @ vectors) * root).ravel()
-    options = {"maxfun": _TIGHTEN, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
-    minimize(function, begin, jac=True, method="L-BFGS-B", options=options)
-    return lowest
+        unit = max(abs(start), 1e-300)
+        return descend(
+            bound,
+            list(kernels),
+            [metric] * len(kernels),
+            unit=unit,
+            max_evaluations=_TIGHTEN_EVALUATIONS,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +147,12 @@ class NonlinearRegression:
             gradient = found.pullback(bar)[0]
         return V, margin, np.asarray(gradient).reshape(u.shape)
 
+    def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Mean squared error of each target."""
+        Y = np.asarray(self.system.states(self.task.X, u))
+        rest = self.task.y - self.task.offset - (Y - Y.mean(0)) @ V
+        return (rest**2).mean(0)
+
     def _solve(self, states: Any) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         Y = np.asarray(states)
         if not np.isfinite(Y).all():
@@ -323,107 +190,66 @@ def solve_regression(
     )
     if u is not None:
         V, margin, _ = problem.evaluate(u)
-        return _described(problem, u, V, margin, None, "solved", [margin.value], started)
-    zero = np.zeros_like(task.cross)
-    _, leading, _ = linear.leading(zero)
+        return _described(problem, Candidate(u, V, margin, "solved"), [], started)
+    _, leading, _ = linear.leading(np.zeros_like(task.cross))
     wanted = 4 if n_starts is None else n_starts
-    firsts = [leading]
+    starts = [leading]
     if not system.is_linear and wanted > 1:
         both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
         # An odd network answers −u with the same states of the other sign.
         if not np.isclose(*both, rtol=1e-10, atol=0):
-            firsts.append(-leading)
-    for _ in range(wanted - len(firsts)):
+            starts.append(-leading)
+    for _ in range(wanted - len(starts)):
         drawn = rng.standard_normal((system.n_inputs, task.n_channels))
-        firsts.append(drawn / np.linalg.norm(drawn))
+        starts.append(drawn / np.linalg.norm(drawn))
     best, values, bound = None, [], np.inf
     gap = tol or 1e-4
-    for first in firsts:
-        found = ascend(problem, first, max_iter=max_iter, tol=1e-12)
+    for start in starts:
+        found = ascend(problem, start, max_iter=max_iter, tol=1e-12)
         values.append(found.margin.value)
         if best is None or found.margin.value > best.margin.value:
             best = found
         if found.status == "interrupted":
             break
         if system.is_linear and best is found:
-            kernels = linear.readouts(best.u)[1]
-            bound = min(bound, linear.bound(kernels)[0])
+            bound = min(bound, linear.bound(linear.readouts(best.u)[1])[0])
         if relative_gap(bound, best.margin.value) <= gap:
             break  # no start can do better
     assert best is not None
-    if isinstance(problem, NonlinearRegression) and best.status != "interrupted":
-        best = _settled(problem, best, max_iter)
-    status = best.status
-    if system.is_linear and status != "interrupted":
+    if best.status == "interrupted":
+        best = replace(best, upper_bound=bound if np.isfinite(bound) else None)
+    elif system.is_linear:
         if certify and relative_gap(bound, best.margin.value) > gap:
-            kernels = linear.readouts(best.u)[1]
-            bound = min(bound, tighten(linear, kernels, bound))
+            bound = min(bound, linear.tighten(linear.readouts(best.u)[1], bound))
         bound = max(bound, best.margin.value)
-        certified = relative_gap(bound, best.margin.value) <= gap
-        status = "certified" if certified else "relaxed"
-    known = bound if np.isfinite(bound) else None
-    return _described(problem, best.u, best.v, best.margin, known, status, values, started)
-
-
-def _settled(problem: NonlinearRegression, best: Candidate, max_iter: int) -> Candidate:
-    """The ascent taken on where it has left what its sub-steps are accurate for."""
-    for _ in range(_SETTLED):
-        if problem.settle(best.u):
-            break
-        best = ascend(problem, best.u, max_iter=max_iter, tol=1e-12)
-    return best
+        closed = relative_gap(bound, best.margin.value) <= gap
+        best = replace(best, status="certified" if closed else "relaxed", upper_bound=bound)
+    else:
+        assert isinstance(problem, NonlinearRegression)
+        for _ in range(_SETTLED):  # as long as it leaves what its sub-steps suffice for
+            if problem.settle(best.u):
+                break
+            best = ascend(problem, best.u, max_iter=max_iter, tol=1e-12)
+    return _described(problem, best, values, started)
 
 
 def _described(
-    problem: Any,
-    u: np.ndarray,
-    V: np.ndarray,
-    margin: SoftMargin,
-    bound: float | None,
-    status: str,
+    problem: LinearRegression | NonlinearRegression,
+    best: Candidate,
     values: list[float],
     started: float,
 ) -> RegressionProjections:
-    task: RegressionTask = problem.task
-    if isinstance(problem, LinearRegression):
-        a = (problem.system.input_response(u) @ V).T
-        error = task.variance - 2 * (task.cross * a).sum(1)
-        error += ((a @ task.covariance) * a).sum(1)
-    else:
-        Y = np.asarray(problem.system.states(task.X, u))
-        rest = task.y - task.offset - (Y - Y.mean(0)) @ V
-        error = (rest**2).mean(0)
-    noisy = error + task.ridge * (V**2).sum(0)
+    task, u, V = problem.task, best.u, best.v
+    noisy = problem.errors(u, V) + task.ridge * (V**2).sum(0)
     spread = np.where(task.variance > 0, task.variance, np.nan)
     return RegressionProjections(
         u=u[:, 0] if u.shape[1] == 1 else u,
         V=V,
-        gain=margin.value,
-        upper_bound=bound,
-        loss=float(task.variance.sum() - margin.value),
+        gain=best.margin.value,
+        upper_bound=best.upper_bound,
+        loss=float(task.variance.sum() - best.margin.value),
         r2=1 - noisy / spread,
-        status=status,
-        starts=np.array(values),
+        status=best.status,
+        starts=np.array(values or [best.margin.value]),
         wall_time=time.perf_counter() - started,
-    )
-
-
-def optimize_task(
-    system: System, task: RegressionTask, u: Any, n_starts, max_iter, tol, rng
-) -> RegressionProjections:
-    """A task instead of stimuli, its arguments checked."""
-    task.match(system)
-    if u is not None:
-        u = check.input_projection(u, system.n_inputs, task.n_channels)
-        if not u.any():
-            raise ValueError("`u` is zero; give a direction.")
-        u = u / np.linalg.norm(u)
-    return solve_regression(
-        system,
-        task,
-        u=u,
-        n_starts=None if n_starts is None else check.count(n_starts, "n_starts"),
-        max_iter=check.count(300 if max_iter is None else max_iter, "max_iter"),
-        tol=None if tol is None else check.positive(tol, "tol"),
-        rng=check.generator(rng),
     )

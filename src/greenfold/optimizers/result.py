@@ -1,10 +1,10 @@
-"""What an optimisation returns."""
+"""What an optimisation returns, of classes and of a regression."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -33,8 +33,42 @@ MESSAGES = {
 }
 
 
+class Result(Shown):
+    """What was attained beside a proven bound, saved field by field."""
+
+    kind: ClassVar[str]
+    status: str
+    upper_bound: float | None
+
+    @property
+    def _attained(self) -> float:
+        raise NotImplementedError
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        return MESSAGES[self.status]
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance to the upper bound."""
+        if self.upper_bound is None:
+            return None
+        return relative_gap(self.upper_bound, self._attained)
+
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+
+    def save(self, path: str | Path) -> None:
+        """Write the result to a file that holds no code; read it with `greenfold.load`."""
+        arrays: dict[str, np.ndarray] = {}
+        _archive.write(path, self.kind, pack(self, arrays), arrays)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Projections(Shown):
+class Projections(Result):
     """Input and readout projections with the soft margin they reach.
 
     Attributes
@@ -89,6 +123,7 @@ class Projections(Shown):
         κ as a share of the upper bound: what the mask reaches of what any could.
     """
 
+    kind: ClassVar[str] = "projections"
     u: np.ndarray
     v: np.ndarray
     soft_margin: float
@@ -111,6 +146,10 @@ class Projections(Shown):
     noise_cost: dict[str, float] | None = None
 
     @property
+    def _attained(self) -> float:
+        return self.soft_margin
+
+    @property
     def share(self) -> float | None:
         """κ as a share of the upper bound; None where that is unknown or not positive."""
         if self.upper_bound is None or self.upper_bound <= 0:
@@ -121,31 +160,8 @@ class Projections(Shown):
     def message(self) -> str:
         """The status in words."""
         if self.status == "unresolved" and self.growth is not None:
-            return f"{MESSAGES[self.status]} (it amplifies {self.growth:.1e} times)"
-        return MESSAGES[self.status]
-
-    @property
-    def gap(self) -> float | None:
-        """Relative distance to the upper bound."""
-        if self.upper_bound is None:
-            return None
-        return relative_gap(self.upper_bound, self.soft_margin)
-
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file that holds no code; read it with `greenfold.load`."""
-        arrays = {name: getattr(self, name) for name in ("u", "v", "history", "starts")}
-        described = {name: getattr(self, name) for name in (*_NUMBERS, *_WORDS)}
-        optional = {name: getattr(self, name) for name in _OPTIONAL}
-        described |= {name: value for name, value in optional.items() if value is not None}
-        described["mask"] = self.mask
-        described["noise_cost"] = self.noise_cost
-        described["validity"] = None if self.validity is None else asdict(self.validity)
-        _archive.write(path, "projections", described, arrays)
-
-    def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
-        if self.status == "interrupted":
-            raise KeyboardInterrupt
+            return f"{super().message} (it amplifies {self.growth:.1e} times)"
+        return super().message
 
     def _facts(self) -> dict[str, Any]:
         facts = {"soft_margin": self.soft_margin, "upper_bound": self.upper_bound}
@@ -181,49 +197,126 @@ class Projections(Shown):
         return "\n".join(lines)
 
 
-_NUMBERS = (
-    "soft_margin",
-    "separation",
-    "variance",
-    "eta",
-    "upper_bound",
-    "n_iter",
-    "wall_time",
-)
-#: Numbers that not every method gives; a file may lack them.
-_OPTIONAL = ("growth", "fresh_margin", "fresh_error", "step_error")
-_WORDS = ("method", "status")
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionProjections(Result):
+    """Input projection and readouts of a regression, with the loss they reach.
+
+    Attributes
+    ----------
+    u : ndarray (n_inputs,) or (n_inputs, n_channels)
+        Of unit norm.
+    V : ndarray (n_outputs, n_targets)
+        Readouts.
+    gain : float
+        J: what the variance of the targets falls by, less λ‖V‖².
+    upper_bound : float or None
+        No u and V reach a larger gain; None for a system that is not linear.
+    loss : float
+        Sum over targets of the mean squared error, plus λ‖V‖².
+    loss_bound : float or None
+        No u and V reach a smaller loss.
+    r2 : ndarray (n_targets,)
+        Share of each target's variance that is explained, readout noise of variance λ
+        included.
+    gap : float or None
+        (upper_bound − gain), relative to the larger.
+    status : str
+        "certified", "relaxed", "converged", "solved" or "interrupted".
+    starts : ndarray
+        Gain that each start ended with.
+    wall_time : float
+    """
+
+    kind: ClassVar[str] = "regression"
+    u: np.ndarray
+    V: np.ndarray
+    gain: float
+    upper_bound: float | None
+    loss: float
+    r2: np.ndarray
+    status: str
+    starts: np.ndarray = field(repr=False)
+    wall_time: float = field(repr=False)
+
+    @property
+    def _attained(self) -> float:
+        return self.gain
+
+    @property
+    def loss_bound(self) -> float | None:
+        """The smallest loss that any u and V could have."""
+        if self.upper_bound is None:
+            return None
+        return self.loss + self.gain - self.upper_bound
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"gain": self.gain, "upper_bound": self.upper_bound, "loss": self.loss}
+        return facts | {"u": self.u.shape, "V": self.V.shape, "status": self.status}
 
 
-def unpack_projections(content: _archive.Content) -> Projections:
-    """The result in a file."""
-    described = content.described
+def pack(result: Result, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A result for JSON, its arrays put into ``arrays``."""
+    described: dict[str, Any] = {}
+    for one in fields(result):  # pyright: ignore[reportArgumentType]
+        value = getattr(result, one.name)
+        if isinstance(value, np.ndarray):
+            arrays[one.name] = value
+        else:
+            described[one.name] = asdict(value) if is_dataclass(value) else value  # pyright: ignore[reportArgumentType]
+    return described
+
+
+R = TypeVar("R", bound=Result)
+_PLAIN = {"float": float, "int": int, "str": str}
+
+
+def _unpack(
+    cls: type[R], content: _archive.Content, described: dict[str, Any], made: dict[str, Any]
+) -> R:
+    """The result in a file, whose other fields are made."""
     if described["status"] not in MESSAGES:
         _archive.refuse(f"it has an unknown status {described['status']!r}.")
     u = content.arrays["u"]
     if u.ndim not in (1, 2):
         _archive.refuse(f"its array 'u' has shape {u.shape}.")
-    bound, validity = described["upper_bound"], described["validity"]
-    mask, cost = described.get("mask"), described.get("noise_cost")
-    return Projections(
-        u=content.numbers("u", u.shape),
-        v=content.numbers("v", (None,)),
-        soft_margin=float(described["soft_margin"]),
-        separation=float(described["separation"]),
-        variance=float(described["variance"]),
-        eta=float(described["eta"]),
-        upper_bound=None if bound is None else float(bound),
-        method=str(described["method"]),
-        status=described["status"],
-        n_iter=int(described["n_iter"]),
-        history=content.numbers("history", (None, 2)),
-        starts=content.numbers("starts", (None,)),
-        wall_time=float(described["wall_time"]),
-        validity=None if validity is None else Validity(**validity),
-        **{name: float(described[name]) for name in _OPTIONAL if name in described},
-        mask=None if mask is None else str(mask),
-        noise_cost=None if cost is None else {str(k): float(c) for k, c in cost.items()},
-    )
+    made |= {"u": content.numbers("u", u.shape)}
+    made["starts"] = content.numbers("starts", (None,))
+    for one in fields(cls):  # pyright: ignore[reportArgumentType]
+        convert = _PLAIN.get(str(one.type).removesuffix(" | None"))
+        if convert is None or one.name in made:
+            continue
+        # What not every method gives, a file may lack.
+        value = described.get(one.name, one.default)
+        made[one.name] = None if value is None else convert(value)
+    return cls(**made)
+
+
+def unpack_projections(content: _archive.Content) -> Projections:
+    """The result in a file."""
+    described = content.described
+    validity, cost = described["validity"], described.get("noise_cost")
+    made = {
+        "v": content.numbers("v", (None,)),
+        "history": content.numbers("history", (None, 2)),
+        "validity": None if validity is None else Validity(**validity),
+        "noise_cost": cost and {str(name): float(one) for name, one in cost.items()},
+    }
+    return _unpack(Projections, content, described, made)
+
+
+def unpack_regression(
+    content: _archive.Content, described: dict[str, Any] | None = None
+) -> RegressionProjections:
+    """The result in a file, or in a part of one that is described."""
+    described = content.described if described is None else described
+    V = content.numbers("V", (None, None))
+    # Of a target that does not vary, no share of the variance is known.
+    r2 = content.numbers("r2", (V.shape[1],), finite=False)
+    found = _unpack(RegressionProjections, content, described, {"V": V, "r2": r2})
+    numbers = (found.gain, found.loss, found.wall_time, found.upper_bound or 0.0)
+    if not np.isfinite(numbers).all():
+        _archive.refuse("its numbers are not finite.")
+    return found
 
 
 def relative_gap(bound: float, value: float) -> float:
@@ -234,13 +327,13 @@ def relative_gap(bound: float, value: float) -> float:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One run of a method, before the best is chosen."""
+    """Where one run of a method ends; its history is of separation and variance."""
 
     u: np.ndarray
     v: np.ndarray
     margin: SoftMargin
-    history: list[tuple[float, float]]
     status: str
+    history: list[tuple[float, float]] = field(default_factory=list)
     upper_bound: float | None = None
 
     def raise_if_interrupted(self) -> None:

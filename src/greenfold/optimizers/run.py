@@ -1,23 +1,39 @@
-"""`optimize`: one entry point to every method."""
+"""`optimize`: one entry point to every method, and how what they find is described."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, overload
 
 import numpy as np
 
 from .._base import checks as check
 from .._base.threads import rows_of, with_few_threads
+from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
-from ..systems import System, lacking
-from .device import on_subset, read_noise, restrict
-from .masks import read_mask
-from .methods import LINEAR, NONLINEAR, Run
-from .regression import RegressionProjections, optimize_task
-from .result import Projections
+from ..systems import Expansion, IntegratedSystem, System, lacking
+from ..validity import ExpansionWarning, assess
+from . import certified
+from .alternating import QuadraticInput, alternate, alternate_nonlinear
+from .ascent import ascend
+from .linear import LinearProblem
+from .masks import quantise_readout, solve_mask
+from .noisy import noise_cost, problem_under_noise
+from .nonlinear import NonlinearProblem, Refinement
+from .regression import solve_regression
+from .result import Candidate, Projections, RegressionProjections
+
+#: Below this separability the linear optimum is a poor start for the non-linear problem,
+#: and random ones are added.
+_WEAKLY_SEPARABLE = 1.5
+#: Relative change of κ that ends the ascent to an order-1 optimum that is only a start.
+_EXPANDED = 1e-5
 
 
 @overload
@@ -43,19 +59,11 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     eta: float = 10.0,
     method: str | None = None,
     *,
+    device: Device | None = None,
     u: Any = None,
     n_starts: int | None = None,
     max_iter: int | None = None,
     tol: float | None = None,
-    mask: str | None = None,
-    levels: Any = None,
-    box: Any = None,
-    inputs: Any = None,
-    outputs: Any = None,
-    bits: int | None = None,
-    input_noise: Any = None,
-    state_noise: Any = None,
-    readout_noise: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
@@ -67,7 +75,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         the maps of :mod:`greenfold.systems`.
     stimuli : GaussianStimuli, SampleStimuli or RegressionTask
         Of a `RegressionTask` u and the readouts of all targets are solved; of the other
-        arguments it takes ``u``, ``n_starts``, ``max_iter``, ``tol`` and ``rng``.
+        arguments it takes ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
+        ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "ascent", "alternating", "random"}, optional
@@ -81,6 +90,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         (order 1), from random input projections.
         "random": random input projections with the optimal readout each, the state of
         the art to compare with; the best is returned, all are in `starts`.
+    device : Device, optional
+        What the hardware can do: masks, inputs and outputs, bits, noise. Of a
+        `RegressionTask` it may have inputs and outputs alone.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         Keep this input projection, scaled to unit norm, and solve for v only.
     n_starts : int, optional
@@ -96,26 +108,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
         round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
         through `Dynamics`; "alternating" 1e-6).
-    mask : {"sign", "nonnegative"}, optional
-        What a device can have as u: entries ±1, or none below zero (linear systems). The
-        upper bound stays that of all unit vectors, and `Projections.share` says how much
-        of it the mask reaches.
-    levels : int or array_like, optional
-        A mask of so many levels, symmetric, whose sizes are solved too; or of given
-        values, up to a common factor.
-    box : (float, float), optional
-        A mask with entries of the unit vector u in this range.
-    inputs, outputs : array_like of int or bool, optional
-        Inputs that can be driven and outputs that can be read. The problem is solved on
-        them, with its own bound; u and v are zero elsewhere.
-    bits : int, optional
-        Bits of the readout's weights, sign included (linear systems).
-    input_noise, state_noise, readout_noise : float or array_like, optional
-        Noise of the device, each as one standard deviation, one for each entry, or a
-        covariance (linear systems): on the stimuli (n_channels · n_steps values), on the
-        states at the readout (of noise inside a network, `noise.state_covariance`), and
-        on the outputs as they are read. κ and its bound are those under the noise;
-        `Projections.noise_cost` says what each costs.
     rng : numpy Generator, int or None
         Source of the random starts, and of roundings of a mask. "convex" uses none.
 
@@ -150,34 +142,38 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             "`system` must have the maps of greenfold.systems.System, as what `unfold` "
             f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
         )
-    if isinstance(stimuli, RegressionTask):
-        return optimize_task(system, stimuli, u, n_starts, max_iter, tol, rng)
-    if not isinstance(stimuli, Stimuli):
+    if not isinstance(device, Device | None):
+        raise TypeError(f"`device` must be a Device; got {type(device).__name__}.")
+    if not isinstance(stimuli, Stimuli | RegressionTask):
         raise TypeError(
             "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
             f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
         )
+    device = Device() if device is None else device
+    whole, part = system, device.part_of(system)
+    system = whole if part is None else part
     stimuli.match(system)
-    whole, part = system, restrict(system, inputs, outputs)
-    if part is not None:
-        system = part
-        if u is not None:
-            u = on_subset(u, part, whole.n_inputs, stimuli.n_channels)
+    if u is not None:
+        u = u if part is None else part.own_input(u, stimuli.n_channels)
+        u = _unit_input(u, system.n_inputs, stimuli.n_channels)
+    n_starts = None if n_starts is None else check.count(n_starts, "n_starts")
+    max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
+    tol = None if tol is None else check.positive(tol, "tol")
+    search: dict[str, Any] = {"n_starts": n_starts, "max_iter": max_iter, "tol": tol}
+    if isinstance(stimuli, RegressionTask):
+        device.refuse_for_task()
+        search["rng"] = check.generator(rng)
+        found = solve_regression(system, stimuli, u=u, **search)
+        if part is None:
+            return found
+        return replace(found, u=part.whole_input(found.u), V=part.whole_readout(found.V))
     eta = check.positive(eta, "eta")
-    noise = read_noise(input_noise, state_noise, readout_noise, stimuli, whole, part)
-    if noise is not None and not system.is_linear:
-        raise ValueError(
-            "`state_noise`, `input_noise` and `readout_noise` are solved on linear systems "
-            "only; solve the linear order, or draw noisy series."
-        )
-    wanted = read_mask(mask, levels, box, system.n_inputs * stimuli.n_channels)
-    bits = None if bits is None else check.count(bits, "bits")
-    if (wanted is not None or bits is not None) and not system.is_linear:
-        raise ValueError(
-            f"`{'bits' if wanted is None else 'mask'}` is solved on linear systems only; "
-            "solve the linear order, and give its `u` to this one."
-        )
-    if wanted is not None and (u is not None or method not in (None, "convex")):
+    read = None if part is None else part.outputs
+    noise = device.noise(len(stimuli.mu), whole.n_outputs, read)
+    device.match(system.n_inputs * stimuli.n_channels)
+    if not system.is_linear:
+        device.refuse_beyond_linear()
+    if device.kind is not None and (u is not None or method not in (None, "convex")):
         raise ValueError(
             f"`{'method' if u is None else 'u'}` does not go with a mask, which is solved "
             "from the certified optimum; leave one of them out."
@@ -189,24 +185,270 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             f"`method` must be one of {', '.join(methods)} for a "
             f"{'linear' if system.is_linear else 'non-linear'} system; got {method!r}."
         )
-    if n_starts is not None:
-        check.count(n_starts, "n_starts")
-    max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
-    tol = None if tol is None else check.positive(tol, "tol")
-    run = Run(
-        system,
-        stimuli,
-        eta,
-        started,
-        n_starts,
-        max_iter,
-        tol,
-        check.generator(rng, beside=method == "random"),
-        wanted,
-        bits,
-        noise,
-    )
+    search["rng"] = check.generator(rng, beside=method == "random")
+    run = Run(system, stimuli, eta, device, noise, started, **search)
     made = run.given(u) if u is not None else methods[method](run)
     if part is None:
         return made
     return replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
+
+
+def _unit_input(u: Any, n_inputs: int, n_channels: int) -> np.ndarray:
+    """A given input projection, scaled to unit norm."""
+    projection = check.input_projection(u, n_inputs, n_channels)
+    if not projection.any():
+        raise ValueError("`u` is zero; give a direction.")
+    projection = projection / np.abs(projection).max()  # its square stays in range
+    return projection / np.linalg.norm(projection)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of `optimize`, its arguments checked; a method each, and what follows it."""
+
+    system: System
+    stimuli: Stimuli
+    eta: float
+    device: Device
+    noise: dict[str, np.ndarray]
+    started: float
+    n_starts: int | None
+    max_iter: int
+    tol: float | None
+    rng: np.random.Generator
+
+    @cached_property
+    def linear(self) -> LinearProblem:
+        """The linear problem: of weak stimuli, where the system is not linear."""
+        return problem_under_noise(self.system.maps, self.stimuli, self.eta, self.noise)
+
+    @cached_property
+    def problem(self) -> LinearProblem | NonlinearProblem:
+        """The problem of the system as it is."""
+        if self.system.is_linear:
+            return self.linear
+        problem = NonlinearProblem(self.system, self.stimuli, self.eta)
+        problem.moments_at  # noqa: B018 - refuses what it cannot do before work is spent
+        return problem
+
+    def starts(self, n_starts: int) -> Iterator[np.ndarray]:
+        """Random unit input projections."""
+        for _ in range(n_starts):
+            u = self.rng.standard_normal((self.system.n_inputs, self.stimuli.n_channels))
+            yield u / np.linalg.norm(u)
+
+    def given(self, u: np.ndarray) -> Projections:
+        """An input projection that is kept; its readout is solved."""
+        return self.finish([self.solve_readout(u)], "given", 1)
+
+    def solve_readout(self, u: np.ndarray, status: str = "solved") -> Candidate:
+        """The readout that is best for u."""
+        if isinstance(self.problem, NonlinearProblem):
+            self.problem.settle(u)
+        return Candidate(u, *self.problem.best_readout(u), status)
+
+    def random(self) -> Projections:
+        """Random input projections with the best readout of each."""
+        found = _collect(self.starts(self.n_starts or 10), self.solve_readout)
+        return self.finish(found, "random", 1)
+
+    def alternating(self) -> Projections:
+        """One projection after the other, as the paper does."""
+        problem, options = (
+            self.problem,
+            {"max_iter": self.max_iter, "tol": self.tol or 1e-6},
+        )
+        if isinstance(problem, LinearProblem):
+            found = _collect(
+                self.starts(self.n_starts or 10), lambda u: alternate(problem, u, **options)
+            )
+        else:
+            quadratic = QuadraticInput(problem)
+            found = _collect(
+                self.starts(self.n_starts or 10),
+                lambda u: alternate_nonlinear(problem, quadratic, u, **options),
+            )
+        return self.finish(found, "alternating")
+
+    def convex(self) -> Projections:
+        """The global optimum of a linear system, with its bound."""
+        found, n_svd = certified.solve(
+            self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
+        )
+        if self.device.kind is not None and found.status != "interrupted":
+            found = solve_mask(self.linear, self.device, found, self.rng)
+        return replace(self.finish([found], "convex", n_svd), growth=self.linear.growth)
+
+    def ascent(self) -> Projections:
+        """Ascent from the linear optimum, its negative and random projections."""
+        if isinstance(self.system, IntegratedSystem):
+            return self.refined(self.system)
+        return self.finish(self.ascended(), "ascent")
+
+    def linear_start(self) -> Candidate:
+        """The linear optimum, as a start; stopped by Ctrl-C, with κ of the system."""
+        linear, _ = certified.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
+        if linear.status == "interrupted":
+            return self.solve_readout(linear.u, "interrupted")
+        return linear
+
+    @property
+    def n_random(self) -> int:
+        """Random starts of an ascent, beside those from optima of simpler problems."""
+        return 0 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 4
+
+    def ascended(self) -> list[Candidate]:
+        """Where the ascents end, one a start."""
+        n_starts = 2 + self.n_random if self.n_starts is None else self.n_starts
+        problem, tol = self.problem, self.tol or 1e-7
+        linear = self.linear_start()
+        if linear.status == "interrupted":
+            return [linear]
+        starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
+        return _collect(
+            starts, lambda u: ascend(problem, u, max_iter=self.max_iter, tol=tol)
+        )
+
+    def refined(self, system: IntegratedSystem) -> Projections:
+        """The ascent through an integrated network."""
+        linear = self.linear_start()
+        if linear.status == "interrupted":
+            return self.finish([linear], "ascent")
+        expanded, n_starts = system.quadratic, self.n_starts
+        if n_starts is None:
+            n_starts = 2 + (expanded is not None) + self.n_random
+
+        def starts() -> Iterator[np.ndarray]:
+            yield linear.u
+            yield -linear.u
+            if expanded is not None:
+                # To its end: what is solved for may then not be below its u, refitted.
+                ends = replace(
+                    self, system=expanded, n_starts=None, tol=_EXPANDED
+                ).ascended()
+                for end in ends:
+                    end.raise_if_interrupted()
+                yield max(ends, key=lambda end: end.margin.value).u
+            yield from self.starts(n_starts)
+
+        assert isinstance(self.problem, NonlinearProblem)
+        refinement = Refinement(self.problem, system, max_iter=self.max_iter, tol=self.tol)
+        found, margins = refinement.run(islice(starts(), n_starts), n_starts)
+        return self.finish([found], "ascent", refinement.n_evaluations, margins)
+
+    def finish(
+        self,
+        candidates: list[Candidate],
+        method: str,
+        n_iter: int | None = None,
+        starts: list[float] | None = None,
+    ) -> Projections:
+        """Choose the best candidate and describe it."""
+        best = max(candidates, key=lambda candidate: candidate.margin.value)
+        interrupted = any(candidate.status == "interrupted" for candidate in candidates)
+        device, maps = self.device, self.system.maps
+        if device.bits is not None and not interrupted:
+            keep = device.kind is not None or method in ("given", "random")
+            best = quantise_readout(self.linear, best, device.bits, keep_u=keep)
+        margin = best.margin
+        history = best.history or [(margin.separation, margin.variance)]
+        found = Projections(
+            u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
+            v=best.v,
+            soft_margin=margin.value,
+            separation=margin.separation,
+            variance=margin.variance,
+            eta=self.eta,
+            upper_bound=best.upper_bound,
+            method=method,
+            status="interrupted" if interrupted else best.status,
+            n_iter=len(history) - 1 if n_iter is None else n_iter,
+            history=np.array(history),
+            starts=np.array(starts or [one.margin.value for one in candidates]),
+            wall_time=time.perf_counter() - self.started,
+            mask=device.kind,
+            noise_cost=noise_cost(maps, best.u, best.v, self.eta, self.noise) or None,
+        )
+        if interrupted or self.system.is_linear:
+            return found
+        try:
+            if isinstance(self.system, Expansion):
+                found = self.judge(self.system, found)
+            else:
+                found = self.measure(found, best.u)
+        except KeyboardInterrupt:
+            return replace(found, status="interrupted")
+        return replace(found, wall_time=time.perf_counter() - self.started)
+
+    def measure(self, found: Projections, u: np.ndarray) -> Projections:
+        """Add κ on fresh stimuli and the error of the integration, where there are such."""
+        if isinstance(self.system, IntegratedSystem):
+            assert isinstance(self.problem, NonlinearProblem)
+            self.problem.settle(u)
+            found = replace(found, step_error=self.system.step_error.error)
+        fresh = self.stimuli.fresh_margin(self.system, u, found.v, self.eta)
+        if fresh is None:
+            return found
+        return replace(found, fresh_margin=fresh[0], fresh_error=fresh[1])
+
+    def judge(self, expansion: Expansion, found: Projections) -> Projections:
+        """Add the validity of the expansion, and warn where it fails."""
+        validity = assess(
+            expansion,
+            self.stimuli,
+            found.u,
+            found.v,
+            eta=self.eta,
+            soft_margin=found.soft_margin,
+        )
+        if not validity.trustworthy:
+            advice = (
+                expansion.reservoir.gain.advice(validity.scale)
+                if validity.scale < 1
+                else "lower eta or raise the order"
+            )
+            verdict = " ".join(str(validity).split())
+            warnings.warn(
+                f"{verdict}; {advice}, or solve the network itself: `Dynamics`, or "
+                'order="exact" of a classifier.',
+                ExpansionWarning,
+                stacklevel=5,
+            )
+        return replace(found, validity=validity)
+
+
+#: Methods by name, the default first.
+LINEAR: dict[str, Callable[[Run], Projections]] = {
+    "convex": Run.convex,
+    "alternating": Run.alternating,
+    "random": Run.random,
+}
+NONLINEAR: dict[str, Callable[[Run], Projections]] = {
+    "ascent": Run.ascent,
+    "alternating": Run.alternating,
+    "random": Run.random,
+}
+
+
+def _collect(
+    starts: Iterable[np.ndarray], solve: Callable[[np.ndarray], Candidate]
+) -> list[Candidate]:
+    """One candidate a start, until the last or Ctrl-C; none where the network diverges."""
+    found: list[Candidate] = []
+    refused = None
+    try:
+        for u in starts:
+            try:
+                found.append(solve(u))
+            except FloatingPointError as error:
+                refused = error
+                continue
+            if found[-1].status == "interrupted":
+                break
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        found[-1] = replace(found[-1], status="interrupted")
+    if refused is not None and not found:
+        raise refused
+    return found

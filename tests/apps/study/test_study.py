@@ -16,7 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from greenfold import Reservoir, SampleStimuli, memory_capacity, optimize, unfold
+from greenfold import (
+    Device,
+    Reservoir,
+    SampleStimuli,
+    memory_capacity,
+    optimize,
+    unfold,
+)
 from greenfold.apps.runner import SEAL
 from greenfold.apps.study import Grid, experiment, read_study, study, write_table
 from greenfold.apps.study.experiment import ARCHITECTURES, judge, make_network
@@ -59,7 +66,7 @@ def test_a_row_is_what_the_library_finds(archive):
     system = unfold(network, n_steps=16, dt=10 / 16)
     for inside, row in rows.items():
         P = state_covariance(network, inside) if inside else None
-        found = optimize(system, stimuli, state_noise=P)
+        found = optimize(system, stimuli, device=Device(state_noise=P))
         assert row["kappa"] == pytest.approx(found.soft_margin, rel=1e-9)
         assert row["kappa"] <= row["bound"] * (1 + 1e-9)
         assert row["kappa_random"] < row["kappa"]

@@ -19,6 +19,7 @@ import numpy as np
 from ... import __version__
 from ..._base.files import plain
 from ...analysis.memory import memory_capacity
+from ...devices.device import Device
 from ...devices.noise import state_covariance
 from ...dynamics.dynamics import Dynamics
 from ...math.decisions import Clouds, decide, held_out_score
@@ -153,7 +154,7 @@ def judge(
     else:
         system = unfold(network, n_steps=stimuli.n_steps, dt=dt, order=setting["order"])
     P = state_covariance(network, setting["inside"]) if setting["inside"] else None
-    options = {"eta": setting["eta"], "state_noise": P}
+    options = {"eta": setting["eta"], "device": Device(state_noise=P)}
     tol = _GAP if setting["order"] == 0 else None
     rng = np.random.default_rng([setting["seed"], 1])
     us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
@@ -218,7 +219,7 @@ def _memory(network: Reservoir, setting: Mapping[str, Any]) -> dict[str, float]:
     drawn = memory_capacity(
         system,
         "random",
-        noise=_MEMORY_NOISE,
+        device=Device(readout_noise=_MEMORY_NOISE),
         n_draws=setting["draws"],
         # Not the stream of the network, of whose weights the first u would be a row.
         rng=np.random.default_rng([setting["seed"], 2]),

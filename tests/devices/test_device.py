@@ -1,0 +1,147 @@
+"""What hardware can do, as one object: what it refuses, and that it means one thing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from greenfold import (
+    Device,
+    GaussianStimuli,
+    MeasuredResponse,
+    RegressionTask,
+    memory_capacity,
+    optimize,
+    unfold,
+)
+from greenfold.analysis import margin_interval, mask_bound, study_mask
+
+from ..conftest import small
+
+DRIVEN, READ = np.array([0, 2, 3, 5]), np.array([1, 2, 4])
+
+
+@pytest.fixture(scope="module")
+def network():
+    return unfold(small(n=6), n_steps=5, dt=0.5)
+
+
+@pytest.fixture(scope="module")
+def stimuli():
+    return GaussianStimuli.random(5, strength=1.0, rng=1)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    rng = np.random.default_rng(0)
+    drive, W = rng.standard_normal((400, 6)), 0.4 * small(n=6).weights
+    states = np.zeros((400, 6))
+    for t in range(1, 400):
+        states[t] = W @ states[t - 1] + drive[t]
+    states += 0.3 * rng.standard_normal(states.shape)
+    return MeasuredResponse.fit(drive, states, n_steps=5, n_lags=3, n_blocks=12)
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "limits", "values", "n_levels"),
+    [
+        (Device(), None, (-np.inf, np.inf), None, None),
+        (Device(mask="sign"), "sign", (-np.inf, np.inf), [-1, 1], None),
+        (Device(mask="nonnegative"), "nonnegative", (0, np.inf), None, None),
+        (Device(levels=2), "2 levels", (-np.inf, np.inf), [-1, 1], None),
+        (Device(levels=np.int64(4)), "4 levels", (-np.inf, np.inf), None, 4),
+        (Device(levels=[1, 0, 1]), "levels 0, 1", (-np.inf, np.inf), [0, 1], None),
+        (Device(box=(-0.2, 1)), "box -0.2 to 1", (-0.2, 1), None, None),
+    ],
+)
+def test_kinds_of_masks(device, kind, limits, values, n_levels):
+    assert (device.kind, device.limits, device.n_levels) == (kind, limits, n_levels)
+    assert device.is_discrete == (values is not None or n_levels is not None)
+    if values is None:
+        assert device.values is None
+    else:
+        np.testing.assert_array_equal(device.values, values)
+    assert device.with_any_mask().kind is None
+
+
+def test_it_is_checked_when_it_is_made_and_keeps_what_it_was_given():
+    P = np.eye(3)
+    device = Device(state_noise=P, inputs=[2, 0], bits=8)
+    P[0, 0] = 5.0
+    np.testing.assert_array_equal(device.noise(4, 3)["state"], np.eye(3))
+    assert repr(Device(mask="sign", bits=3)) == "Device(mask=sign, bits=3)"
+    assert replace(device, bits=None).bits is None
+    with pytest.raises(ValueError, match="read-only"):
+        device.inputs[0] = 1
+    with pytest.raises(ValueError, match="`inputs` names an index twice"):
+        Device(inputs=[0, 0])
+    with pytest.raises(ValueError, match="`readout_noise` must be positive semi-definite"):
+        Device(readout_noise=-np.eye(2))
+    with pytest.raises(TypeError, match="`device` must be a Device; got dict"):
+        optimize(unfold(small(n=3), n_steps=2, dt=1.0), None, device={})  # pyright: ignore
+
+
+def test_a_regression_on_a_subset_is_that_of_a_device_without_the_rest(network):
+    task = RegressionTask.memory([1, 3], 5)
+    device = Device(inputs=DRIVEN, outputs=READ)
+    found = optimize(network, task, device=device, rng=0)
+    part = MeasuredResponse(network.greens1()[:, READ][:, :, DRIVEN])
+    alone = optimize(part, task, rng=0)
+    assert found.gain == pytest.approx(alone.gain, rel=1e-9)  # solved to rounding
+    np.testing.assert_allclose(np.abs(found.u[DRIVEN]), np.abs(alone.u), atol=1e-5)
+    assert found.u.shape == (6,)
+    assert not np.delete(found.u, DRIVEN).any()
+    assert not np.delete(found.V, READ, axis=0).any()
+    noisy = Device(inputs=DRIVEN, outputs=READ, readout_noise=0.2)
+    for u in ("solved", "random"):
+        memory = memory_capacity(network, u, delays=[1, 3], device=noisy, rng=0)
+        same = Device(readout_noise=0.2)
+        there = memory_capacity(part, u, delays=[1, 3], device=same, rng=0)
+        assert memory.total == pytest.approx(there.total, rel=1e-9)
+
+
+def test_the_bound_of_a_mask_on_a_subset(network, stimuli):
+    device = Device(mask="sign", inputs=DRIVEN)
+    best = optimize(network, stimuli, device=device, rng=0)
+    part = MeasuredResponse(network.greens1()[:, :, DRIVEN])
+    signs = Device(mask="sign")
+    alone = optimize(part, stimuli, device=signs, rng=0)
+    assert best.soft_margin == pytest.approx(alone.soft_margin, rel=1e-9)
+    bound = mask_bound(network, stimuli, best, device)
+    assert best.soft_margin <= bound
+    # A descent over kinks ends where rounding decides, some 1e-4 apart.
+    assert bound == pytest.approx(mask_bound(part, stimuli, alone, signs), rel=1e-3)
+
+
+def test_a_study_on_a_subset_with_noise(recorded, stimuli):
+    device = Device(mask="sign", inputs=DRIVEN, outputs=READ, input_noise=0.1)
+    study = study_mask(recorded, stimuli, device=device, n_draws=3, n_replicates=10, rng=0)
+    np.testing.assert_array_equal(np.abs(study.values[DRIVEN]), 1)
+    assert not np.delete(study.values, DRIVEN).any()
+    assert study.drawn.max() <= study.projections.soft_margin * (1 + 1e-9)
+    assert study.interval.low < study.projections.soft_margin
+    # Noise of one size on what is read takes (η/2)σ² from every κ, and moves nothing.
+    louder = replace(device, readout_noise=0.1)
+    best = optimize(recorded, stimuli, device=louder, rng=0)
+    quiet, loud = (
+        margin_interval(recorded, stimuli, best, n_replicates=10, device=one, rng=0)
+        for one in (device, louder)
+    )
+    assert quiet.low - loud.low == pytest.approx(5 * 0.01, rel=1e-9)
+    assert quiet.optimism == loud.optimism
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        (Device(state_noise=0.1), "`device` has state noise or bits"),
+        (Device(bits=3), "`device` has state noise or bits"),
+        (Device(readout_noise=np.ones(6)), "`readout_noise` must be one standard deviat"),
+    ],
+)
+def test_what_an_interval_does_not_know_is_refused(recorded, stimuli, device, message):
+    best = optimize(recorded, stimuli)
+    with pytest.raises(ValueError, match=message):
+        margin_interval(recorded, stimuli, best, device=device)
