@@ -1244,6 +1244,7 @@ def choice_of_a_classifier():
 
 
 @problem("reservoirpy", needs="reservoirpy")
+@pytest.mark.needs("reservoirpy")
 def node_of_reservoirpy():
     from reservoirpy.nodes import Reservoir as Node
 
