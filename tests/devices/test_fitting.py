@@ -144,14 +144,15 @@ def test_the_mask_of_a_fitted_device_and_its_interval(rng):
 
 
 @pytest.mark.slow
-def test_hundred_recordings():
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_hundred_recordings(first):
     """20 dB, 20,000 steps, 50 neurons: within 5 %, and intervals that cover."""
     reservoir = Reservoir.random(50, rng=0)
     stimuli = SampleStimuli(*synthetic_heartbeats(400, n_steps=10, rng=0))
     unfolding = unfold(reservoir, n_steps=10, dt=1.0)
     truth = optimize(unfolding, stimuli).soft_margin
     covered, shares = 0, []
-    for seed in range(100):
+    for seed in range(first, first + 20):
         recording = record(reservoir, 20_000, 1.0, np.random.default_rng(seed))
         fitted = MeasuredResponse.fit(*recording, n_steps=10, dt=1.0)
         best = optimize(fitted, stimuli)
@@ -159,10 +160,10 @@ def test_hundred_recordings():
         shares.append(delivered / truth)
         interval = margin_interval(fitted, stimuli, best, n_replicates=100, rng=seed)
         covered += interval.low <= delivered <= interval.high
-    print(f"covered {covered} of 100, share of the optimum {min(shares):.4f} and more")
+    print(f"covered {covered} of 20, share of the optimum {min(shares):.4f} and more")
     assert min(shares) > 0.95
-    # The interval is meant to cover 95 of 100; below 90 has a probability of 1 %.
-    assert covered >= 90
+    # The interval is meant to cover 19 of 20.
+    assert covered >= 17
 
 
 def bad(rng):

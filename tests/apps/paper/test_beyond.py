@@ -9,7 +9,7 @@ from greenfold import Dynamics, Gain
 from greenfold.apps.paper import beyond
 
 from ...conftest import small, unit
-from .conftest import compute, full
+from .conftest import GAP, OF_A_BOUND, assert_as_recorded, compute, record, some_of
 
 
 def test_beyond(tmp_path, heartbeats):
@@ -54,12 +54,59 @@ def test_diverging_draws_are_left_out(rng):
     assert states == pytest.approx(dynamics.states(X[kept], u), rel=1e-2, abs=1e-5)
 
 
-@pytest.mark.slow
-def test_beyond_in_full(tmp_path, data_dir):
-    p, numbers = beyond.FULL, full(beyond, tmp_path, data_dir)
+def test_beyond_as_recorded():
+    p, numbers = beyond.FULL, record("beyond")
     heart = [row for row in numbers["certificates"] if row["strength"] == 0]
+    assert len(heart) == p.n_certified
     assert max(row["gap"] for row in heart) <= 1e-3
     *_, gain = beyond._gain(numbers["noise"], 100)
     by_noise = dict(zip(p.noises, gain.mean(0), strict=True))
     assert abs(by_noise[0.0]) < 0.5
     assert by_noise[0.1] > 3
+    assert len(numbers["true"]) == len(TRUE)
+    for row in numbers["true"]:
+        assert row["against_simulate"] < 1e-3
+        # κ on other draws than it was fitted to is what fresh ones give.
+        judged = row["rows"]["Dynamics"]
+        apart = abs(row["claimed_fresh"] - judged["soft_margin"])
+        assert apart <= 5 * np.hypot(row["claimed_error"], judged["error"])
+
+
+CERTIFIED = [
+    (seed, strength)
+    for strength in (0.0, *beyond.FULL.strengths)
+    for seed in range(beyond.FULL.n_certified)
+]
+NOISY = [
+    (seed, size)
+    for size in sorted(beyond.FULL.sizes, reverse=True)
+    for seed in range(beyond.FULL.n_networks)
+]
+TRUE = [
+    (gain, strength, seed)
+    for gain in beyond.FULL.gains
+    for strength in beyond.FULL.strengths
+    for seed in range(beyond.FULL.n_true)
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", [0.0, *beyond.FULL.strengths])
+def test_certificates_at_full_size(strength, heartbeats):
+    """All networks of one kind of stimuli: they take a second each."""
+    # The share that alternation leaves is measured from the bound.
+    apart = OF_A_BOUND | {
+        "alternation_below_bound": {"abs": GAP},
+        "n_decompositions": None,
+    }
+    for item, recorded in zip(CERTIFIED, record("beyond")["certificates"], strict=True):
+        if item[1] == strength:
+            found = beyond.certificate(beyond.FULL, heartbeats, item)
+            assert_as_recorded(found, recorded, apart)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("item", some_of(NOISY, (0, 100), (5, 20), (9, 5)))
+def test_readout_noise_at_full_size(item, heartbeats):
+    found = beyond.noisy_accuracy(beyond.FULL, heartbeats, item)
+    assert_as_recorded(found, record("beyond")["noise"][NOISY.index(item)])

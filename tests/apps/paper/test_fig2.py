@@ -7,8 +7,9 @@ import pytest
 
 from greenfold import optimize
 from greenfold.apps.paper import fig2
+from greenfold.apps.paper.figures import Run
 
-from .conftest import compute, full
+from .conftest import assert_as_recorded, compute, record, some_of
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,55 @@ def test_fig2(tmp_path, monkeypatch):
     _check_fig2(compute(fig2, p, tmp_path))
 
 
+def test_fig2_as_recorded():
+    _check_fig2(record("fig2"))
+
+
 @pytest.mark.slow
-def test_fig2_in_full(tmp_path):
-    _check_fig2(full(fig2, tmp_path))
+@pytest.mark.needs("nest")
+@pytest.mark.parametrize("kind", ["random", "optimised"])
+def test_one_curve_of_fig2_at_full_size(kind):
+    """Panel (a), from the unfolding and in NEST."""
+    p, single = fig2.FULL, record("fig2")["single"]
+    unfolding, u = fig2._unfolding(p), fig2._projections(p)[0]
+    if kind == "optimised":
+        best = optimize(unfolding, fig2._stimuli(p, 0), p.eta)
+        assert_as_recorded({"bound": best.upper_bound}, {"bound": single["bound_at_end"]})
+        u = best.u
+    assert single["engine"] == "nest"
+    found = {
+        "analytical": fig2.analytical_curve(p, unfolding, u),
+        "simulated": fig2.simulated_curve(p, "nest", u),
+    }
+    recorded = {key: single[kind][key] for key in found}
+    assert_as_recorded(found, recorded)
+
+
+@pytest.mark.slow
+def test_first_stimuli_of_fig2_at_full_size():
+    """Panel (a), u solved for each readout time."""
+    margins = fig2.optimal_part(fig2.FULL, range(1))["margins"]
+    assert_as_recorded(margins[0], record("fig2")["single"]["reoptimised"])
+
+
+TIMES = fig2._times(fig2.FULL, fig2.FULL.per_step)[fig2._solved_at(fig2.FULL)].tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", some_of(TIMES, 1.0, 5.0, 9.0))
+def test_one_time_of_fig2_at_full_size(time, tmp_path, monkeypatch):
+    """Panels (b) and (c): 250 pairs of classes, solved, and 250 random u for each."""
+    numbers, all_times = record("fig2"), fig2._times(fig2.FULL, fig2.FULL.per_step)
+    modes = tuple(t for t in fig2.FULL.mode_times if t == time)
+    p = replace(fig2.FULL, mode_times=modes)
+    monkeypatch.setattr(fig2, "_times", lambda *_: np.array([time]))
+    monkeypatch.setattr(fig2, "_solved_at", lambda _: np.array([0]))
+    found, found_modes = fig2._average(p, Run("fig2", p, tmp_path))
+    places = {len(TIMES): TIMES.index(time), len(all_times): all_times.tolist().index(time)}
+    recorded = {
+        key: [values[places[len(values)]]] for key, values in numbers["average"].items()
+    }
+    recorded["first"] = [numbers["single"]["reoptimised"][TIMES.index(time)]]
+    assert_as_recorded(found, recorded)
+    loadings = {str(t): numbers["modes"]["loadings"][str(t)] for t in modes}
+    assert_as_recorded(found_modes, numbers["modes"] | {"loadings": loadings})

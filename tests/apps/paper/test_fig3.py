@@ -17,7 +17,7 @@ from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ...conftest import unit
-from .conftest import compute, full
+from .conftest import OF_A_BOUND, assert_as_recorded, compute, record, some_of
 
 ETA = 10.0
 STRENGTHS = (0.19, 0.30, 0.52, 0.76, 1.0)
@@ -104,8 +104,23 @@ def test_fig3(tmp_path):
     _check_fig3(compute(fig3, p, tmp_path))
 
 
-@pytest.mark.slow
-def test_fig3_in_full(tmp_path):
-    numbers = full(fig3, tmp_path)
+def test_fig3_as_recorded():
+    numbers = record("fig3")
     assert len(numbers["soft_margins"]) == 25
     _check_fig3(numbers)
+
+
+ITEMS = [(n, s) for n in range(fig3.FULL.n_networks) for s in fig3.FULL.strengths]
+
+
+@pytest.mark.slow
+def test_responses_of_fig3_at_full_size():
+    assert_as_recorded(fig3.responses(fig3.FULL), record("fig3")["responses"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("item", some_of(ITEMS, (0, 0.19), (2, 0.52), (4, 1.0)))
+def test_one_soft_margin_of_fig3_at_full_size(item):
+    recorded = record("fig3")["soft_margins"][ITEMS.index(item)]
+    found = fig3.soft_margins(fig3.FULL, item)
+    assert_as_recorded(found, recorded, OF_A_BOUND)

@@ -7,7 +7,7 @@ import pytest
 
 from greenfold.apps.paper import supplement
 
-from .conftest import compute, full
+from .conftest import OF_A_BOUND, assert_as_recorded, compute, record, some_of
 
 
 def _check_supplement(numbers, p):
@@ -48,6 +48,36 @@ def test_supplement(tmp_path, heartbeats):
     _check_supplement(compute(supplement, p, tmp_path, heartbeats), p)
 
 
+def test_supplement_as_recorded():
+    _check_supplement(record("supplement"), supplement.FULL)
+
+
+SEEDS = range(supplement.FULL.n_networks)
+BY_ALPHA, BY_G = (
+    [(seed, value) for seed in SEEDS for value in values]
+    for values in (supplement.FULL.alphas, supplement.FULL.gs)
+)
+
+
 @pytest.mark.slow
-def test_supplement_in_full(tmp_path, data_dir):
-    _check_supplement(full(supplement, tmp_path, data_dir), supplement.FULL)
+@pytest.mark.parametrize("seed", some_of(SEEDS, 0, 2, 4))
+def test_eta_of_one_network_at_full_size(seed, heartbeats):
+    found = supplement.over_eta(supplement.FULL, heartbeats, seed)
+    # κ is a maximum over u and v, its two terms are not: what rounding leaves of u is the
+    # root of what it leaves of κ, √1e-12.
+    terms = {"separation": {"rel": 1e-6}, "spread": {"rel": 1e-6}}
+    assert_as_recorded(found, record("supplement")["eta"][seed], OF_A_BOUND | terms)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("item", some_of(BY_ALPHA, (0, 0.01), (2, 0.1), (4, 0.3)))
+def test_one_alpha_at_full_size(item, heartbeats):
+    found = supplement.over_alpha(supplement.FULL, heartbeats, item)
+    assert_as_recorded(found, record("supplement")["alpha"][BY_ALPHA.index(item)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("item", some_of(BY_G, (0, 0.1), (2, 0.8), (4, 0.95)))
+def test_one_g_at_full_size(item, heartbeats):
+    found = supplement.over_g(supplement.FULL, heartbeats, item)
+    assert_as_recorded(found, record("supplement")["g"][BY_G.index(item)])

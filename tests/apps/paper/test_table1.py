@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli, optimize
+from greenfold._base.files import plain
 from greenfold.apps.paper import table1
 
-from .conftest import compute, full
+from .conftest import assert_as_recorded, compute, record, some_of
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +64,8 @@ def test_table1(tmp_path, heartbeats, data_dir):
     assert accuracy["optimised, linear"] == pytest.approx(98.0, abs=3 * 0.15)
 
 
-@pytest.mark.slow
-def test_table1_in_full(tmp_path, data_dir):
-    numbers = full(table1, tmp_path, data_dir)
+def test_table1_as_recorded():
+    numbers = record("table1")
     assert len(numbers["networks"]) == 20
     _check_table1(numbers)
     for cell, entry in numbers["cells"].items():
@@ -75,6 +75,30 @@ def test_table1_in_full(tmp_path, data_dir):
         assert found["mean"] == pytest.approx(mean, abs=0.01), cell
         # The spreads too, within a third: 1/√(2·19) = 16 % is the standard error of one.
         assert found["s.d."] == pytest.approx(spread, rel=1 / 3), cell
+
+
+def test_the_recorded_cells_are_those_of_the_recorded_networks(
+    tmp_path, monkeypatch, heartbeats, data_dir
+):
+    numbers = record("table1")
+    monkeypatch.setattr(table1, "one_network", lambda *item: numbers["networks"][item[-1]])
+    assert_as_recorded(
+        compute(table1, table1.FULL, tmp_path, heartbeats, data_dir), numbers
+    )
+
+
+#: How the ascent went is rounding; where it ended is not, see `some_of` in `conftest`.
+_COUNTS = {"n_iter": None}
+#: The linear bound meets κ: a gap of rounding.
+_CLOSED = {"gap": {"abs": 1e-9}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", some_of(range(table1.FULL.n_networks), 0, 10, 19))
+def test_one_network_of_table1_at_full_size(seed, heartbeats, data_dir):
+    origins = plain(table1.archive_means(data_dir))
+    found = table1.one_network(table1.FULL, heartbeats, origins, seed)
+    assert_as_recorded(found, record("table1")["networks"][seed], _COUNTS | _CLOSED)
 
 
 @pytest.mark.slow
