@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from itertools import pairwise
 from math import ceil
 from typing import Any
@@ -41,14 +42,15 @@ def to_host(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def like(host: np.ndarray, reference: Any) -> Any:
-    """Copy a host array to the namespace and device of ``reference``."""
+def like(host: np.ndarray, reference: Any, dtype: Any = None) -> Any:
+    """Copy a host array to the namespace and device of ``reference``, as ``dtype``."""
     if isinstance(reference, np.ndarray):
-        return host
+        return host if dtype is None else host.astype(dtype, copy=False)
     xp = namespace(reference)
     # A read-only host array would make PyTorch warn about sharing its memory.
     owned = host if host.flags.writeable else host.copy()
-    return xp.asarray(owned, device=compat.device(reference))
+    found = xp.asarray(owned, device=compat.device(reference))
+    return found if dtype is None else xp.astype(found, dtype, copy=False)
 
 
 def zeros(shape: tuple[int, ...], reference: Any) -> Any:
@@ -67,6 +69,48 @@ def multiply_into(target: Any, one: Any, other: Any) -> None:
         torch.mul(one, other, out=target)
     else:
         target[...] = one * other
+
+
+def plus_product(base: Any, left: Any, right: Any) -> Any:
+    """``base + left @ right`` as a new array."""
+    if compat.is_torch_array(base):
+        # One kernel instead of two; on a GPU a pass over memory is a tenth of a product.
+        return base.addmm(left, right)
+    product = left @ right
+    product += base
+    return product
+
+
+def add_product(base: Any, left: Any, right: Any) -> Any:
+    """``base + left @ right``, overwriting ``base`` where the library allows."""
+    if compat.is_torch_array(base):
+        return base.addmm_(left, right)
+    base += left @ right
+    return base
+
+
+def wide(array: Any) -> Any:
+    """The same in float64, in which sums over series are formed."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def contiguous(array: Any) -> Any:
+    """The same values, in the order of their axes in memory where that can be asked for."""
+    if isinstance(array, np.ndarray):
+        return np.ascontiguousarray(array)
+    return array.contiguous() if compat.is_torch_array(array) else array
+
+
+def quietly(X: Any) -> AbstractContextManager:
+    """No warnings of overflow (it is looked for afterwards), no autograd graph."""
+    stack = ExitStack()
+    stack.enter_context(np.errstate(over="ignore", invalid="ignore"))
+    if compat.is_torch_array(X):
+        import torch
+
+        stack.enter_context(torch.no_grad())
+    return stack
 
 
 def check_device_name(device: str) -> str:

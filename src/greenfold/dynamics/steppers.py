@@ -43,9 +43,9 @@ from typing import Any
 
 import numpy as np
 
-from .._base.arrays import namespace
+from .._base.arrays import add_product, namespace, plus_product
 from ..unfolding.propagators import doubled, norm_bound, phi_functions
-from ..unfolding.walk import HasArrays, Step, add_product, plus_product
+from ..unfolding.walk import HasArrays, Step
 
 Function = Callable[[Any], Any]
 

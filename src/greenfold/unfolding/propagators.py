@@ -238,15 +238,10 @@ class Panel(Step):
         found = self.F @ back(bar[:, :n])
         return found + self.F_nodes @ back(bar[:, n:]) if self.order else found
 
-    def _moved(self, y: Any, matrix: Any) -> Any:
-        """All orders through the linear network, in one product."""
-        xp = namespace(y)
-        return xp.reshape(xp.reshape(y, (-1, self.n_neurons)) @ matrix, y.shape)
-
     def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
         """All orders at the end of the panel."""
         n, order = self.n_neurons, self.order
-        ahead = self._moved(y, self.E)
+        ahead = y @ self.E
         ahead[0, ...] += push[:, :n]
         if not order:
             return ahead
@@ -267,7 +262,7 @@ class Panel(Step):
         """Cotangents of all orders at the beginning, and of what the input adds."""
         xp, order = namespace(bar), self.order
         back = xp.matrix_transpose
-        before = self._moved(bar, back(self.E))
+        before = bar @ back(self.E)
         if not order:
             return before, bar[0, ...]
         nodes_bar: list[Any] = [None] * order

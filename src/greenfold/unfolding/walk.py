@@ -14,17 +14,27 @@ the number of steps, and where there is room for all of it nothing is computed t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
-import array_api_compat as compat
 import numpy as np
 
 from .._base import checks as check
-from .._base.arrays import batches, like, namespace, on_gpu, to_host, working_bytes, zeros
+from .._base.arrays import (
+    add_product,
+    batches,
+    contiguous,
+    like,
+    namespace,
+    on_gpu,
+    quietly,
+    to_host,
+    wide,
+    working_bytes,
+    zeros,
+)
 from ..systems import Divergence
 
 #: Cases carried at a time. With 256 rows a product is near its peak, and what lies between
@@ -34,56 +44,6 @@ _HOST_ROWS, _DEVICE_ROWS = 256, 8192
 #: A state this many times the largest input of its series to a neuron is taken to diverge.
 #: The slowest mode of a stable network would have to last a million time constants.
 _EXPLODED = 1e6
-
-
-# Operations on batches, in place where the array library can
-
-
-def plus_product(base: Any, left: Any, right: Any) -> Any:
-    """``base + left @ right`` as a new array."""
-    if compat.is_torch_array(base):
-        # One kernel instead of two; on a GPU a pass over memory is a tenth of a product.
-        return base.addmm(left, right)
-    product = left @ right
-    product += base
-    return product
-
-
-def add_product(base: Any, left: Any, right: Any) -> Any:
-    """``base + left @ right``, overwriting ``base`` where the library allows."""
-    if compat.is_torch_array(base):
-        return base.addmm_(left, right)
-    base += left @ right
-    return base
-
-
-def _place(host: np.ndarray, reference: Any, dtype: Any) -> Any:
-    """Copy a host array to the namespace and device of ``reference``, as ``dtype``."""
-    return namespace(reference).astype(like(host, reference), dtype, copy=False)
-
-
-def _wide(array: Any) -> Any:
-    """The same in float64, in which sums over series are formed."""
-    xp = namespace(array)
-    return xp.astype(array, xp.float64, copy=False)
-
-
-def _contiguous(array: Any) -> Any:
-    """The same values, in the order of their axes in memory where that can be asked for."""
-    if isinstance(array, np.ndarray):
-        return np.ascontiguousarray(array)
-    return array.contiguous() if compat.is_torch_array(array) else array
-
-
-def _quietly(X: Any) -> AbstractContextManager:
-    """No warnings of overflow (it is looked for afterwards), no autograd graph."""
-    stack = ExitStack()
-    stack.enter_context(np.errstate(over="ignore", invalid="ignore"))
-    if compat.is_torch_array(X):
-        import torch
-
-        stack.enter_context(torch.no_grad())
-    return stack
 
 
 # What is walked, and where it is read
@@ -97,7 +57,7 @@ class HasArrays:
 
         def moved(value: Any) -> Any:
             if isinstance(value, np.ndarray):
-                return _place(value, reference, dtype)
+                return like(value, reference, dtype)
             if isinstance(value, tuple):
                 return tuple(moved(one) for one in value)
             return value.on(reference, dtype) if isinstance(value, HasArrays) else value
@@ -214,7 +174,7 @@ class Plan:
         if isinstance(reference, np.ndarray) and dtype == np.float64:
             return self
         tail = None if self.tail is None else self.tail.on(reference, dtype)
-        start = None if self.start is None else _place(self.start, reference, dtype)
+        start = None if self.start is None else like(self.start, reference, dtype)
         return replace(self, step=self.step.on(reference, dtype), tail=tail, start=start)
 
 
@@ -288,7 +248,7 @@ class Batch:
         self.plan = plan
         # One step after the other in memory, as they are used.
         used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
-        self.inputs = _contiguous(used)
+        self.inputs = contiguous(used)
         self.input_maps = {step: step.input_map(u) for step in plan.kinds}
 
     def start(self) -> Any:
@@ -360,7 +320,7 @@ class Recording:
         """
         batch, places = self._batch, self._batch.plan.places
         xp = namespace(cotangent)
-        gradients = {s: _wide(xp.zeros_like(m)) for s, m in batch.input_maps.items()}
+        gradients = {s: wide(xp.zeros_like(m)) for s, m in batch.input_maps.items()}
         bar, push_bar, stop = xp.zeros_like(self.last), None, len(places)
         for start, y in zip(self._starts[::-1], self._states[::-1], strict=True):
             tape, self._tape = self._tape, None
@@ -377,7 +337,7 @@ class Recording:
                 if place == 0 or places[place - 1][0] != index:
                     inputs = xp.matrix_transpose(batch.inputs[index, :, :])
                     gradients[step] = add_product(
-                        gradients[step], _wide(inputs), _wide(push_bar)
+                        gradients[step], wide(inputs), wide(push_bar)
                     )
                     push_bar = None
             stop = start
@@ -466,7 +426,7 @@ class Walk:
         single = X.dtype == xp.float32
         self._dtype = (xp.float32 if single else xp.float64) if dtype is None else dtype
         self._X, self._keep, self._orders = X, keep, orders
-        self._plan, self._u = plan.on(X, self._dtype), _place(u, X, self._dtype)
+        self._plan, self._u = plan.on(X, self._dtype), like(u, X, self._dtype)
         start = 0.0 if plan.start is None else float(np.abs(plan.start).max())
         self._largest = float(np.abs(u).sum(axis=1).max()), start
         self._recordings: list[tuple[slice, Recording]] = []
@@ -547,7 +507,7 @@ class Walk:
         """Read-out states, (n_cases, n_neurons)."""
         length = self.room.tape_for_all() if self._keep else 0
         rows = self.room.rows_holding(self.room.n_working)
-        with _quietly(self._X):
+        with quietly(self._X):
             if length:
                 for part in self._parts(self.room.rows):
                     self._recordings.append((part, self.record(part, length)))
@@ -562,7 +522,7 @@ class Walk:
         With ``careful``, divergence is looked for at every step, to stop early.
         """
         held, found = self.room.n_working + 2 * self._plan.read_steps, []
-        with _quietly(self._X):
+        with quietly(self._X):
             for part in self._parts(self.room.rows_holding(held)):
                 ends = self._walk_carefully(part) if careful else []
                 if not careful:
@@ -581,13 +541,13 @@ class Walk:
             (part, self.record(part, length)) for part in self._parts(rows)
         )
         cotangent = self._xp.astype(cotangent, self._dtype, copy=False)
-        readout = None if v is None else _place(v, self._X, self._dtype)
+        readout = None if v is None else like(v, self._X, self._dtype)
         u_bar = v_bar = None
-        with _quietly(self._X):
+        with quietly(self._X):
             for part, recording in kept:
                 bar = cotangent[part, ...]
                 if readout is not None:
-                    found = _wide(bar) @ _wide(self._summed(recording.read))
+                    found = wide(bar) @ wide(self._summed(recording.read))
                     v_bar = found if v_bar is None else v_bar + found
                     bar = bar[:, None] * readout[None, :]
                 found = recording.pullback(bar)
