@@ -40,7 +40,6 @@ from greenfold import (
     ReservoirFeatures,
     ReservoirRegressor,
     SampleStimuli,
-    choose_classifier,
     choose_eta,
     choose_tau,
     memory_capacity,
@@ -1228,19 +1227,6 @@ POOLINGS: dict[str, Callable[[], dict[str, Any]]] = {
 #: In single precision, 6e-8; what the ridge regression makes of it is some times more.
 SINGLE = ("features", "penalty", "slope", "held out", "decisions", "probabilities")
 enter("pooled", POOLINGS, dict, dict.fromkeys((*SINGLE, "predictions"), 1e-4))
-
-
-@problem("choice of a classifier")
-def choice_of_a_classifier():
-    X, y = unaligned()
-    found = choose_classifier(
-        X,
-        y,
-        n_folds=2,
-        margin={"n_neurons": 5, "eta": 10.0, "input_projection": "random"},
-        pooled={"engine": "array", "n_scales": 2, "n_oscillators": 4, "n_readouts": 16},
-    )
-    return {"best": found.best, "correct": found.correct}
 
 
 @problem("reservoirpy", needs="reservoirpy")

@@ -48,4 +48,4 @@ right.legend(loc="lower left")
 plt.show()
 
 # %%
-# `choose_classifier` asks which of the two suits your series: :doc:`/howto/unaligned`.
+# How to find out which of the two suits your series: :doc:`/howto/unaligned`.

@@ -21,7 +21,6 @@ from .analysis.tau import choose_tau
 from .devices.device import Device
 from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics
-from .estimators.choosing import choose_classifier
 from .estimators.margin.classifier import ReservoirClassifier
 from .estimators.margin.noise import noisy_accuracy
 from .estimators.pooled.classifier import PooledReservoirClassifier
@@ -65,7 +64,6 @@ __all__ = [
     "Unfolding",
     "__version__",
     "analysis",
-    "choose_classifier",
     "choose_eta",
     "choose_tau",
     "datasets",

@@ -65,6 +65,6 @@ def test_a_model_predicts_from_such_a_file(files, large):
 def test_what_needs_the_series_in_memory_is_refused(files, monkeypatch):
     assert "holds no labels `y`" in invoke("fit", "bare.h5", code=1).stderr
     monkeypatch.setattr(inputs, "_IN_MEMORY", 1000)
-    for option in (["--holdout", 0.5], ["--report", "a.html"], ["--classifier", "auto"]):
+    for option in (["--holdout", 0.5], ["--report", "a.html"]):
         said = " ".join(invoke("fit", "beats.h5", *option, code=2).stderr.split())
         assert "needs the series in" in said, said

@@ -1,4 +1,4 @@
-"""The pooled classifier on the command line, and the choice between the two."""
+"""The pooled classifier on the command line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from greenfold import (
-    PooledReservoirClassifier,
-    ReservoirClassifier,
-    choose_classifier,
-    load,
-)
+from greenfold import PooledReservoirClassifier, load
 
 from .conftest import SMALL, invoke
 
@@ -33,11 +28,10 @@ def unaligned():
 
 @pytest.fixture
 def small_bank(monkeypatch):
-    """Fewer oscillators, readouts and folds than by default, where they do not matter."""
+    """Fewer oscillators and readouts than by default, where they do not matter."""
     defaults = PooledReservoirClassifier.__init__.__kwdefaults__
     for name, value in (("n_scales", 3), ("n_oscillators", 4), ("n_readouts", 16)):
         monkeypatch.setitem(defaults, name, value)
-    monkeypatch.setitem(choose_classifier.__kwdefaults__, "n_folds", 3)
 
 
 def test_fit_and_predict_with_the_pooled_classifier(unaligned):
@@ -53,32 +47,6 @@ def test_fit_and_predict_with_the_pooled_classifier(unaligned):
     np.testing.assert_allclose(np.sum(found["probabilities"], axis=1), 1)
 
 
-def test_auto_takes_what_the_held_out_series_say_and_tells_how_sure_that_is(
-    unaligned, small_bank
-):
-    arguments = ("fit", unaligned, "--classifier", "auto", *SMALL, "--eta", 10)
-    found = json.loads(invoke(*arguments, "-m", "m.gfm", "--json").stdout)
-    choice = found["choice"]
-    assert found["classifier"] == choice["best"] == "pooled"
-    assert choice["held_out"] == 60
-    assert choice["difference"] == pytest.approx(
-        choice["accuracy"]["pooled"] - choice["accuracy"]["margin"]
-    )
-    assert choice["difference"] > 3 * choice["difference_error"] > 0
-    assert isinstance(load("m.gfm"), PooledReservoirClassifier)
-    assert "held out: pooled" in invoke(*arguments).stdout
-
-
-def test_auto_keeps_the_margin_where_series_are_aligned(beats, small_bank):
-    arguments = ("fit", beats, "--classifier", "auto", *SMALL)
-    found = json.loads(invoke(*arguments, "-m", "m.gfm", "--json").stdout)
-    assert found["classifier"] == "margin"
-    assert isinstance(load("m.gfm"), ReservoirClassifier)
-    shown = invoke(*arguments).stdout
-    assert "margin was fitted" in shown
-    assert "upper bound" in shown
-
-
 def test_missing_values_are_kept_for_the_pooled_classifier(unaligned, small_bank):
     text = Path(unaligned).read_text().splitlines()
     cells = text[3].split(",")
@@ -92,16 +60,10 @@ def test_missing_values_are_kept_for_the_pooled_classifier(unaligned, small_bank
 
 
 @pytest.mark.parametrize(
-    ("kind", "option"),
-    [
-        ("pooled", ("--eta", 3)),
-        ("pooled", ("--order", 1)),
-        ("pooled", ("--report", "page.html")),
-        ("auto", ("--report", "page.html")),
-    ],
+    "option", [("--eta", 3), ("--order", 1), ("--report", "page.html")]
 )
-def test_options_of_the_other_classifier_are_refused(unaligned, kind, option):
-    found = invoke("fit", unaligned, "--classifier", kind, *option, code=2)
+def test_options_of_the_other_classifier_are_refused(unaligned, option):
+    found = invoke("fit", unaligned, "--classifier", "pooled", *option, code=2)
     assert f"{option[0]} is for the classifier with solved projections" in " ".join(
         found.stderr.split()
     )

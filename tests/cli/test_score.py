@@ -43,16 +43,9 @@ def test_counts_as_scikit_learn_does(model, others):
     assert f"{noisy_accuracy(classifier, X, y, 0.1, rng=0):.2%}" in text
 
 
-def test_evaluate_with_a_model_scores_it(model, others):
-    both = [
-        json.loads(invoke(command, model, "others.npz", "--json").stdout)
-        for command in ("evaluate", "score")
-    ]
-    assert both[0] == both[1]
-    hint = invoke("evaluate", model, code=2).stderr
-    one_sentence(hint)
-    assert "greenfold score" in hint
-    one_sentence(invoke("evaluate", "others.npz", "more.npz", code=2).stderr)
+def test_evaluate_takes_no_model(model, others):
+    one_sentence(invoke("evaluate", model, code=1).stderr)
+    one_sentence(invoke("evaluate", model, "others.npz", code=2).stderr)
 
 
 def test_labels_of_their_own_and_classes_that_are_new(model, others, tmp_path):

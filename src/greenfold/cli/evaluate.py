@@ -38,7 +38,6 @@ from .options import (
 def evaluate(
     ctx: typer.Context,
     data: Data,
-    labelled: Annotated[str | None, typer.Argument(hidden=True)] = None,
     report: Report = None,
     test: Test = None,
     holdout: Annotated[
@@ -97,11 +96,6 @@ def evaluate(
     from . import network
     from .inputs import load_task
 
-    if labelled is not None or data.endswith(".gfm"):
-        _score(data, labelled, noise=noise if _given(ctx, "noise") else 0.0, json=json,
-               labels=y, part="test", data_dir=data_dir, trim=trim, seed=seed,
-               form=format)  # fmt: skip
-        return
     options.check_target(report, "--report")
     parameters: dict[str, Any] = {
         "alpha": alpha,
@@ -135,27 +129,6 @@ def evaluate(
         json=json,
         pooled=pooled,
     )
-
-
-def _given(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
-
-
-def _score(model: str, data: str | None, **where: Any) -> None:
-    """What somebody means who names a model and data here."""
-    from .score import score_and_show
-
-    if data is None:
-        raise typer.BadParameter(
-            f"{model!r} is a saved model; score it with `greenfold score {model} DATA`"
-        )
-    if not Path(model).is_file() or not model.endswith(".gfm"):
-        raise typer.BadParameter(
-            f"one DATA is compared; for test series in a file of their own give "
-            f"--test {data}, and for a saved model `greenfold score MODEL DATA`"
-        )
-    score_and_show(Path(model), data, **where)
 
 
 def compare_and_show(

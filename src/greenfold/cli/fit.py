@@ -58,8 +58,7 @@ def fit(
         typer.Option(
             "--classifier",
             help="margin: both projections solved, read once, for aligned series. pooled: "
-            "read at every step, for series that are not aligned. auto: the better in a "
-            "quick cross-validation, which is reported.",
+            "read at every step, for series that are not aligned.",
         ),
     ] = Kind.margin,
     report: Report = None,
@@ -122,7 +121,7 @@ def fit(
     """Solve for the projections of a reservoir on a data set.
 
     For series in which things happen at any time, --classifier pooled reads the network at
-    every step instead; --classifier auto finds out which suits the series.
+    every step instead.
 
     A data set brings its own test series. All series of a file are used for training,
     unless --test or --holdout says otherwise.
@@ -132,8 +131,8 @@ def fit(
     from . import network, pooled
     from .inputs import load_task, refuse_opened
 
-    if classifier is not Kind.margin:
-        pooled.refuse_options_of_margin(ctx, classifier)
+    if classifier is Kind.pooled:
+        pooled.refuse_options_of_margin(ctx)
     options.check_target(model, "--model")
     options.check_target(report, "--report")
     parameters: dict[str, Any] = {
@@ -166,16 +165,9 @@ def fit(
             refuse_opened(found.X, "--device")
         return options.on_device(found, device)
 
-    choice = None
-    if classifier is not Kind.margin:
-        task = read()
-        if classifier is Kind.auto:
-            refuse_opened(task.X, "--classifier auto")
-            own = {**parameters, "input_projection": projection.value, "order": level}
-            choice = pooled.choose(task, own, seed=seed, jobs=jobs)
-        if choice is None or choice.best == "pooled":
-            pooled.fit_and_show(task, choice, model=model, seed=seed, jobs=jobs, json=json)
-            return
+    if classifier is Kind.pooled:
+        pooled.fit_and_show(read(), model=model, seed=seed, jobs=jobs, json=json)
+        return
     shares = [weight_of(level), 0.2, 2 * weight_of(level) if report else 0]
     with progress(1 + sum(shares)) as bar:
         bar.step("reading the data")
@@ -215,20 +207,17 @@ def fit(
         "judged_on": task.judged[2],
         "classifier": "margin",
         **comparison.to_record(row),
-        "choice": None if choice is None else pooled.choice_record(choice),
         "model": model,
         "report": report,
     }
     if json:
         options.print_json(record)
         return
-    _print_fit(task, row, choice, model, report)
+    _print_fit(task, row, model, report)
 
 
-def _print_fit(
-    task: Any, row: Any, choice: Any, model: Path | None, report: Path | None
-) -> None:
-    from . import pooled, show
+def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> None:
+    from . import show
 
     judged = task.judged[2]
     pairs: list[tuple[str, Any]] = [
@@ -248,7 +237,6 @@ def _print_fit(
     ]
     if np.isfinite(row.bound):
         pairs.append(("upper bound", f"{row.bound:.5g} ({_proof(row)})"))
-    pairs += [] if choice is None else pooled.choice_facts(choice)
     pairs.append((f"{judged} accuracy", f"{row.accuracy:.2%}"))
     if row.noise:
         pairs.append((f"under noise {row.noise:g}", f"{row.noisy_accuracy:.2%}"))

@@ -1,4 +1,4 @@
-"""The pooled classifier on the command line, and the choice between the two."""
+"""The pooled classifier on the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class Kind(StrEnum):
 
     margin = "margin"
     pooled = "pooled"
-    auto = "auto"
 
 
 #: Options of `greenfold fit` that only a network with solved projections has.
@@ -39,61 +38,15 @@ _OF_MARGIN = {
 }
 
 
-def refuse_options_of_margin(ctx: typer.Context, kind: Kind) -> None:
+def refuse_options_of_margin(ctx: typer.Context) -> None:
     """Say which option does not go with the classifier, before the work begins."""
-    allowed = set() if kind is Kind.pooled else set(_OF_MARGIN) - {"report"}
     for name, option in _OF_MARGIN.items():
         source = ctx.get_parameter_source(name)
-        if name not in allowed and source is not None and source.name == "COMMANDLINE":
+        if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(
                 f"{option} is for the classifier with solved projections; it goes with "
                 "--classifier margin"
             )
-
-
-def choose(task: Any, margin: dict[str, Any], *, seed: int, jobs: int | None) -> Any:
-    """A quick cross-validated look at both classifiers."""
-    from ..estimators.choosing import N_FOLDS, choose_classifier
-
-    with progress(2 * N_FOLDS) as bar:
-        return choose_classifier(
-            task.X,
-            task.y,
-            margin=margin,
-            pooled={"n_jobs": jobs},
-            random_state=seed,
-            on_fit=lambda text: bar.step(f"comparing: {text}"),
-        )
-
-
-def choice_record(choice: Any) -> dict[str, Any]:
-    """A choice as plain values for JSON."""
-    return {
-        "best": choice.best,
-        "held_out": choice.correct.shape[1],
-        "accuracy": dict(zip(choice.names, choice.accuracy.tolist(), strict=True)),
-        "standard_error": dict(
-            zip(choice.names, choice.standard_error.tolist(), strict=True)
-        ),
-        "difference": choice.difference,
-        "difference_error": choice.difference_error,
-        "seconds": dict(zip(choice.names, choice.seconds, strict=True)),
-    }
-
-
-def choice_facts(choice: Any) -> list[tuple[str, str]]:
-    """A choice for the terminal."""
-    lines = [
-        (f"held out: {name}", f"{accuracy:.2%} ± {error:.2%}")
-        for name, accuracy, error in zip(
-            choice.names, choice.accuracy, choice.standard_error, strict=True
-        )
-    ]
-    verdict = (
-        f"pooled is {choice.difference:+.2%} ± {choice.difference_error:.2%} apart on "
-        f"{choice.correct.shape[1]} training series: {choice.best} was fitted"
-    )
-    return [*lines, ("difference", verdict)]
 
 
 def judge(task: Any, *, seed: int, jobs: int | None) -> tuple[Any, float, float]:
@@ -108,13 +61,7 @@ def judge(task: Any, *, seed: int, jobs: int | None) -> tuple[Any, float, float]
 
 
 def fit_and_show(
-    task: Any,
-    choice: Any,
-    *,
-    model: Path | None,
-    seed: int,
-    jobs: int | None,
-    json: bool,
+    task: Any, *, model: Path | None, seed: int, jobs: int | None, json: bool
 ) -> None:
     """Fit the pooled classifier, write it, say how good it is."""
     from ..math.calibration import expected_calibration_error
@@ -141,7 +88,6 @@ def fit_and_show(
         "accuracy": accuracy,
         "calibration_error": error,
         "seconds": round(seconds, 3),
-        "choice": None if choice is None else choice_record(choice),
         "model": model,
         "report": None,
     }
@@ -160,7 +106,6 @@ def fit_and_show(
             f"pooled: {len(bank)} reservoirs of {fitted.n_oscillators} oscillators, "
             f"{fitted.n_readouts} readouts each",
         ),
-        *([] if choice is None else choice_facts(choice)),
         (f"{judged} accuracy", f"{accuracy:.2%}"),
         ("calibration error", "–" if error is None else f"{error:.2%}"),
         ("time", f"{seconds:.1f} s"),
