@@ -157,7 +157,7 @@ def solve_input(
     linear = unfold(network, n_steps=n_steps, readout=readout)
     best = optimize(linear, stimuli, eta, device=device, **({} if exact else options))
     if exact and not network.gain.is_linear:
-        options["device"] = device
+        options |= {"device": device}
         best = _ascend(network, stimuli, series * size, best, linear.readout, eta, options)
     drawn.Win = np.asarray(size * best.u.reshape(network.n_neurons, -1), dtype=drawn.dtype)
     return SolvedInput(drawn, best, network)

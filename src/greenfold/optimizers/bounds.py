@@ -41,13 +41,8 @@ class Metric:
     """Coordinates c = rootᵀa of kernels in which a bound is about equally curved.
 
     Only ψa matters: a kernel is sought in the range of ψ where that is not everything.
-    Entries that noise adds to a kernel are taken in one unit.
-
-    Attributes
-    ----------
-    root, inverse : ndarray (D, rank)
-        With inverseᵀ root = 1.
-    unit : float
+    Entries that noise adds to a kernel are taken in one unit. Of root and inverse, both
+    (D, rank), inverseᵀ root = 1.
     """
 
     root: np.ndarray
@@ -156,26 +151,20 @@ def descend(
     ----------
     bound : callable
         See `Bound`.
-    kernels : sequence of ndarray
+    kernels, extra : ndarray
         Where to start.
     metrics : sequence of Metric
         Of each kernel.
-    extra : ndarray, optional
-        Further variables, where to start.
     unit : float
         Size of the bound; L-BFGS takes its tolerance relative to one.
-    max_evaluations : int
-        Of each descent.
+    max_evaluations, memory, tol
+        Of each descent: its evaluations, the steps it remembers, the gain that ends it.
     smoothing : sequence of float
         One descent after the other, each from where the last one ended.
     limits : sequence of (low, high), optional
-        Of the further variables.
+        Of the extra variables.
     goal : float
         Value at which nothing is left to do.
-    memory : int
-        Steps that L-BFGS remembers.
-    tol : float
-        Relative gain of a step that ends a descent.
     """
     extra = np.zeros(0) if extra is None else extra
     own = [m.coordinates(a) for m, a in zip(metrics, kernels, strict=True)]

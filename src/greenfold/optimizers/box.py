@@ -40,16 +40,20 @@ def into_box(w: np.ndarray, low: float, high: float) -> np.ndarray:
     turns = np.sort(turns[np.isfinite(turns) & (turns > 0)])
 
     def clipped(factor: float) -> np.ndarray:
-        return np.clip(factor * flat, low, high)
+        return np.minimum(np.maximum(factor * flat, low), high)
 
-    place = bisect_left(turns, 1.0, key=lambda factor: float((clipped(factor) ** 2).sum()))
+    def square(factor: float) -> float:
+        made = clipped(factor)
+        return float(made @ made)
+
+    place = bisect_left(turns, 1.0, key=square)
     before = turns[place - 1] if place else 0.0
     inside = (before + turns[place]) / 2 if place < len(turns) else 2 * before + 1.0
     made = clipped(inside)
     free = (made > low) & (made < high)
-    room, square = 1 - float((made[~free] ** 2).sum()), float((flat[free] ** 2).sum())
-    if room > 0 and square > 0:
-        return clipped(np.sqrt(room / square)).reshape(w.shape)
+    room, length = 1 - float((made[~free] ** 2).sum()), float((flat[free] ** 2).sum())
+    if room > 0 and length > 0:
+        return clipped(np.sqrt(room / length)).reshape(w.shape)
     # All of w points out of the range: fill it up along its largest entries.
     made = clipped(2 * turns[-1] if len(turns) else 1.0)
     for i in np.argsort(flat)[::-1]:

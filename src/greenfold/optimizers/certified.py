@@ -268,19 +268,8 @@ def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
 def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candidate, int]:
     """Maximise κ over both projections and bound it from above.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    max_iter : int
-        Largest number of singular value decompositions.
-    tol : float
-        Relative gap to stop at.
-
-    Returns
-    -------
-    Candidate
-        With its upper bound.
-    n_svd : int
+    It stops at the relative gap ``tol``, or after ``max_iter`` singular value
+    decompositions, whose number is returned too.
     """
     atoms = _Atoms(problem)
     kernel = np.zeros_like(problem.mean)
@@ -399,8 +388,7 @@ def rescue(problem: LinearProblem) -> Candidate:
                 return found if best is None else _better(best, found)
             best = found if best is None else _better(best, found)
     assert best is not None
-    polished = alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9)
-    return _better(best, polished)
+    return _better(best, alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9))
 
 
 def _rounding(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:

@@ -41,33 +41,30 @@ class KernelQuadratic:
         problem is solved there, with one more direction standing for all of the
         orthogonal complement, along which κ does not change.
         """
-        mu, psi = self.mu, self.psi
         m, n = L.shape
         if m >= n:
-            return self._on_sphere(L, L.T @ mu, gram(L, psi), etas)
+            return self._on_sphere(L, etas)
         basis, _ = np.linalg.qr(L.T)
         reduced = np.zeros((m, m + 1))
         reduced[:, :m] = L @ basis
         if m <= _FEW and self.root_of_psi[1].size:
             found = self._by_singular_values(reduced, etas)
         else:
-            found = self._on_sphere(reduced, reduced.T @ mu, gram(reduced, psi), etas)
+            found = self._on_sphere(reduced, etas)
         w = found[:, :m] @ basis.T
         if found[:, m].any():
             w = w + found[:, m:] * _orthogonal_direction(basis)
         return w
 
-    def _on_sphere(
-        self, L: np.ndarray, b: np.ndarray, gram: np.ndarray, etas: np.ndarray
-    ) -> np.ndarray:
-        """Unit w that maximise b·w − (η/2) wᵀ gram w, one row for each η.
+    def _on_sphere(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """Unit w that maximise κ(L w), one row for each η, by the eigenvalues of Lᵀψ L.
 
-        The eigenvalues of Lᵀψ L are known to rounding of the largest one. Where a network
+        They are known to rounding of the largest one. Where a network
         amplifies much, what decides lies below that, and the singular values of ψ^½ L,
         whose squares they are, tell it.
         """
-        values, vectors = np.linalg.eigh(gram)
-        found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
+        values, vectors = np.linalg.eigh(gram(L, self.psi))
+        found = solve_in_eigenbasis(L.T @ self.mu, etas[:, None] * values, vectors)
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
@@ -260,18 +257,9 @@ class LinearProblem:
         return v, self.margin_of_kernel(a), gradient
 
     def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
-        """Kernel of X = Σ_r A_r B_rᵀ, and the way back.
+        """Kernel of X = Σ_r A_r B_rᵀ, and cotangents of A and B from that of the kernel.
 
-        Parameters
-        ----------
-        A : ndarray (n_outputs, rank)
-        B : ndarray (n_inputs, n_channels, rank)
-
-        Returns
-        -------
-        a : ndarray
-        pull : callable
-            Cotangents of A and B from that of a.
+        A is (n_outputs, rank), B (n_inputs, n_channels, rank).
         """
         rows = self.system.readout_response(A)  # (K, N, r)
 
@@ -324,19 +312,9 @@ class LinearProblem:
     def best_atom(
         self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, not below it, with its vectors.
+        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, not below it, with u and v.
 
-        Parameters
-        ----------
-        d : ndarray (n_channels · n_steps,)
-        guess : (u, v), optional
-            Pair to start from, where the search is iterative.
-
-        Returns
-        -------
-        sigma : float
-        u : ndarray (n_inputs, n_channels)
-        v : ndarray (n_outputs,)
+        A guess of u and v is where an iterative search begins.
         """
         n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
         if not d.any():

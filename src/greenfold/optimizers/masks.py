@@ -116,17 +116,7 @@ class UnitQuadratic:
 def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Exchange entries, one or two at a time, until none helps.
 
-    Parameters
-    ----------
-    quadratic : UnitQuadratic
-    index : ndarray (n,) of int
-        Where to start: entries are ``levels[index]``.
-    levels : ndarray (n_levels,)
-        Ascending.
-
-    Returns
-    -------
-    ndarray (n,) of int
+    Entries are ``levels[index]``, levels ascending; the index of the end is returned.
     """
     index = index.copy()
     s = levels[index]

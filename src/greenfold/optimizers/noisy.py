@@ -21,13 +21,7 @@ from .linear import FactorPullback, KernelQuadratic, LinearProblem
 
 @dataclass(frozen=True, eq=False)
 class NoisyProblem(LinearProblem):
-    """Soft margin under noise of covariance P on the states.
-
-    Attributes
-    ----------
-    covariance : ndarray (n_outputs, n_outputs)
-        P, symmetric and positive semi-definite.
-    """
+    """Soft margin under noise of covariance P (n_outputs, n_outputs) on the states."""
 
     covariance: np.ndarray
 
@@ -36,9 +30,9 @@ class NoisyProblem(LinearProblem):
         """P = λ I + S Sᵀ with the largest λ: λ and S (n_outputs, rank)."""
         values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
         lowest = max(float(values[0]), 0.0)
-        rest = values - lowest
-        keep = rest > 1e-13 * max(float(values[-1]), 0.0)
-        return lowest, vectors[:, keep] * np.sqrt(rest[keep])
+        above = values - lowest
+        keep = above > 1e-13 * max(float(values[-1]), 0.0)
+        return lowest, vectors[:, keep] * np.sqrt(above[keep])
 
     @property
     def offset(self) -> float:

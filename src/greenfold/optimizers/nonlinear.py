@@ -1,12 +1,11 @@
 """The non-linear problem: κ(u, v) through the moments of a system's states.
 
-Ascent through an integrated network: roughly from every start, to the end from the best.
-
-Most of the way to an optimum needs neither all series nor short sub-steps. So every start
-is followed in a rough problem (some series, long sub-steps, single precision), what it ends
-with is judged on all series, and the best go on there. An error ε of the states moves the
-optimum by about ε and costs about ε² of κ, so that the last ascent may be integrated less
-accurately than its result: that is solved for once more at the tolerance asked for.
+Through an integrated network, most of the way to an optimum needs neither all series nor
+short sub-steps. So every start is followed in a rough problem (some series, long sub-steps,
+single precision), what it ends with is judged on all series, and the best go on there. An
+error ε of the states moves the optimum by about ε and costs about ε² of κ, so that the last
+ascent may be integrated less accurately than its result: that is solved for once more at
+the tolerance asked for.
 """
 
 from __future__ import annotations
@@ -95,23 +94,10 @@ _MAX_ROUNDS = 5
 
 
 class Refinement:
-    """An ascent from several starts, with what it counts.
+    """An ascent from several starts through an integrated network.
 
-    Parameters
-    ----------
-    problem : NonlinearProblem
-        Of that system, at its own tolerance.
-    system : IntegratedSystem
-    max_iter : int
-        Evaluations of one ascent.
-    tol : float, optional
-        Relative gain of κ per step that ends the last one; 1e-7 by default, 1e-5 with
-        more than 2000 series.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        Of the start that won, in all stages.
+    ``max_iter`` counts the evaluations of one ascent, ``tol`` is the relative gain of κ per
+    step that ends the last one, and ``n_evaluations`` counts those of the start that won.
     """
 
     def __init__(
@@ -122,7 +108,7 @@ class Refinement:
         max_iter: int,
         tol: float | None = None,
     ) -> None:
-        self._problem = problem
+        self._problem, self._max_iter = problem, max_iter
 
         def rough(n_series: int | None, error: float) -> NonlinearProblem:
             coarse = system.with_tol(max(system.tol, error))
@@ -132,7 +118,13 @@ class Refinement:
         self._rough = rough(_ROUGH_SERIES, _ROUGH_ERROR)
         self._single, self._double = rough(_ALL, _ERROR), rough(None, _ERROR)
         many = problem.stimuli.n_series > _ROUGH_SERIES
-        self._max_iter, self._tol = max_iter, tol or (_TOL_OF_MANY if many else _TOL)
+        tol = tol or (_TOL_OF_MANY if many else _TOL)
+        #: To convergence on all series: the problems, and the gains that end their ascents.
+        self._stages: list[tuple[NonlinearProblem, float]] = []
+        if self._single.single:
+            self._stages.append((self._single, max(tol, _SINGLE_TOL)))
+        if not self._single.single or tol < _SINGLE_TOL:
+            self._stages.append((self._double, tol))
         self.n_evaluations = 0
 
     def run(
@@ -145,7 +137,7 @@ class Refinement:
         does so at all of them.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
-            ends: list[tuple[Candidate, int]] = []
+            ends: list[Candidate] = []
             refused = stopped = None
             try:
                 for index, u in enumerate(starts):
@@ -155,7 +147,7 @@ class Refinement:
                     except FloatingPointError as error:
                         refused = error
                         continue
-                    if end[0].status == "interrupted":
+                    if end.status == "interrupted":
                         stopped = end
                         break
                     ends.append(end)
@@ -166,77 +158,63 @@ class Refinement:
                 stopped = ends[-1]
             if stopped is not None:
                 # κ of the one that was stopped is that of some series only.
-                best, self.n_evaluations = max(
-                    ends or [stopped], key=lambda end: end[0].margin.value
-                )
-                found = self._settled(best, "interrupted")
+                best = max(ends or [stopped], key=lambda end: end.margin.value)
+                found = self._settled(best, "interrupted", len(best.history))
                 return found, [found.margin.value]
             if not ends:
                 assert refused is not None
                 raise refused
             return self._finish(ends, bar)
 
-    def _follow(self, u: np.ndarray) -> tuple[Candidate, int]:
+    def _follow(self, u: np.ndarray) -> Candidate:
         """Where one start leads in the rough problem, with κ on all series."""
         found = ascend(
             self._rough, u, max_iter=self._max_iter, tol=_ROUGH_TOL, reach=_ROUGH_REACH
         )
         if found.status == "interrupted":
-            return found, len(found.history)
+            return found
         v, margin = self._single.best_readout(found.u)
-        return replace(found, v=v, margin=margin), len(found.history)
+        return replace(found, v=v, margin=margin)
 
-    def _finish(
-        self, ends: list[tuple[Candidate, int]], bar: Bar
-    ) -> tuple[Candidate, list[float]]:
+    def _finish(self, ends: list[Candidate], bar: Bar) -> tuple[Candidate, list[float]]:
         """Bring the best ends to convergence, and let others share what they reached."""
-        candidates = [end for end, _ in ends]
-        order = sorted(range(len(ends)), key=lambda i: -candidates[i].margin.value)
+        counts = [len(end.history) for end in ends]
         chosen: list[int] = []
-        top = candidates[order[0]].margin.value
-        for i in order:
-            known = any(_same(candidates[i], candidates[j]) for j in chosen)
-            worth = candidates[i].margin.value >= top - (1 - _WORTH) * abs(top)
-            if not known and worth and len(chosen) < _N_BEST:
+        top = max(end.margin.value for end in ends)
+        for i in sorted(range(len(ends)), key=lambda i: -ends[i].margin.value):
+            worth = ends[i].margin.value >= top - (1 - _WORTH) * abs(top)
+            known = any(_same(ends[i], ends[j]) for j in chosen)
+            if worth and not known and len(chosen) < _N_BEST:
                 chosen.append(i)
-        twins = {
-            i: next((j for j in chosen if _same(candidates[i], candidates[j])), i)
-            for i in range(len(ends))
-        }
-        finished: dict[int, tuple[Candidate, int]] = dict(enumerate(ends))
+        twins = [
+            next((j for j in chosen if _same(end, ends[j])), i)
+            for i, end in enumerate(ends)
+        ]
+        finished = list(ends)
         interrupted = False
         for number, i in enumerate(chosen):
             bar.advance(0, f"best start {number + 1} of {len(chosen)}, {top:.5g} so far")
             try:
-                finished[i] = self._ascend(candidates[i], ends[i][1])
-                interrupted = finished[i][0].status == "interrupted"
+                finished[i], counts[i] = self._ascend(ends[i])
+                interrupted = finished[i].status == "interrupted"
             except KeyboardInterrupt:
                 interrupted = True
             bar.advance(2)
             if interrupted:
                 break
-        winner = max(chosen, key=lambda i: finished[i][0].margin.value)
-        best, self.n_evaluations = finished[winner]
-        settled = self._settled(best, "interrupted" if interrupted else best.status)
-        finished[winner] = settled, self.n_evaluations
-        return settled, [finished[twins[i]][0].margin.value for i in range(len(ends))]
+        winner = max(chosen, key=lambda i: finished[i].margin.value)
+        best = finished[winner]
+        status = "interrupted" if interrupted else best.status
+        finished[winner] = self._settled(best, status, counts[winner])
+        return finished[winner], [finished[twin].margin.value for twin in twins]
 
-    def _ascend(self, start: Candidate, count: int) -> tuple[Candidate, int]:
-        """To convergence on all series, first in single precision."""
-        found = start
-        stages = []
-        if self._single.single:
-            stages.append((self._single, max(self._tol, _SINGLE_TOL)))
-        if not self._single.single or self._tol < _SINGLE_TOL:
-            stages.append((self._double, self._tol))
-        for problem, tol in stages:
+    def _ascend(self, found: Candidate) -> tuple[Candidate, int]:
+        """To convergence on all series, with the evaluations that it took in all."""
+        count = len(found.history)
+        for problem, tol in self._stages:
             for _ in range(_MAX_ROUNDS):
                 found = ascend(
-                    problem,
-                    found.u,
-                    max_iter=self._max_iter,
-                    tol=tol,
-                    reach=_REACH,
+                    problem, found.u, max_iter=self._max_iter, tol=tol, reach=_REACH
                 )
                 count += len(found.history)
                 if found.status != "converged" or problem.settle(found.u):
@@ -245,8 +223,9 @@ class Refinement:
                 break
         return found, count
 
-    def _settled(self, found: Candidate, status: str) -> Candidate:
+    def _settled(self, found: Candidate, status: str, count: int) -> Candidate:
         """The readout and κ at the tolerance asked for."""
+        self.n_evaluations = count
         self._problem.settle(found.u)
         v, margin = self._problem.best_readout(found.u)
         return replace(found, v=v, margin=margin, status=status)

@@ -23,13 +23,7 @@ _LANCZOS_TOL = 1e-10
 
 
 class Responses:
-    """G(d_j) of several signals, stacked. Directions are flat: by channel, then by input.
-
-    Parameters
-    ----------
-    sums : sequence of ResponseSum
-    n_channels, n_inputs : int
-    """
+    """G(d_j) of several signals, stacked; directions are flat, by channel, then input."""
 
     def __init__(self, sums: Sequence[ResponseSum], n_channels: int, n_inputs: int) -> None:
         self._sums, self._shape = sums, (n_channels, n_inputs)
@@ -67,18 +61,9 @@ class Responses:
     def leading(
         self, guess: np.ndarray | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ_max of the stack, not below it, with u and the left vectors.
+        """σ_max of the stack, not below it; u, and left vectors (n_signals, n_outputs).
 
-        Parameters
-        ----------
-        guess : ndarray (n_inputs, n_channels), optional
-            Where an iterative search begins.
-
-        Returns
-        -------
-        sigma : float
-        u : ndarray (n_inputs, n_channels)
-        left : ndarray (n_signals, n_outputs)
+        A guess of u (n_inputs, n_channels) is where an iterative search begins.
         """
         stacked = None
         if self._matrices is not None:

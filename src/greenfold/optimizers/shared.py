@@ -48,12 +48,8 @@ _CLOSED, _DIRECTIONS = 1e-4, 4
 class SharedProblem:
     """Soft margins of several comparisons under one input projection, added.
 
-    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons).
-
-    Parameters
-    ----------
-    parts : tuple of LinearProblem
-        Of one system, with stimuli of one shape.
+    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons). The parts
+    are of one system, with stimuli of one shape.
     """
 
     parts: tuple[LinearProblem, ...]
@@ -198,23 +194,14 @@ class _Linearised:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What was found.
-
-    Attributes
-    ----------
-    u : ndarray (n_inputs, n_channels)
-    V : ndarray (n_outputs, n_comparisons)
-    margins : list of SoftMargin
-    bound : float
-        No u reaches a larger sum of soft margins.
-    n_iter : int
-        Evaluations of the ascent that found u.
-    """
+    """What was found: u, readouts V (n_outputs, n_comparisons), κ_j of each."""
 
     u: np.ndarray
     V: np.ndarray
     margins: list[SoftMargin]
+    #: No u reaches a larger sum of soft margins.
     bound: float
+    #: Evaluations of the ascent that found u.
     n_iter: int
 
     @property
@@ -224,24 +211,13 @@ class Shared:
 
 
 def solve_shared(
-    problem: SharedProblem,
-    own: list[np.ndarray],
-    separate: float,
-    *,
-    certify: bool,
+    problem: SharedProblem, own: list[np.ndarray], separate: float, *, certify: bool
 ) -> Shared:
     """The best u for all comparisons, with a proven bound on the sum of soft margins.
 
-    Parameters
-    ----------
-    problem : SharedProblem
-    own : list of ndarray (n_inputs, n_channels)
-        Input projections to start from, besides the leading vector of the stacked G(μ_j)
-        and random ones: those that the comparisons would have alone.
-    separate : float
-        Sum of the comparisons' own bounds.
-    certify : bool
-        Solve the relaxation to its end, and ascend from its directions too.
+    It starts from the projections ``own`` that the comparisons would have alone, whose
+    bounds add up to ``separate``, from the leading vector of the stacked G(μ_j) and random
+    ones. With ``certify`` the relaxation is solved to its end, and ascended from too.
     """
     rng = np.random.default_rng(0)
     drawn = rng.standard_normal((_DRAWN, *own[0].shape))
@@ -272,8 +248,7 @@ def solve_shared(
 
 def _ascend(problem: SharedProblem, start: np.ndarray) -> Candidate:
     found = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOL)
-    if found.status == "interrupted":
-        raise KeyboardInterrupt
+    found.raise_if_interrupted()
     return found
 
 
