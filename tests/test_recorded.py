@@ -4,8 +4,8 @@ A refactoring moves code and changes no number. The numbers are in ``recorded.js
 problem is a function that computes them again with public names alone. Where a change of
 the numbers is wanted, record them anew and look at what the script prints::
 
-    python tests/test_recorded.py             # new problems; says which numbers changed
-    python tests/test_recorded.py --accept    # the changed numbers too
+    python -m tests.test_recorded             # new problems; says which numbers changed
+    python -m tests.test_recorded --accept    # the changed numbers too
 """
 
 from __future__ import annotations

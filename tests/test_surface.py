@@ -3,7 +3,7 @@
 A refactoring moves code behind these names. Where one of them changes, that is a decision:
 record it, and look at the difference::
 
-    python tests/test_surface.py
+    python -m tests.test_surface
 """
 
 from __future__ import annotations
@@ -25,9 +25,18 @@ import pytest
 import greenfold
 
 RECORD = Path(__file__).with_name("surface.txt")
-COMMAND = "python tests/test_surface.py"
+COMMAND = "python -m tests.test_surface"
 #: Modules of the reference that `greenfold` itself does not name.
-DOCUMENTED = {"greenfold.devices.noise", "greenfold.networks.weights"}
+DOCUMENTED = {
+    "greenfold.apps.runner",
+    "greenfold.devices.noise",
+    "greenfold.math.calibration",
+    "greenfold.math.margins",
+    "greenfold.math.sphere",
+    "greenfold.networks.modes",
+    "greenfold.networks.resting_state",
+    "greenfold.networks.weights",
+}
 #: Those that need an optional package, which not every environment has.
 OPTIONAL = {
     "greenfold.estimators.margin.aeon": "aeon",
@@ -40,9 +49,10 @@ OPTIONAL = {
 def modules() -> list[str]:
     """The package, its subpackages, the modules that it names, and those documented."""
     found = {"greenfold", *DOCUMENTED, *OPTIONAL}
-    for one in pkgutil.iter_modules(greenfold.__path__):
-        if one.name in greenfold.__all__ or (one.ispkg and not one.name.startswith("_")):
-            found.add(f"greenfold.{one.name}")
+    for one in pkgutil.walk_packages(greenfold.__path__, "greenfold."):
+        inner = one.name.removeprefix("greenfold.")
+        if inner in greenfold.__all__ or (one.ispkg and not inner.startswith("_")):
+            found.add(one.name)
     return sorted(found)
 
 
