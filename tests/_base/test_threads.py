@@ -97,7 +97,7 @@ def test_what_the_user_has_said_is_the_last_word(monkeypatch, stimuli):
 def test_users_say_it_by_a_variable(name):
     env = {k: v for k, v in os.environ.items() if k not in _threads._VARIABLES}
     env |= {} if name is None else {name: "2"}
-    code = "from greenfold import _threads; print(_threads._told)"
+    code = "from greenfold._base import threads; print(threads._told)"
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
     assert done.stdout.split() == [b"False" if name is None else b"True"]
 
@@ -118,11 +118,16 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
 NETWORK = Reservoir.random(10, rng=0)
 X, Y = synthetic_heartbeats(20, rng=0)
 MANY = np.tile(X, (5, 1))
-FITTED = ReservoirClassifier(n_neurons=10, eta=10.0, random_state=0).fit(X, Y)
+FITTED = ReservoirClassifier(n_neurons=10, eta=10.0, random_state=0)
 POOLED = PooledReservoirClassifier(
     n_scales=2, n_readouts=16, engine="array", random_state=0
 )
-POOLED.fit(X, Y)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fitted() -> None:
+    FITTED.fit(X, Y)
+    POOLED.fit(X, Y)
 
 
 def recording():
@@ -316,7 +321,7 @@ def test_each_thread_of_python_has_its_own_limit_where_blas_has(loaded):
 
 
 def test_jobs_have_one_thread_whatever_the_user_has_said(monkeypatch):
-    from greenfold.apps.runner.engine import perform
+    from greenfold.apps.runner import perform
 
     monkeypatch.setattr(_threads, "_told", True)
     found = perform(lambda *_: str(set(blas())), None, None)

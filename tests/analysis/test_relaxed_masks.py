@@ -35,7 +35,7 @@ def setting():
 @pytest.fixture(scope="module")
 def best_of(setting):
     """The best mask of a kind, solved once."""
-    return cache(lambda kind: optimize(*setting, rng=0, **KINDS[kind]))
+    return cache(lambda kind: optimize(*setting, device=KINDS[kind], rng=0))
 
 
 def tried(kind, n, rng):

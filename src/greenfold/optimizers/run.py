@@ -412,7 +412,7 @@ class Run:
                 f"{verdict}; {advice}, or solve the network itself: `Dynamics`, or "
                 'order="exact" of a classifier.',
                 ExpansionWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return replace(found, validity=validity)
 
