@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from greenfold.estimators.margin.model_file import load
+from greenfold.saving import load
 
 from .conftest import ENVIRONMENT, SMALL, invoke
 

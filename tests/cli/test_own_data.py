@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from greenfold import ReservoirClassifier
 from greenfold.apps.demo import demo_task
 from greenfold.cli.app import app
-from greenfold.estimators.margin.model_file import load, save
+from greenfold.saving import load, save
 
 N_CASES, N_STEPS = 12, 24
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

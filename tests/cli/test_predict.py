@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("typer")
 
 from greenfold.datasets import synthetic_heartbeats, write_npz
-from greenfold.estimators.margin.model_file import load
+from greenfold.saving import load
 
 from .conftest import SMALL, invoke, one_sentence, spawn
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.arrays import like, namespace
 from .._base.printing import Shown
 from ..systems import MatrixSum
@@ -82,7 +81,7 @@ class FitReport(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasuredResponse(Shown):
+class MeasuredResponse(Shown, codec.Saved, kind="response"):
     """A linear system given by the array G of its responses to pulses.
 
     Stands in place of an `Unfolding` in `optimize`, `choose_eta`, `margin_over_angle` and
@@ -352,32 +351,14 @@ class MeasuredResponse(Shown):
         made = self.fitted.replicates(check.count(n, "n"), check.generator(rng))
         return self.fitted.shortened(made)
 
-    def save(self, path: str | Path) -> None:
-        """Write the response to a file without code; read it with `greenfold.load`."""
-        described: dict[str, Any] = {"dt": self.dt, "fitted": None}
-        arrays = {"G": self.G}
-        if self.fitted is not None:
-            names = ("n_lags", "ridge", "linearity", "n_samples")
-            described["fitted"] = {name: getattr(self.fitted, name) for name in names}
-            arrays["linearity_per_output"] = self.fitted.linearity_per_output
-            arrays["whole"] = self.fitted.whole
-            arrays["influence"] = self.fitted.influence
-        _archive.write(path, "response", described, arrays)
 
-
-def unpack_response(content: _archive.Content) -> MeasuredResponse:
-    """The response in a file."""
-    G = content.numbers("G", (None, None, None))
-    known = content.described["fitted"]
-    report = None
-    if known is not None:
-        report = FitReport(
-            n_lags=int(known["n_lags"]),
-            ridge=float(known["ridge"]),
-            linearity=float(known["linearity"]),
-            linearity_per_output=content.numbers("linearity_per_output", (G.shape[1],)),
-            n_samples=int(known["n_samples"]),
-            whole=content.numbers("whole", G.shape),
-            influence=content.numbers("influence", (None, *G.shape)),
-        )
-    return MeasuredResponse(G, float(content.described["dt"]), fitted=report)
+_SHAPE = ("steps", "outputs", "inputs")
+_REPORT = codec.Object(
+    FitReport,
+    linearity_per_output=codec.Numbers("outputs"),
+    whole=codec.Numbers(*_SHAPE),
+    influence=codec.Numbers(None, *_SHAPE),
+)
+codec.describe(
+    "response", MeasuredResponse, G=codec.Numbers(*_SHAPE), fitted=codec.Maybe(_REPORT)
+)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.printing import Shown
 from . import weights as graphs
 from . import weights as topologies
 from .gains import Gain
-from .reservoir import check_gain, pack_network, printed_range, unpack_network
+from .reservoir import NETWORK, PER_NEURON, check_gain, printed_range
 from .resting_state import UnstableError, rest_of_map
 
 __all__ = ["EchoStateNetwork"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class EchoStateNetwork(Shown):
+class EchoStateNetwork(Shown, codec.Saved, kind="echo_state_network"):
     """A leaky echo state network y' = (1 − a) y + a φ(W y + u x + b).
 
     The convention is reservoirpy's. `unfold` takes it at the linear order, with the
@@ -293,12 +292,6 @@ class EchoStateNetwork(Shown):
             self.weights, leak, self.gain, self.bias, self.allow_unstable
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the network to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        described = pack_network(self, _PARTS, arrays, "network")
-        _archive.write(path, "echo_state_network", described, arrays)
-
     @property
     def n_neurons(self) -> int:
         """Number of neurons N."""
@@ -335,10 +328,4 @@ def _checked_leak(leak: Any, n_neurons: int) -> float | np.ndarray:
     return value
 
 
-#: What a file holds of a network beside its weights and gain.
-_PARTS = ("leak", "bias", "allow_unstable")
-
-
-def unpack_echo_state_network(content: _archive.Content) -> EchoStateNetwork:
-    """The network that a file describes; checked as every network is."""
-    return EchoStateNetwork(**unpack_network(content.described, _PARTS, content.arrays))
+codec.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER_NEURON)

@@ -7,17 +7,15 @@ A network as JSON and arrays, and back; what both kinds of network share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from scipy import linalg
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.printing import Shown
 from . import weights as graphs
 from . import weights as topologies
@@ -417,57 +415,8 @@ def _slope(gain: Any, purpose: str) -> float:
     return slope
 
 
-def pack_network(
-    network: Any, parts: tuple[str, ...], arrays: dict[str, np.ndarray], name: str
-) -> dict[str, Any]:
-    """Weights, gain and the named parts of a network.
-
-    Parameters
-    ----------
-    network : object
-        With ``weights``, ``gain`` and the parts: numbers, truth values, arrays, or None
-        for what it does not have.
-    parts : tuple of str
-    arrays : dict
-        Receives the arrays, under names that begin with ``name``.
-    name : str
-
-    Returns
-    -------
-    dict
-        For JSON, with the names of the arrays in it.
-    """
-    gain = network.gain
-    if gain.kind not in KINDS:
-        raise TypeError(
-            f"the gain {gain.name} is made of code and can not be saved; others can: "
-            f"{', '.join(KINDS)}."
-        )
-    described = {"gain": gain.kind, "gain_parameters": dict(gain.parameters)}
-    for part in ("weights", *parts):
-        value = getattr(network, part)
-        if isinstance(value, np.ndarray):
-            described[part] = f"{name}_{part}"
-            arrays[f"{name}_{part}"] = value
-        elif value is not None:
-            described[part] = value
-    return described
-
-
-def unpack_network(
-    described: Mapping[str, Any],
-    parts: tuple[str, ...],
-    arrays: Mapping[str, np.ndarray],
-) -> dict[str, Any]:
-    """What `pack_network` described, as arguments of the network's class."""
-    given = {name: described[name] for name in ("weights", *parts) if name in described}
-    made = {k: arrays[v] if isinstance(v, str) else v for k, v in given.items()}
-    gain = Gain.of_kind(described["gain"], described["gain_parameters"])
-    return {**made, "gain": gain}
-
-
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Reservoir(Architectures, Shown):
+class Reservoir(Architectures, Shown, codec.Saved, kind="reservoir"):
     """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     The paper's network has one time constant and no bias. Where a bias, or a gain that is
@@ -607,11 +556,6 @@ class Reservoir(Architectures, Shown):
             tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
         return Reservoir(self.weights, tau, self.gain, self.allow_unstable, bias=self.bias)
 
-    def save(self, path: str | Path) -> None:
-        """Write the network to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        _archive.write(path, "reservoir", pack_reservoir(self, arrays, "reservoir"), arrays)
-
     @property
     def n_neurons(self) -> int:
         """Number of neurons N."""
@@ -719,21 +663,30 @@ def printed_range(value: float | np.ndarray) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-#: What a file holds of a network beside its weights and gain.
-_PARTS = ("tau", "allow_unstable", "bias")
-
-
-def pack_reservoir(
-    reservoir: Any, arrays: dict[str, np.ndarray], name: str
-) -> dict[str, Any]:
-    """A network as JSON; its arrays go into ``arrays`` under ``name``."""
-    if not isinstance(reservoir, Reservoir):
+def _taken_gain(gain: Gain) -> dict[str, Any]:
+    if gain.kind not in KINDS:
         raise TypeError(
-            f"only a Reservoir can be saved as a network; got {type(reservoir).__name__}."
+            f"the gain {gain.name} is made of code and can not be saved; others can: "
+            f"{', '.join(KINDS)}."
         )
-    return pack_network(reservoir, _PARTS, arrays, name)
+    return {"kind": gain.kind, "parameters": dict(gain.parameters)}
 
 
-def unpack_reservoir(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Reservoir:
-    """The network that `pack_reservoir` described; checked as every network is."""
-    return Reservoir(**unpack_network(described, _PARTS, arrays))
+#: What a file holds of every network.
+NETWORK = {
+    "weights": codec.Numbers("neurons", "neurons"),
+    "gain": codec.Object(
+        Gain.of_kind,
+        _taken_gain,
+        kind=codec.one_of(KINDS),
+        # The series of a gain takes the square of its degree: seconds for this one.
+        parameters=codec.Plain(
+            "values by name, with a degree up to 2,000",
+            lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
+        ),
+    ),
+    "allow_unstable": codec.FLAG,
+    "bias": codec.Maybe(codec.Numbers("neurons")),
+}
+PER_NEURON = codec.Numbers("neurons", or_one=True)
+RESERVOIR = codec.describe("reservoir", Reservoir, **NETWORK, tau=PER_NEURON)

@@ -19,15 +19,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 from scipy.optimize import minimize
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.printing import Shown
 from ..math.margins import SoftMargin
 from ..stimuli.regression import RegressionTask
@@ -38,7 +37,7 @@ from .result import MESSAGES, Candidate, relative_gap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionProjections(Shown):
+class RegressionProjections(Shown, codec.Saved, kind="regression"):
     """Input projection and readouts of a regression, with the loss they reach.
 
     Attributes
@@ -91,11 +90,6 @@ class RegressionProjections(Shown):
             return None
         return relative_gap(self.upper_bound, self.gain)
 
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        _archive.write(path, "regression", pack_regression(self, arrays), arrays)
-
     def _facts(self) -> dict[str, Any]:
         return {
             "gain": self.gain,
@@ -107,44 +101,20 @@ class RegressionProjections(Shown):
         }
 
 
-_ARRAYS = ("u", "V", "r2", "starts")
-_NUMBERS = ("gain", "upper_bound", "loss", "wall_time")
-
-
-def pack_regression(
-    result: RegressionProjections, arrays: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """A result for JSON, its arrays put into ``arrays``."""
-    arrays |= {name: getattr(result, name) for name in _ARRAYS}
-    return {name: getattr(result, name) for name in (*_NUMBERS, "status")}
-
-
-def unpack_regression(
-    content: _archive.Content, described: dict[str, Any] | None = None
-) -> RegressionProjections:
-    """The result in a file, or in a part of one that is described."""
-    described = content.described if described is None else described
-    if described["status"] not in MESSAGES:
-        _archive.refuse(f"it has an unknown status {described['status']!r}.")
-    numbers = {
-        name: None if described[name] is None else float(described[name])
-        for name in _NUMBERS
-    }
-    if not all(np.isfinite(one) for one in numbers.values() if one is not None):
-        _archive.refuse("its numbers are not finite.")
-    V = content.numbers("V", (None, None))
-    u = content.arrays["u"]
-    if u.ndim not in (1, 2):
-        _archive.refuse(f"its array 'u' has shape {u.shape}.")
-    made: dict[str, Any] = {
-        "u": content.numbers("u", u.shape),
-        "V": V,
-        # Of a target that does not vary, no share of the variance is known.
-        "r2": content.numbers("r2", (V.shape[1],), finite=False),
-        "starts": content.numbers("starts", (None,)),
-        "status": described["status"],
-    }
-    return RegressionProjections(**made, **numbers)  # pyright: ignore[reportArgumentType]
+REGRESSION = codec.describe(
+    "regression",
+    RegressionProjections,
+    u=codec.Numbers(ndim=(1, 2)),
+    V=codec.Numbers("outputs", "targets"),
+    gain=codec.NUMBER,
+    upper_bound=codec.Maybe(codec.NUMBER),
+    loss=codec.NUMBER,
+    # Of a target that does not vary, no share of the variance is known.
+    r2=codec.Numbers("targets", finite=False),
+    status=codec.one_of(MESSAGES),
+    starts=codec.Numbers(None),
+    wall_time=codec.NUMBER,
+)
 
 
 _TIGHTEN = 200

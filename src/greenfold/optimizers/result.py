@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
+from .._base import codec
 from .._base.printing import Shown
 from ..math.margins import SoftMargin
 from ..validity import Validity
@@ -34,7 +33,7 @@ MESSAGES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Projections(Shown):
+class Projections(Shown, codec.Saved, kind="projections"):
     """Input and readout projections with the soft margin they reach.
 
     Attributes
@@ -131,17 +130,6 @@ class Projections(Shown):
             return None
         return relative_gap(self.upper_bound, self.soft_margin)
 
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file that holds no code; read it with `greenfold.load`."""
-        arrays = {name: getattr(self, name) for name in ("u", "v", "history", "starts")}
-        described = {name: getattr(self, name) for name in (*_NUMBERS, *_WORDS)}
-        optional = {name: getattr(self, name) for name in _OPTIONAL}
-        described |= {name: value for name, value in optional.items() if value is not None}
-        described["mask"] = self.mask
-        described["noise_cost"] = self.noise_cost
-        described["validity"] = None if self.validity is None else asdict(self.validity)
-        _archive.write(path, "projections", described, arrays)
-
     def raise_if_interrupted(self) -> None:
         """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
         if self.status == "interrupted":
@@ -181,49 +169,17 @@ class Projections(Shown):
         return "\n".join(lines)
 
 
-_NUMBERS = (
-    "soft_margin",
-    "separation",
-    "variance",
-    "eta",
-    "upper_bound",
-    "n_iter",
-    "wall_time",
+codec.describe(
+    "projections",
+    Projections,
+    u=codec.Numbers(ndim=(1, 2)),
+    v=codec.Numbers(None),
+    status=codec.one_of(MESSAGES),
+    history=codec.Numbers(None, 2),
+    starts=codec.Numbers(None),
+    validity=codec.Maybe(codec.Object(Validity)),
+    noise_cost=codec.Maybe(codec.BY_NAME),
 )
-#: Numbers that not every method gives; a file may lack them.
-_OPTIONAL = ("growth", "fresh_margin", "fresh_error", "step_error")
-_WORDS = ("method", "status")
-
-
-def unpack_projections(content: _archive.Content) -> Projections:
-    """The result in a file."""
-    described = content.described
-    if described["status"] not in MESSAGES:
-        _archive.refuse(f"it has an unknown status {described['status']!r}.")
-    u = content.arrays["u"]
-    if u.ndim not in (1, 2):
-        _archive.refuse(f"its array 'u' has shape {u.shape}.")
-    bound, validity = described["upper_bound"], described["validity"]
-    mask, cost = described.get("mask"), described.get("noise_cost")
-    return Projections(
-        u=content.numbers("u", u.shape),
-        v=content.numbers("v", (None,)),
-        soft_margin=float(described["soft_margin"]),
-        separation=float(described["separation"]),
-        variance=float(described["variance"]),
-        eta=float(described["eta"]),
-        upper_bound=None if bound is None else float(bound),
-        method=str(described["method"]),
-        status=described["status"],
-        n_iter=int(described["n_iter"]),
-        history=content.numbers("history", (None, 2)),
-        starts=content.numbers("starts", (None,)),
-        wall_time=float(described["wall_time"]),
-        validity=None if validity is None else Validity(**validity),
-        **{name: float(described[name]) for name in _OPTIONAL if name in described},
-        mask=None if mask is None else str(mask),
-        noise_cost=None if cost is None else {str(k): float(c) for k, c in cost.items()},
-    )
 
 
 def relative_gap(bound: float, value: float) -> float:
