@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
+import subprocess
+import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import greenfold
 from greenfold import (
+    EchoStateNetwork,
     Gain,
     GaussianStimuli,
     Kernel,
+    MeasuredResponse,
+    PooledReservoirClassifier,
     Projections,
     Reservoir,
     ReservoirClassifier,
+    ReservoirRegressor,
     load,
     optimize,
     save,
     unfold,
 )
+from greenfold._base import archive, codec
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.estimators.margin import model_file
 from greenfold.saving import ModelFileError
+
+from .conftest import small
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +121,14 @@ def test_what_can_not_be_saved_says_so_and_leaves_no_file(tmp_path, network):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_of_another_kind_is_no_classifier(tmp_path, network):
+def test_a_network_is_read_without_the_estimators(tmp_path, network):
     network.save(tmp_path / "it")
-    with pytest.raises(ModelFileError, match="holds a reservoir, not a classifier"):
-        model_file.load(tmp_path / "it")
+    code = (
+        "import sys, greenfold\n"
+        "greenfold.load(sys.argv[1])\n"
+        "assert not {'sklearn', 'greenfold.optimizers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "it"], check=True)
 
 
 def test_equal_objects_give_equal_files(tmp_path, network):
@@ -126,7 +141,7 @@ def test_numpy_and_zip_open_a_file(tmp_path, model):
     path = tmp_path / "model"
     path.write_bytes(model)
     with np.load(path, allow_pickle=False) as arrays:
-        assert arrays["u"].shape == (1, 4, 1)
+        assert arrays["heads_0_u"].shape == (4, 1)
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
         assert archive.comment.startswith(b"greenfold sha256 ")
@@ -217,6 +232,68 @@ def test_no_corrupted_file_loads(model, tmp_path):
 @pytest.mark.slow
 def test_no_corrupted_file_of_many_loads(model, tmp_path):
     assert count_loaded(model, tmp_path / "it", 20_000) == 0
+
+
+def places(told: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the values of a description lie that hold no others."""
+    if not isinstance(told, dict | list):
+        yield at
+        return
+    for key, part in told.items() if isinstance(told, dict) else enumerate(told):
+        yield from places(part, (*at, key))
+
+
+OF_EVERY_KIND = {
+    "network": lambda: Reservoir.random(
+        3, tau=[0.1, 0.2, 0.3], gain=Gain.tanh(5), bias=0.1, rng=0
+    ),
+    "echo state network": lambda: EchoStateNetwork.random(3, leak=0.4, rng=0),
+    "kernel": lambda: Kernel(np.ones((1, 2)), np.ones((1, 2, 1, 2))),
+    "response": lambda: MeasuredResponse.fit(
+        np.random.default_rng(0).standard_normal((60, 1)),
+        np.random.default_rng(1).standard_normal((60, 2)),
+        n_steps=3,
+    ),
+    "result": lambda: optimize(
+        unfold(small(n=3, gain=Gain.quadratic(0.01)), n_steps=4, dt=0.5, order=1),
+        GaussianStimuli.random(4, strength=1.0, rng=1),
+        rng=0,
+    ),
+    "classifier": lambda: ReservoirClassifier(n_neurons=3, random_state=0).fit(*beats()),
+    "pooled": lambda: PooledReservoirClassifier(n_scales=1, n_readouts=16).fit(*beats()),
+    "regressor": lambda: ReservoirRegressor(n_neurons=3).fit(*beats()),
+}
+
+
+def beats():
+    return synthetic_heartbeats(12, n_steps=6, rng=0)
+
+
+@pytest.mark.filterwarnings("ignore::greenfold.ExpansionWarning")
+@pytest.mark.parametrize("make", OF_EVERY_KIND.values(), ids=OF_EVERY_KIND)
+def test_no_value_of_a_wrong_kind_is_read(make, tmp_path):
+    """A value in the place of every other, in files whose checksum fits."""
+    path, again = tmp_path / "it", tmp_path / "again"
+    told, arrays = codec.pack(make())
+    archive.write(path, told, arrays)
+    load(path).save(again)
+    assert again.read_bytes() == path.read_bytes()
+    for *above, last in places(told):
+        changed = holder = copy.deepcopy(told)
+        for key in above:
+            holder = holder[key]
+        holder[last] = {"strange": None}
+        archive.write(path, changed, arrays)
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+def test_a_gain_that_would_take_days_is_refused(tmp_path):
+    told, arrays = codec.pack(Reservoir.random(3, gain=Gain.sigmoid(), rng=0))
+    told["gain"]["parameters"]["degree"] = 10**6
+    archive.write(tmp_path / "it", told, arrays)
+    with pytest.raises(ModelFileError, match="a degree up to 2,000"):
+        load(tmp_path / "it")
 
 
 def load_bytes(content: bytes, folder):

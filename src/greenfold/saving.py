@@ -2,59 +2,19 @@
 
 A file is one kind of object: a fitted estimator, a network, a measured response, a kernel,
 or the result of an optimisation. How the file is made, and what is checked when it is read,
-is said in ``greenfold._base.archive``; what each object is made of, beside that object.
+is said in ``greenfold._base.archive`` and ``greenfold._base.codec``; what each object is
+made of, beside that object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ._base.archive import Content, ModelFileError, reading, refuse
-from .devices.response import MeasuredResponse, unpack_response
-from .estimators.margin.classifier import ReservoirClassifier
-from .estimators.margin.model_file import unpack_classifier
-from .estimators.pooled.features import PooledBase
-from .estimators.pooled.model_file import unpack_pooled
-from .estimators.regressor import ReservoirRegressor
-from .estimators.regressor_file import unpack_regressor
-from .networks.echo_state import EchoStateNetwork, unpack_echo_state_network
-from .networks.reservoir import Reservoir, unpack_reservoir
-from .optimizers.result import (
-    Projections,
-    RegressionProjections,
-    unpack_projections,
-    unpack_regression,
-)
-from .unfolding.kernel import Kernel, unpack_kernel
+from ._base.archive import ModelFileError, reading
+from ._base.codec import Saved, unpack
 
 __all__ = ["ModelFileError", "load", "save"]
-
-#: Kind of a file to what is made of it.
-_KINDS: dict[str, Callable[[Content], Any]] = {
-    "classifier": unpack_classifier,
-    "echo_state_network": unpack_echo_state_network,
-    "kernel": unpack_kernel,
-    "pooled": unpack_pooled,
-    "projections": unpack_projections,
-    "regression": unpack_regression,
-    "regressor": unpack_regressor,
-    "response": unpack_response,
-    "reservoir": lambda content: unpack_reservoir(content.described, content.arrays),
-}
-
-_SAVED = (
-    ReservoirClassifier,
-    ReservoirRegressor,
-    PooledBase,
-    Projections,
-    RegressionProjections,
-    Reservoir,
-    EchoStateNetwork,
-    MeasuredResponse,
-    Kernel,
-)
 
 
 def save(obj: Any, path: str | Path) -> None:
@@ -68,7 +28,7 @@ def save(obj: Any, path: str | Path) -> None:
     path : str or Path
         Replaced if it exists, in one step at the end.
     """
-    if not isinstance(obj, _SAVED):
+    if not isinstance(obj, Saved):
         raise TypeError(
             "`obj` must be a fitted estimator of greenfold, Projections, a Reservoir, an "
             "EchoStateNetwork, a MeasuredResponse or a Kernel; got "
@@ -94,7 +54,7 @@ def load(path: str | Path) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged, of another kind or of a newer version.
+        If the file is damaged, of another kind or of another version.
     FileNotFoundError
         If there is no such file.
 
@@ -108,10 +68,4 @@ def load(path: str | Path) -> Any:
     ...     load(Path(folder) / "network.gfm")
     Reservoir(20 neurons, tau=0.25, gain=linear)
     """
-    return reading(path, _make)
-
-
-def _make(content: Content) -> Any:
-    if content.kind not in _KINDS:
-        refuse(f"it holds a {content.kind!r}, which this greenfold does not know.")
-    return _KINDS[content.kind](content)
+    return reading(path, unpack)

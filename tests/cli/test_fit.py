@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from greenfold.estimators.margin.model_file import load
+from greenfold.saving import load
 
 from .conftest import ENVIRONMENT, SMALL, invoke
 

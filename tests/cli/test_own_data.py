@@ -19,7 +19,7 @@ import pytest
 from greenfold import ReservoirClassifier
 from greenfold.apps.demo import demo_task
 from greenfold.datasets import synthetic_heartbeats, write_npz
-from greenfold.estimators.margin.model_file import load, save
+from greenfold.saving import load, save
 
 from .conftest import ENVIRONMENT, invoke
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from greenfold.datasets import synthetic_heartbeats, write_npz
-from greenfold.estimators.margin.model_file import load
+from greenfold.saving import load
 
 from .conftest import SMALL, invoke, one_sentence, spawn
 

@@ -105,13 +105,17 @@ def test_calibration_is_kept_by_files_and_missing_in_older_ones(tmp_path):
     same = load(tmp_path / "it")
     assert same.calibration_ == before.calibration_ is not None
     np.testing.assert_array_equal(same.predict_proba(X), before.predict_proba(X))
-    (tmp_path / "it").write_bytes(described(whole, lambda m: m.pop("sureness")))
+    (tmp_path / "it").write_bytes(
+        described(whole, lambda m: m["decision_"].pop("sureness"))
+    )
     older = load(tmp_path / "it")
     assert older.calibration_ is None
     odds = older.decision_.log_odds(older.read_out(X))
     np.testing.assert_array_equal(older.predict_proba(X), softmax(odds, axis=1))
-    (tmp_path / "it").write_bytes(described(whole, lambda m: m.update(sureness=-1)))
-    with pytest.raises(ValueError, match="calibration is not a positive"):
+    (tmp_path / "it").write_bytes(
+        described(whole, lambda m: m["decision_"].update(sureness=-1))
+    )
+    with pytest.raises(ValueError, match="sureness is -1, not a positive"):
         load(tmp_path / "it")
 
 

@@ -8,12 +8,11 @@ its place and moved there at the end, so that a crash leaves the old file or the
 Reading allows no pickles, no compression and no more data than the file is long; whatever
 is wrong with a file, the error is a `ModelFileError` and nothing of it has been executed.
 
-What an object is made of is known beside that object; see `greenfold.saving`.
+What an object is made of is said in `greenfold._base.codec`.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import io
 import json
@@ -22,17 +21,18 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 import numpy as np
+from numpy.lib import format as npy
 
 from .files import replacing
 
 _FORMAT = "greenfold-model"
 #: Raised when a reader of the older version would misunderstand the file.
-_VERSION = 2
+_VERSION = 3
 _METADATA = "metadata.json"
-_METADATA_BYTES = 2**20
+_METADATA_BYTES = 2**24
 _HEADER_BYTES = 4096
 #: Real numbers, truth values and text of fixed width; nothing that needs a pickle.
 _DTYPE = re.compile(r"[<>|](?:[fiu][1248]|b1|U[1-9][0-9]{0,5})")
@@ -51,30 +51,6 @@ class ModelFileError(ValueError):
 def refuse(reason: str) -> NoReturn:
     """Say what is wrong with a file; `reading` adds its name."""
     raise ModelFileError(reason)
-
-
-class Content(NamedTuple):
-    """What a file holds: the kind of object, its description as JSON, and its arrays."""
-
-    kind: str
-    described: dict[str, Any]
-    arrays: dict[str, np.ndarray]
-
-    def numbers(
-        self, name: str, shape: tuple[int | None, ...], *, finite: bool = True
-    ) -> np.ndarray:
-        """A numerical array of the given shape (None: any length), or a refusal."""
-        if name not in self.arrays:
-            refuse(f"its array {name!r} is missing.")
-        array = self.arrays[name]
-        fits = array.ndim == len(shape) and all(
-            wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=True)
-        )
-        if not fits or array.dtype.kind not in "iuf":
-            refuse(f"its array {name!r} has shape {array.shape} instead of {shape}.")
-        if finite and not np.isfinite(array).all():
-            refuse(f"its array {name!r} is not finite.")
-        return array
 
 
 # Writing
@@ -106,14 +82,13 @@ class _Sealed:
 
 
 def write(
-    path: str | Path, kind: str, described: dict[str, Any], arrays: dict[str, np.ndarray]
+    path: str | Path, described: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Write an object, described in plain values and arrays, complete or not at all."""
+    """Write JSON and arrays of numbers, truth values or text, complete or not at all."""
     from .. import __version__
 
     metadata = {"format": _FORMAT, "version": _VERSION, "greenfold": __version__}
-    metadata |= {"kind": kind}
-    metadata |= {name: one for name, one in described.items() if name not in metadata}
+    metadata |= described
     text = json.dumps(metadata, indent=1).encode()
     with replacing(Path(path)) as stream:
         sealed = _Sealed(stream)
@@ -125,7 +100,7 @@ def write(
                 member.file_size = array.nbytes + _HEADER_BYTES  # beyond 2 GiB: zip64
                 with archive.open(member, "w") as part:
                     plain = np.ascontiguousarray(array)
-                    np.lib.format.write_array(part, plain, (1, 0), allow_pickle=False)
+                    npy.write_array(part, plain, (1, 0), allow_pickle=False)
             archive.comment = _SEAL + bytes(_DIGEST)
         sealed.seal()
 
@@ -133,11 +108,13 @@ def write(
 # Reading
 
 
-def reading(path: str | Path, make: Callable[[Content], Made]) -> Made:
-    """What ``make`` makes of a file's `Content`; every failure is a `ModelFileError`."""
+def reading(
+    path: str | Path, make: Callable[[dict[str, Any], dict[str, np.ndarray]], Made]
+) -> Made:
+    """What ``make`` makes of JSON and arrays; every failure is a `ModelFileError`."""
     with open(path, "rb") as stream:
         try:
-            return make(_read(stream))
+            return make(*_read(stream))
         except ModelFileError as error:
             raise ModelFileError(f"{path} can not be read: {error}") from None
         except Exception as error:  # a damaged file fails in more ways than can be listed
@@ -146,8 +123,8 @@ def reading(path: str | Path, make: Callable[[Content], Made]) -> Made:
             raise ModelFileError(f"{path} can not be read: {problem}.") from None
 
 
-def _read(stream: BinaryIO) -> Content:
-    """Content of a sealed file, with no more memory than the file is long."""
+def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """JSON and arrays of a sealed file, with no more memory than the file is long."""
     length = stream.seek(0, io.SEEK_END)
     _check_seal(stream, length)
     stream.seek(0)
@@ -169,7 +146,7 @@ def _read(stream: BinaryIO) -> Content:
             if not name.endswith(".npy"):
                 refuse(f"it has an unknown part {name!r}.")
             arrays[name.removesuffix(".npy")] = _read_array(archive, member)
-    return Content(str(metadata["kind"]), metadata, arrays)
+    return metadata, arrays
 
 
 def _check_seal(stream: BinaryIO, length: int) -> None:
@@ -182,12 +159,8 @@ def _check_seal(stream: BinaryIO, length: int) -> None:
         refuse(f"it is no greenfold model, or {older}.")
     digest = hashlib.sha256()
     stream.seek(0)
-    while counted > 0:
-        chunk = stream.read(min(_CHUNK, counted))
-        if not chunk:
-            break
-        digest.update(chunk)
-        counted -= len(chunk)
+    for start in range(0, counted, _CHUNK):
+        digest.update(stream.read(min(_CHUNK, counted - start)))
     if digest.hexdigest().encode() != found:
         refuse("it is damaged: its checksum does not fit its content.")
 
@@ -209,36 +182,22 @@ def _read_metadata(
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One .npy file, by its documented layout.
-
-    Not numpy's reader: it allocates what a header asks for before it looks at the data.
-    """
+    """One .npy file; nothing is allocated before its header fits its length."""
     name = member.filename
-    data = np.empty(member.file_size, dtype=np.uint8)
-    filled = 0
     with archive.open(member) as part:
-        while filled < len(data):
-            chunk = part.read(min(_CHUNK, len(data) - filled))
-            if not chunk:
-                refuse(f"its part {name!r} is cut off.")
-            data[filled : filled + len(chunk)] = np.frombuffer(chunk, dtype=np.uint8)
-            filled += len(chunk)
+        if npy.read_magic(part) != (1, 0):
+            refuse(f"its part {name!r} is not an array.")
+        shape, fortran, dtype = npy.read_array_header_1_0(part)
+        if not _DTYPE.fullmatch(dtype.str):
+            refuse(f"its part {name!r} holds something else than numbers or text.")
+        if fortran or any(n < 0 for n in shape):
+            refuse(f"its part {name!r} has a wrong shape.")
+        if math.prod(shape) * dtype.itemsize != member.file_size - part.tell():
+            refuse(f"its part {name!r} is not as long as it should be.")
+        array = np.empty(shape, dtype)
+        data = array.reshape(-1).view(np.uint8).data
+        for start in range(0, len(data), _CHUNK):  # a chunk too short is an error
+            data[start : start + _CHUNK] = part.read(min(_CHUNK, len(data) - start))
         if part.read(1):  # also lets zipfile compare its own sum
             refuse(f"its part {name!r} is too long.")
-    head = data[:10].tobytes()
-    if head[:6] != b"\x93NUMPY" or head[6:8] != b"\x01\x00":
-        refuse(f"its part {name!r} is not an array.")
-    start = 10 + int.from_bytes(head[8:10], "little")
-    if start > min(_HEADER_BYTES, len(data)):
-        refuse(f"its part {name!r} has a wrong header.")
-    header = ast.literal_eval(data[10:start].tobytes().decode("latin-1").strip())
-    descr, shape = header["descr"], header["shape"]
-    if not isinstance(descr, str) or not _DTYPE.fullmatch(descr):
-        refuse(f"its part {name!r} holds something else than numbers or text.")
-    sizes = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not sizes or header["fortran_order"] is not False:
-        refuse(f"its part {name!r} has a wrong shape.")
-    dtype = np.dtype(descr)
-    if math.prod(shape) * dtype.itemsize != len(data) - start:
-        refuse(f"its part {name!r} is not as long as it should be.")
-    return np.frombuffer(data, dtype, offset=start).reshape(shape)
+    return array

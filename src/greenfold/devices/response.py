@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.arrays import like, namespace
 from .._base.printing import Shown
 from ..systems import MatrixSum
@@ -78,7 +77,7 @@ class FitReport(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasuredResponse(Shown):
+class MeasuredResponse(Shown, codec.Saved, kind="response"):
     """A linear system given by the array G of its responses to pulses.
 
     Stands in place of an `Unfolding` in `optimize`, `choose_eta`, `margin_over_angle` and
@@ -339,28 +338,14 @@ class MeasuredResponse(Shown):
         made = self.fitted.replicates(check.count(n, "n"), check.generator(rng))
         return self.fitted.shortened(made)
 
-    def save(self, path: str | Path) -> None:
-        """Write the response to a file without code; read it with `greenfold.load`."""
-        numbers, arrays = None, {"G": self.G}
-        if self.fitted is not None:
-            numbers = {name: getattr(self.fitted, name) for name in _NUMBERS}
-            arrays |= {name: getattr(self.fitted, name) for name in _ARRAYS}
-        _archive.write(path, "response", {"dt": self.dt, "fitted": numbers}, arrays)
 
-
-#: What a file holds of a `FitReport`.
-_NUMBERS = {"n_lags": int, "ridge": float, "linearity": float, "n_samples": int}
-_ARRAYS = ("linearity_per_output", "whole", "influence")
-
-
-def unpack_response(content: _archive.Content) -> MeasuredResponse:
-    """The response in a file."""
-    G = content.numbers("G", (None, None, None))
-    known, report = content.described["fitted"], None
-    if known is not None:
-        shapes = ((G.shape[1],), G.shape, (None, *G.shape))
-        parts: dict[str, Any] = {k: kind(known[k]) for k, kind in _NUMBERS.items()}
-        for name, shape in zip(_ARRAYS, shapes, strict=True):
-            parts[name] = content.numbers(name, shape)
-        report = FitReport(**parts)
-    return MeasuredResponse(G, float(content.described["dt"]), fitted=report)
+_SHAPE = ("steps", "outputs", "inputs")
+_REPORT = codec.Object(
+    FitReport,
+    linearity_per_output=codec.Numbers("outputs"),
+    whole=codec.Numbers(*_SHAPE),
+    influence=codec.Numbers(None, *_SHAPE),
+)
+codec.describe(
+    "response", MeasuredResponse, G=codec.Numbers(*_SHAPE), fitted=codec.Maybe(_REPORT)
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils import check_random_state, validation
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import checks as check
+from .._base.codec import Saved
 from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ..networks.reservoir import Reservoir
 from ..optimizers.regression import solve_regression
@@ -25,7 +25,9 @@ _RIDGES = np.geomspace(1e-8, 1e1, 19)
 _ROUNDS = 3
 
 
-class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class ReservoirRegressor(
+    MultiOutputMixin, RegressorMixin, Saved, BaseEstimator, kind="regressor"
+):
     """Predict numbers from series, by a linear reservoir with a solved input projection.
 
     One input projection serves all targets, as on a device, and comes with a bound on what
@@ -206,24 +208,6 @@ class ReservoirRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             One minus the squared error over the variance; 1 is best.
         """
         return super().score(X, y, sample_weight)
-
-    def save(self, path: str | Path) -> None:
-        """Write what was fitted to a file that holds no code.
-
-        Read it with `greenfold.load`.
-
-        Parameters
-        ----------
-        path : str or Path
-            Replaced if it exists, in one step at the end.
-
-        Notes
-        -----
-        A ``random_state`` that is a generator is not kept.
-        """
-        from .regressor_file import save
-
-        save(self, path)
 
     def _network(self, rng: np.random.Generator) -> Reservoir:
         if self.reservoir is None:

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from .._base.archive import Content
+from .._base import codec
 from . import weights as plans
 from .gains import Gain
-from .network import Network, slope_at_rest, unpack_network
+from .network import NETWORK, PER_NEURON, Network, slope_at_rest
 from .resting_state import discrete_resting_state
 
 __all__ = ["EchoStateNetwork"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class EchoStateNetwork(Network):
+class EchoStateNetwork(Network, kind="echo_state_network"):
     """A leaky echo state network y' = (1 − a) y + a φ(W y + u x + b).
 
     The convention is reservoirpy's. `unfold` takes it at the linear order, with the
@@ -55,10 +55,9 @@ class EchoStateNetwork(Network):
 
     leak: float | np.ndarray
 
-    _parts = ("leak", "bias", "allow_unstable")
+    _speed = "leak"
     _growth = ("spectral_radius", "spectral_radius")
     _fastest = 1.0
-    _file = ("echo_state_network", "network")
 
     def __init__(
         self,
@@ -257,6 +256,4 @@ class EchoStateNetwork(Network):
         return float(np.abs(np.linalg.eigvals(self.linear_step[0])).max())
 
 
-def unpack_echo_state_network(content: Content) -> EchoStateNetwork:
-    """The network that a file describes."""
-    return unpack_network(EchoStateNetwork, content.described, content.arrays)
+codec.describe("echo_state_network", EchoStateNetwork, **NETWORK, leak=PER_NEURON)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.printing import Shown
 from .gains import KINDS, Gain
 from .resting_state import UnstableError
 from .weights import Plan
 
-Made = TypeVar("Made", bound="Network")
-
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Network(Shown):
+class Network(Shown, codec.Saved):
     """Base of `Reservoir` and `EchoStateNetwork`, which add their equation of motion."""
 
     weights: np.ndarray
@@ -29,14 +25,12 @@ class Network(Shown):
     bias: np.ndarray | None
     rest: np.ndarray = field(init=False)
 
-    #: Parts beside weights and gain; the first one says how fast the neurons are.
-    _parts: ClassVar[tuple[str, ...]]
-    #: Largest value of that one.
+    #: The attribute that says how fast the neurons are.
+    _speed: ClassVar[str]
+    #: Its largest value.
     _fastest: ClassVar[float] = np.inf
     #: How the largest eigenvalue is shown, and the attribute that it is.
     _growth: ClassVar[tuple[str, str]]
-    #: Kind of its file, and what the names of the arrays in it begin with.
-    _file: ClassVar[tuple[str, str]]
 
     def __init__(
         self, weights: Any, speed: Any, gain: Any, bias: Any, allow_unstable: Any
@@ -45,7 +39,7 @@ class Network(Shown):
             example = "such as Gain.quadratic(0.05)"
             raise TypeError(f"`gain` must be a Gain, {example}; got {gain!r}.")
         matrix = check.square_weights(weights)
-        name = self._parts[0]
+        name = self._speed
         parts = {
             "weights": matrix,
             "gain": gain,
@@ -128,7 +122,7 @@ class Network(Shown):
         shown, growth = self._growth
         facts = {
             "neurons": self.n_neurons,
-            self._parts[0]: _range(getattr(self, self._parts[0])),
+            self._speed: _range(getattr(self, self._speed)),
             "gain": self.gain.name,
             shown: getattr(self, growth),
         }
@@ -136,15 +130,9 @@ class Network(Shown):
 
     def __repr__(self) -> str:
         bias = "" if self.bias is None else f", bias={_range(self.bias)}"
-        speed = f"{self._parts[0]}={_range(getattr(self, self._parts[0]))}"
+        speed = f"{self._speed}={_range(getattr(self, self._speed))}"
         size = f"{type(self).__name__}({self.n_neurons} neurons"
         return f"{size}, {speed}, gain={self.gain.name}{bias})"
-
-    def save(self, path: str | Path) -> None:
-        """Write the network to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        kind, name = self._file
-        _archive.write(path, kind, pack_network(self, arrays, name), arrays)
 
 
 def slope_at_rest(gain: Any, purpose: str) -> float:
@@ -153,35 +141,6 @@ def slope_at_rest(gain: Any, purpose: str) -> float:
     if slope == 0:
         raise ValueError(f"`gain` must have a slope at rest for a network to {purpose}.")
     return slope
-
-
-def pack_network(
-    network: Network, arrays: dict[str, np.ndarray], name: str
-) -> dict[str, Any]:
-    """A network as JSON; its arrays go into ``arrays``, ``name`` before their names."""
-    gain = network.gain
-    if gain.kind not in KINDS:
-        others = ", ".join(KINDS)
-        code = f"the gain {gain.name} is made of code and can not be saved"
-        raise TypeError(f"{code}; others can: {others}.")
-    described = {"gain": gain.kind, "gain_parameters": dict(gain.parameters)}
-    for part in ("weights", *network._parts):
-        value = getattr(network, part)
-        if isinstance(value, np.ndarray):
-            described[part] = f"{name}_{part}"
-            arrays[f"{name}_{part}"] = value
-        elif value is not None:
-            described[part] = value
-    return described
-
-
-def unpack_network(
-    cls: type[Made], described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> Made:
-    """The network that `pack_network` described; checked as every network is."""
-    given = {k: described[k] for k in ("weights", *cls._parts) if k in described}
-    made = {k: arrays[v] if isinstance(v, str) else v for k, v in given.items()}
-    return cls(**made, gain=Gain.of_kind(described["gain"], described["gain_parameters"]))
 
 
 def _range(value: float | np.ndarray) -> str:
@@ -202,3 +161,31 @@ def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str
         f"{min(found):.4g}, and it must be below 1; {way}"
         f"{', or pass allow_unstable=True' if allow else ''}."
     )
+
+
+def _taken_gain(gain: Gain) -> dict[str, Any]:
+    if gain.kind not in KINDS:
+        others = ", ".join(KINDS)
+        code = f"the gain {gain.name} is made of code and can not be saved"
+        raise TypeError(f"{code}; others can: {others}.")
+    return {"kind": gain.kind, "parameters": dict(gain.parameters)}
+
+
+#: What a file holds of every network.
+NETWORK = {
+    "weights": codec.Numbers("neurons", "neurons"),
+    "gain": codec.Object(
+        Gain.of_kind,
+        _taken_gain,
+        kind=codec.one_of(KINDS),
+        # The series of a gain takes the square of its degree: seconds for this one.
+        parameters=codec.Plain(
+            "values by name, with a degree up to 2,000",
+            lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
+        ),
+    ),
+    "allow_unstable": codec.FLAG,
+    "bias": codec.Maybe(codec.Numbers("neurons")),
+}
+#: How fast the neurons are.
+PER_NEURON = codec.Numbers("neurons", or_one=True)

@@ -10,17 +10,18 @@ import numpy as np
 from scipy import linalg
 
 from .._base import checks as check
+from .._base import codec
 from . import weights as plans
 from .gains import Gain
 from .modes import Modes, abscissa
-from .network import Network, pack_network, slope_at_rest, unpack_network
+from .network import NETWORK, PER_NEURON, Network, slope_at_rest
 from .resting_state import UnstableError, continuous_resting_state
 
 __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Reservoir(Network):
+class Reservoir(Network, kind="reservoir"):
     """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     The paper's network has one time constant and no bias. Where a bias, or a gain that is
@@ -61,9 +62,8 @@ class Reservoir(Network):
 
     tau: float | np.ndarray
 
-    _parts = ("tau", "allow_unstable", "bias")
+    _speed = "tau"
     _growth = ("largest_real_part", "spectral_abscissa")
-    _file = ("reservoir", "reservoir")
 
     def __init__(
         self,
@@ -512,16 +512,4 @@ class Reservoir(Network):
         return np.asarray(found).reshape(states.shape[:-1])
 
 
-def pack_reservoir(
-    reservoir: Any, arrays: dict[str, np.ndarray], name: str
-) -> dict[str, Any]:
-    """A network as JSON; its arrays go into ``arrays`` under ``name``."""
-    if not isinstance(reservoir, Reservoir):
-        got = type(reservoir).__name__
-        raise TypeError(f"only a Reservoir can be saved as a network; got {got}.")
-    return pack_network(reservoir, arrays, name)
-
-
-def unpack_reservoir(described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Reservoir:
-    """The network that `pack_reservoir` described."""
-    return unpack_network(Reservoir, described, arrays)
+RESERVOIR = codec.describe("reservoir", Reservoir, **NETWORK, tau=PER_NEURON)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
+from .._base import codec
 from .._base.printing import Shown
 from ..math.margins import SoftMargin
 from ..validity import Validity
@@ -33,10 +32,9 @@ MESSAGES = {
 }
 
 
-class Result(Shown):
-    """What was attained beside a proven bound, saved field by field."""
+class Result(Shown, codec.Saved):
+    """What was attained beside a proven bound."""
 
-    kind: ClassVar[str]
     status: str
     upper_bound: float | None
 
@@ -61,14 +59,9 @@ class Result(Shown):
         if self.status == "interrupted":
             raise KeyboardInterrupt
 
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file that holds no code; read it with `greenfold.load`."""
-        arrays: dict[str, np.ndarray] = {}
-        _archive.write(path, self.kind, pack(self, arrays), arrays)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Projections(Result):
+class Projections(Result, kind="projections"):
     """Input and readout projections with the soft margin they reach.
 
     Attributes
@@ -123,7 +116,6 @@ class Projections(Result):
         κ as a share of the upper bound: what the mask reaches of what any could.
     """
 
-    kind: ClassVar[str] = "projections"
     u: np.ndarray
     v: np.ndarray
     soft_margin: float
@@ -197,8 +189,21 @@ class Projections(Result):
         return "\n".join(lines)
 
 
+codec.describe(
+    "projections",
+    Projections,
+    u=codec.Numbers(ndim=(1, 2)),
+    v=codec.Numbers(None),
+    status=codec.one_of(MESSAGES),
+    history=codec.Numbers(None, 2),
+    starts=codec.Numbers(None),
+    validity=codec.Maybe(codec.Object(Validity)),
+    noise_cost=codec.Maybe(codec.BY_NAME),
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionProjections(Result):
+class RegressionProjections(Result, kind="regression"):
     """Input projection and readouts of a regression, with the loss they reach.
 
     Attributes
@@ -227,7 +232,6 @@ class RegressionProjections(Result):
     wall_time : float
     """
 
-    kind: ClassVar[str] = "regression"
     u: np.ndarray
     V: np.ndarray
     gain: float
@@ -254,69 +258,20 @@ class RegressionProjections(Result):
         return facts | {"u": self.u.shape, "V": self.V.shape, "status": self.status}
 
 
-def pack(result: Result, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """A result for JSON, its arrays put into ``arrays``."""
-    described: dict[str, Any] = {}
-    for one in fields(result):  # pyright: ignore[reportArgumentType]
-        value = getattr(result, one.name)
-        if isinstance(value, np.ndarray):
-            arrays[one.name] = value
-        else:
-            described[one.name] = asdict(value) if is_dataclass(value) else value  # pyright: ignore[reportArgumentType]
-    return described
-
-
-R = TypeVar("R", bound=Result)
-_PLAIN = {"float": float, "int": int, "str": str}
-
-
-def _unpack(
-    cls: type[R], content: _archive.Content, described: dict[str, Any], made: dict[str, Any]
-) -> R:
-    """The result in a file, whose other fields are made."""
-    if described["status"] not in MESSAGES:
-        _archive.refuse(f"it has an unknown status {described['status']!r}.")
-    u = content.arrays["u"]
-    if u.ndim not in (1, 2):
-        _archive.refuse(f"its array 'u' has shape {u.shape}.")
-    made |= {"u": content.numbers("u", u.shape)}
-    made["starts"] = content.numbers("starts", (None,))
-    for one in fields(cls):  # pyright: ignore[reportArgumentType]
-        convert = _PLAIN.get(str(one.type).removesuffix(" | None"))
-        if convert is None or one.name in made:
-            continue
-        # What not every method gives, a file may lack.
-        value = described.get(one.name, one.default)
-        made[one.name] = None if value is None else convert(value)
-    return cls(**made)
-
-
-def unpack_projections(content: _archive.Content) -> Projections:
-    """The result in a file."""
-    described = content.described
-    validity, cost = described["validity"], described.get("noise_cost")
-    made = {
-        "v": content.numbers("v", (None,)),
-        "history": content.numbers("history", (None, 2)),
-        "validity": None if validity is None else Validity(**validity),
-        "noise_cost": cost and {str(name): float(one) for name, one in cost.items()},
-    }
-    return _unpack(Projections, content, described, made)
-
-
-def unpack_regression(
-    content: _archive.Content, described: dict[str, Any] | None = None
-) -> RegressionProjections:
-    """The result in a file, or in a part of one that is described."""
-    described = content.described if described is None else described
-    V = content.numbers("V", (None, None))
+REGRESSION = codec.describe(
+    "regression",
+    RegressionProjections,
+    u=codec.Numbers(ndim=(1, 2)),
+    V=codec.Numbers("outputs", "targets"),
+    gain=codec.NUMBER,
+    upper_bound=codec.Maybe(codec.NUMBER),
+    loss=codec.NUMBER,
     # Of a target that does not vary, no share of the variance is known.
-    r2 = content.numbers("r2", (V.shape[1],), finite=False)
-    found = _unpack(RegressionProjections, content, described, {"V": V, "r2": r2})
-    numbers = (found.gain, found.loss, found.wall_time, found.upper_bound or 0.0)
-    if not np.isfinite(numbers).all():
-        _archive.refuse("its numbers are not finite.")
-    return found
+    r2=codec.Numbers("targets", finite=False),
+    status=codec.one_of(MESSAGES),
+    starts=codec.Numbers(None),
+    wall_time=codec.NUMBER,
+)
 
 
 def relative_gap(bound: float, value: float) -> float:

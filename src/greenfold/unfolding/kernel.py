@@ -14,20 +14,19 @@ numbers of memory, several times cheaper than the kernels of all neurons.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._base import archive as _archive
 from .._base import checks as check
+from .._base import codec
 from .._base.arrays import batches, like, namespace, working_bytes
 from .._base.printing import Shown
 from .linear import LinearOrder
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kernel(Shown):
+class Kernel(Shown, codec.Saved, kind="kernel"):
     """The collapsed predictor of one pair of projections.
 
     Attributes
@@ -112,17 +111,14 @@ class Kernel(Shown):
         xp = namespace(z)
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
 
-    def save(self, path: str | Path) -> None:
-        """Write the kernel to a file that holds no code; read it with `greenfold.load`."""
-        arrays = {"linear": self.linear}
-        if self.quadratic is not None:
-            arrays["quadratic"] = self.quadratic
-        _archive.write(path, "kernel", {}, arrays)
 
-
-def unpack_kernel(content: _archive.Content) -> Kernel:
-    """The kernel in a file."""
-    return Kernel(content.arrays["linear"], content.arrays.get("quadratic"))
+_AXES = ("channels", "steps")
+KERNEL = codec.describe(
+    "kernel",
+    Kernel,
+    linear=codec.Numbers(*_AXES),
+    quadratic=codec.Maybe(codec.Numbers(*_AXES, *_AXES)),
+)
 
 
 class ReadoutKernels:

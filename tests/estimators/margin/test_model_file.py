@@ -18,10 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from greenfold import Gain, Reservoir
+from greenfold import Gain, Reservoir, load
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin.model_file import ModelFileError, load
+from greenfold.estimators.margin import ModelFileError, ReservoirClassifier
 
 from ...sealed import seal
 
@@ -159,9 +158,9 @@ def test_what_can_not_be_saved_leaves_no_file(tmp_path):
 def test_the_file_is_plain_arrays(whole, scratch):
     scratch.write_bytes(whole)
     with np.load(scratch, allow_pickle=False) as archive:
-        assert archive["u"].shape == (1, 6, 1)
+        assert archive["heads_0_u"].shape == (6, 1)
     with zipfile.ZipFile(scratch) as archive:
-        assert json.loads(archive.read("metadata.json"))["version"] == 2
+        assert json.loads(archive.read("metadata.json"))["version"] == 3
 
 
 # Damage
@@ -250,62 +249,70 @@ def test_hostile_parts_are_refused_and_nothing_runs(whole, scratch):
 
     code = "__import__('sys').__setattr__('exploded', True)"
     evil = np.array([Bomb()], dtype=object)
-    parameters = metadata["parameters"]
+    parameters, network = metadata["parameters"], metadata["reservoir_"]
+    code_gain = {"kind": "code", "parameters": {}}
     hostile = {
-        "pickle inside": repack(whole, u=npy(evil, allow_pickle=True)),
+        "pickle inside": repack(whole, heads_0_u=npy(evil, allow_pickle=True)),
         "pickle alone": pickle.dumps(Bomb()),
-        "code in a header": repack(whole, u=header(code)),
-        "huge shape": repack(whole, u=header(_F8.format("(10**15,)"))),
-        "huge shape, literal": repack(whole, u=header(_F8.format("(999999999999, 8)"))),
-        "negative shape": repack(whole, u=header(_F8.format("(-1, -8)"), bytes(64))),
-        "objects by name": repack(
-            whole, u=header(_F8.format("(1,)").replace("<f8", "|O"), bytes(8))
+        "code in a header": repack(whole, heads_0_u=header(code)),
+        "huge shape": repack(whole, heads_0_u=header(_F8.format("(10**15,)"))),
+        "huge shape, literal": repack(
+            whole, heads_0_u=header(_F8.format("(999999999999, 8)"))
         ),
-        "deep header": repack(whole, u=header("(" * 3000)),
+        "negative shape": repack(
+            whole, heads_0_u=header(_F8.format("(-1, -8)"), bytes(64))
+        ),
+        "objects by name": repack(
+            whole, heads_0_u=header(_F8.format("(1,)").replace("<f8", "|O"), bytes(8))
+        ),
+        "deep header": repack(whole, heads_0_u=header("(" * 3000)),
         "compressed": repack(whole, compress=True),
-        "zip bomb": repack(whole, compress=True, u=bytes(50_000_000)),
+        "zip bomb": repack(whole, compress=True, heads_0_u=bytes(50_000_000)),
         "no metadata": repack(whole, metadata=None),
         "metadata not JSON": repack(whole, metadata=b"{"),
         "metadata a list": repack(whole, metadata=b"[]"),
         "deep metadata": repack(whole, metadata=b"[" * 100_000),
         "long metadata": repack(whole, metadata=b" " * 2_000_000),
         "other format": repack(whole, metadata=described(format="other")),
-        "newer version": repack(whole, metadata=described(version=3)),
+        "newer version": repack(whole, metadata=described(version=4)),
+        "older version": repack(whole, metadata=described(version=2)),
         "unknown parameter": repack(
             whole, metadata=described(parameters={**parameters, "evil": 1})
         ),
         "wrong parameter": repack(
             whole, metadata=described(parameters={**parameters, "eta": -1})
         ),
-        "unstable network": repack(whole, network_weights=npy(9 * np.eye(6))),
-        "missing array": repack(whole, v=None),
-        "wrong shape": repack(whole, v=npy(np.ones((1, 7)))),
-        "text for numbers": repack(whole, v=npy(np.full((1, 6), "x"))),
-        "not finite": repack(whole, v=npy(np.full((1, 6), np.nan))),
+        "unstable network": repack(whole, reservoir_weights=npy(9 * np.eye(6))),
+        "missing array": repack(whole, heads_0_v=None),
+        "wrong shape": repack(whole, heads_0_v=npy(np.ones(7))),
+        "text for numbers": repack(whole, heads_0_v=npy(np.full(6, "x"))),
+        "not finite": repack(whole, heads_0_v=npy(np.full(6, np.nan))),
         "one class": repack(whole, classes=npy([1, 1])),
-        "more steps": repack(whole, metadata=described(n_steps=10**9)),
+        "more steps": repack(whole, metadata=described(n_features_in_=10**9)),
         "other kind": repack(whole, metadata=described(kind="reservoir")),
         "unknown kind": repack(whole, metadata=described(kind="spell")),
         "unknown gain": repack(
-            whole, metadata=described(reservoir={**metadata["reservoir"], "gain": "code"})
+            whole, metadata=described(reservoir_={**network, "gain": code_gain})
         ),
-        "sample of unknown classes": repack(whole, sample_codes=npy(np.full(40, 7))),
-        "sample longer than its weights": repack(whole, sample_weights=npy(np.ones(39))),
-        "sample larger than the stream": repack(whole, sample_seen=npy([1, 2])),
-        "moments missing": repack(whole, sample_seen=npy([100, 200])),
+        "sample of unknown classes": repack(whole, stream_sample_codes=npy(np.full(40, 7))),
+        "sample longer than its weights": repack(
+            whole, stream_sample_weights=npy(np.ones(39))
+        ),
+        "sample larger than the stream": repack(whole, stream_sample_seen=npy([1, 2])),
+        "moments missing": repack(whole, stream_sample_seen=npy([100, 200])),
     }
     for name, content in hostile.items():
         must_fail(scratch, content)
         assert not hasattr(sys, "exploded"), name
         assert list(scratch.parent.iterdir()) == [scratch]
-    must_fail(scratch, hostile["newer version"], match="format version 3")
+    must_fail(scratch, hostile["newer version"], match="format version 4")
 
 
 def test_overlapping_parts_are_refused(whole, scratch):
     """A stored zip bomb: many entries of the directory share the same bytes."""
     stream = io.BytesIO(whole)
     with zipfile.ZipFile(stream, "a") as archive:
-        member = archive.getinfo("network_weights.npy")
+        member = archive.getinfo("reservoir_weights.npy")
         for i in range(2000):
             copy = zipfile.ZipInfo(f"copy{i}.npy")
             for name in ("header_offset", "CRC", "compress_size", "file_size"):

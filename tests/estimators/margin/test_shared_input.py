@@ -10,7 +10,7 @@ from sklearn.utils import estimator_checks
 import greenfold
 from greenfold.apps.report import comparison
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin.model_file import ModelFileError
+from greenfold.saving import ModelFileError
 
 from ...contracts import pass_quick_checks
 from .conftest import make
@@ -93,7 +93,7 @@ def test_file_with_a_bound_that_is_no_number(shared, tmp_path, monkeypatch):
     monkeypatch.setattr(shared, "shared_bound_", float("inf"))
     path = tmp_path / "model"
     shared.save(path)
-    with pytest.raises(ModelFileError, match="sum of soft margins is not a finite"):
+    with pytest.raises(ModelFileError, match="shared_bound is inf, not a finite number"):
         greenfold.load(path)
 
 

@@ -18,6 +18,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from greenfold._base.codec import pack, unpack
 from greenfold.datasets import load_dataset
 from greenfold.estimators.pooled import (
     PooledReservoirClassifier,
@@ -27,7 +28,6 @@ from greenfold.estimators.pooled import (
     feature_map,
 )
 from greenfold.estimators.pooled.bank import N_ROWS, row_weights
-from greenfold.estimators.pooled.model_file import from_arrays, to_arrays
 from greenfold.estimators.pooled.ridge import fit_head
 from greenfold.math.calibration import expected_calibration_error
 
@@ -428,7 +428,7 @@ def test_labels_that_can_not_be(three):
 
 @pytest.fixture(scope="module")
 def described(two):
-    return to_arrays(PooledReservoirClassifier(**SMALL).fit(*two[:2]))
+    return pack(PooledReservoirClassifier(**SMALL).fit(*two[:2]))
 
 
 @pytest.mark.parametrize("scaling", ["set", "series"])
@@ -439,9 +439,9 @@ def test_a_described_classifier_predicts_exactly_as_the_original(two, scaling, l
     weights = {0: 1.5} if labels is int else {"a": 1.5}
     fitted = PooledReservoirClassifier(scaling=scaling, class_weight=weights, **SMALL)
     fitted.fit(X, y)
-    metadata, arrays = to_arrays(fitted)
+    metadata, arrays = pack(fitted)
     assert all(array.dtype.kind in "iufU" for array in arrays.values())
-    again: Any = from_arrays(json.loads(json.dumps(metadata)), arrays)
+    again: Any = unpack(json.loads(json.dumps(metadata)), arrays)
     assert again.classes_.dtype == fitted.classes_.dtype
     assert again.get_params() == fitted.get_params()
     np.testing.assert_array_equal(again.predict_proba(X_test), fitted.predict_proba(X_test))
@@ -457,29 +457,29 @@ def test_a_described_regressor_and_transformer(rng):
         PooledReservoirRegressor(**SMALL).fit(X, y),
         PooledReservoirRegressor(**SMALL).fit(X, y[:, 0]),
     ):
-        again: Any = from_arrays(*to_arrays(fitted))
+        again: Any = unpack(*pack(fitted))
         np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     features = ReservoirFeatures(**SMALL).fit(X)
-    again = from_arrays(*to_arrays(features))
+    again = unpack(*pack(features))
     np.testing.assert_array_equal(again.transform(X), features.transform(X))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m, a: m.update(layout=99), "layout 99"),
-        (lambda m, a: m.update(estimator="os.system"), "unknown estimator"),
+        (lambda m, a: m["map_"].update(layout=99), "layout is 99"),
+        (lambda m, a: m.update(kind="os.system"), "holds a 'os.system'"),
         (lambda m, a: m["parameters"].update(n_readouts=17), "n_readouts"),
         (lambda m, a: m["parameters"].update(n_readouts=24), "shape"),
-        (lambda m, a: m["scales"].pop(), "not as many"),
-        (lambda m, a: m.update(strides=[0, 1]), "stride"),
-        (lambda m, a: m.update(slope=float("nan")), "slope"),
-        (lambda m, a: a.pop("scale1_u"), "missing"),
-        (lambda m, a: a.update(intercept=np.zeros(7)), "shape"),
-        (lambda m, a: a["scale0_coefficients"].__setitem__(0, np.nan), "not finite"),
+        (lambda m, a: m["map_"]["scales"].pop(), "not as many"),
+        (lambda m, a: m["map_"]["scales"][0].update(stride=0), "stride"),
+        (lambda m, a: m.update(slope_=float("nan")), "slope"),
+        (lambda m, a: a.pop("map_scales_1_u"), "missing"),
+        (lambda m, a: a.update(head_intercept=np.zeros(7)), "shape"),
+        (lambda m, a: a["head_coefficients_0"].__setitem__(0, np.nan), "not finite"),
         (lambda m, a: a.update(classes=np.array(["a", "a"])), "distinct"),
-        (lambda m, a: a.update(deviation=np.zeros(1)), "not positive"),
-        (lambda m, a: a["scale1_decay_times"].__setitem__(0, -1.0), "decay times"),
+        (lambda m, a: a.update(map_deviation=np.zeros(1)), "not positive"),
+        (lambda m, a: a["map_scales_1_decay_times"].__setitem__(0, -1.0), "not positive"),
     ],
 )
 def test_a_description_that_does_not_fit_is_refused(described, change, message):
@@ -488,7 +488,7 @@ def test_a_description_that_does_not_fit_is_refused(described, change, message):
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(metadata, arrays)
     with pytest.raises(ValueError, match=message):
-        from_arrays(metadata, arrays)
+        unpack(metadata, arrays)
 
 
 # Real data

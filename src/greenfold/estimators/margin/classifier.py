@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -29,6 +30,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.checks import shown
+from ..._base.codec import Saved
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
 from ...analysis.tau import best_held_out
@@ -599,7 +601,12 @@ def _is_linear(classifier: ReservoirClassifier) -> bool:
 
 
 class ReservoirClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, ReservoirFitting
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClassifierMixin,
+    Saved,
+    ReservoirFitting,
+    kind="classifier",
 ):
     """Classify time series by a reservoir whose input projection and readout are solved.
 
@@ -1000,6 +1007,7 @@ class ReservoirClassifier(
             Keep what `partial_fit` needs to go on: class covariances and a sample of the
             training series. False leaves them out, for a small file that holds no series.
         """
-        from .model_file import save
-
-        save(self, path, resumable=resumable)
+        kept = copy(self)
+        if not resumable:
+            vars(kept).pop("_stream", None)
+        super(ReservoirClassifier, kept).save(path)

@@ -22,7 +22,7 @@ from .ridge import LinearHead, fit_head
 __all__ = ["PooledReservoirClassifier"]
 
 
-class PooledReservoirClassifier(ClassifierMixin, PooledBase):
+class PooledReservoirClassifier(ClassifierMixin, PooledBase, kind="pooled_classifier"):
     """Classify time series that are not aligned, by pooled features of a reservoir bank.
 
     Ridge regression on the features of `ReservoirFeatures`, one target a class; penalty

@@ -6,7 +6,6 @@ What the transformer and the two estimators share: parameters, reading, the bank
 from __future__ import annotations
 
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import array_api_compat as compat
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..._base.codec import Saved
 from ...stimuli.chunks import by_pieces, pieces_of
 from .bank import GROUP, KINDS, N_SIGNALS, draw_bank
 from .collection import Collection, PieceCollection, match_shape, read_collection
@@ -30,7 +30,7 @@ def _integer(value: Any, least: int) -> bool:
     return int(value) >= least
 
 
-class PooledBase(BaseEstimator):
+class PooledBase(Saved, BaseEstimator):
     """Parameters are described by `ReservoirFeatures`."""
 
     n_scales: int
@@ -86,24 +86,6 @@ class PooledBase(BaseEstimator):
             return auto_engine()
         return "numba" if has_numba() else "array"  # for series on the host, later on
 
-    def save(self, path: str | Path) -> None:
-        """Write what was fitted to a file that holds no code.
-
-        Read it with `greenfold.load`.
-
-        Parameters
-        ----------
-        path : str or Path
-            Replaced if it exists, in one step at the end.
-
-        Notes
-        -----
-        Held-out predictions and a ``random_state`` that is a generator are not kept.
-        """
-        from .model_file import save
-
-        save(self, path)  # pyright: ignore[reportArgumentType]
-
     def _read(self, X: Any, *, fitting: bool) -> Collection:
         pieces = pieces_of(X)
         if pieces is None:
@@ -132,7 +114,7 @@ class PooledBase(BaseEstimator):
         self._head_seed = int(rng.integers(2**31))
 
 
-class ReservoirFeatures(TransformerMixin, PooledBase):
+class ReservoirFeatures(TransformerMixin, PooledBase, kind="pooled_features"):
     """Describe time series by what a bank of reservoirs did over time.
 
     Reservoirs of damped oscillators, each of one time scale, hear the series; random

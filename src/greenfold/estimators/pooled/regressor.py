@@ -18,7 +18,9 @@ from .ridge import LinearHead, fit_head
 __all__ = ["PooledReservoirRegressor"]
 
 
-class PooledReservoirRegressor(MultiOutputMixin, RegressorMixin, PooledBase):
+class PooledReservoirRegressor(
+    MultiOutputMixin, RegressorMixin, PooledBase, kind="pooled_regressor"
+):
     """Predict numbers from time series, by pooled features of a reservoir bank.
 
     Ridge regression on the features of `ReservoirFeatures`; the penalty comes from leaving

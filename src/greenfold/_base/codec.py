@@ -1,0 +1,301 @@
+"""How saved objects are taken apart and made again: one description per kind.
+
+A kind is described once, beside its class::
+
+    class Kernel(Saved, kind="kernel"): ...
+
+    KERNEL = describe("kernel", Kernel, linear=Numbers("channels", "steps"))
+
+Writing takes the named attributes. Reading checks each as its field says, and calls the
+class. Fields nest: the arrays of an object within another have names that begin with its
+own. Lengths of one name agree within a file. The file is that of `_base.archive`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from . import archive
+from .archive import refuse
+
+#: The module that describes each kind; imported when an object of it is written or read.
+_HOMES = {
+    "classifier": "estimators.margin.model_file",
+    "echo_state_network": "networks.echo_state",
+    "kernel": "unfolding.kernel",
+    "pooled_classifier": "estimators.pooled.model_file",
+    "pooled_features": "estimators.pooled.model_file",
+    "pooled_regressor": "estimators.pooled.model_file",
+    "projections": "optimizers.result",
+    "regression": "optimizers.result",
+    "regressor": "estimators.regressor_file",
+    "reservoir": "networks.reservoir",
+    "response": "devices.response",
+}
+_KINDS: dict[str, Object] = {}
+
+Arrays: TypeAlias = dict[str, np.ndarray]
+#: A number, the name of one, a product of these, or None for any.
+Length: TypeAlias = "int | str | tuple[int | str, ...] | None"
+
+
+class Saved:
+    """An object that can be saved; its class names the kind."""
+
+    _kind: ClassVar[str]
+
+    def __init_subclass__(cls, kind: str | None = None, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if kind is not None:
+            cls._kind = kind
+
+    def save(self, path: str | Path) -> None:
+        """Write what this is to a file that holds no code; read it with `greenfold.load`.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced if it exists, in one step at the end.
+
+        Notes
+        -----
+        Of an estimator, which must be fitted, held-out predictions and a ``random_state``
+        that is a generator are not kept.
+        """
+        archive.write(path, *pack(self))
+
+
+def describe(
+    kind: str, make: Callable[..., Any], take: Take | None = None, /, **fields: Field
+) -> Object:
+    """Say what a kind is made of; the description is a field of other kinds, too."""
+    _KINDS[kind] = Object(make, take, **fields)
+    return _KINDS[kind]
+
+
+def pack(obj: Saved) -> tuple[dict[str, Any], Arrays]:
+    """JSON and arrays of an object."""
+    arrays: Arrays = {}
+    return SAVED.pack(obj, "", arrays), arrays
+
+
+def unpack(told: Any, arrays: Arrays) -> Any:
+    """The object that `pack` took apart, or a refusal."""
+    return SAVED.unpack(told, "", Stored(arrays, {}))
+
+
+class Stored(NamedTuple):
+    """What is read: the arrays of a file, and the lengths that are known by name."""
+
+    arrays: Arrays
+    lengths: dict[str, int]
+
+    def array(self, told: Any, name: str) -> np.ndarray:
+        """The array that the JSON of a field points to."""
+        key = told.get("array") if isinstance(told, dict) else None
+        if key not in self.arrays:
+            refuse(f"its array {name!r} is missing.")
+        return self.arrays[key]
+
+    def length(self, wanted: Length, got: int) -> int:
+        """The length that something must have; the first of a name decides."""
+        if isinstance(wanted, str):
+            return self.lengths.setdefault(wanted, got)
+        if isinstance(wanted, tuple):
+            return math.prod(self.length(part, 0) for part in wanted)
+        return got if wanted is None else wanted
+
+
+class Field:
+    """A part of an object: how it becomes JSON and arrays, and what it must be."""
+
+    def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
+        """JSON of the value; its arrays go into ``arrays`` under ``name``."""
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+            return {"array": name}
+        return value.item() if isinstance(value, np.generic) else value
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        """The value, checked; ``told`` is None where a file says nothing."""
+        raise NotImplementedError
+
+
+class Plain(Field):
+    """A value that JSON holds, what it must be, and the length that it names."""
+
+    def __init__(
+        self, wanted: str, fits: Callable[[Any], bool], length: str | None = None
+    ) -> None:
+        self.wanted, self.fits, self.length = wanted, fits, length
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        if not self.fits(told):
+            refuse(f"its {name} is {told!r:.80}, not {self.wanted}.")
+        if self.length and stored.length(self.length, told) != told:
+            refuse(f"its {name} is {told}, which does not fit its arrays.")
+        return told
+
+
+def _number(x: Any) -> bool:
+    return type(x) in (int, float)
+
+
+FLAG = Plain("true or false", lambda x: isinstance(x, bool))
+TEXT = Plain("text", lambda x: isinstance(x, str))
+INTEGER = Plain("an integer", lambda x: type(x) is int)
+COUNT = Plain("a positive integer", lambda x: type(x) is int and x > 0)
+ANY_NUMBER = Plain("a number", _number)
+NUMBER = Plain("a finite number", lambda x: _number(x) and math.isfinite(x))
+POSITIVE = Plain("a positive number", lambda x: _number(x) and 0 < x < math.inf)
+BY_NAME = Plain(
+    "numbers by name", lambda x: isinstance(x, dict) and all(map(_number, x.values()))
+)
+#: Those that the annotation of a dataclass says.
+_ANNOTATED = {"bool": FLAG, "str": TEXT, "int": INTEGER, "float": ANY_NUMBER}
+
+
+def one_of(choices: Collection[Any]) -> Plain:
+    """One of some values."""
+    return Plain(f"one of {', '.join(map(str, choices))}", lambda x: x in choices)
+
+
+def counted(length: str) -> Plain:
+    """A positive integer that names a length."""
+    return Plain(COUNT.wanted, COUNT.fits, length)
+
+
+class Numbers(Field):
+    """An array of numbers, with axes of these lengths or any ``ndim`` axes.
+
+    With ``or_one``, one number for all may stand in its place.
+    """
+
+    def __init__(
+        self,
+        *shape: Length,
+        ndim: tuple[int, ...] = (),
+        finite: bool = True,
+        positive: bool = False,
+        or_one: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        self.shape, self.ndim, self.dtype = shape, ndim or (len(shape),), dtype
+        self.finite, self.positive, self.or_one = finite, positive, or_one
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        if self.or_one and not isinstance(told, dict):
+            return NUMBER.unpack(told, name, stored)
+        array = stored.array(told, name)
+        if array.ndim not in self.ndim or array.dtype.kind not in "iuf":
+            refuse(f"its array {name!r} has shape {array.shape} and type {array.dtype}.")
+        axes = zip(self.shape or array.shape, array.shape, strict=True)
+        wanted = tuple(stored.length(length, got) for length, got in axes)
+        if array.shape != wanted:
+            refuse(f"its array {name!r} has shape {array.shape} instead of {wanted}.")
+        if self.dtype is not None:
+            with np.errstate(over="ignore"):  # what became infinite is refused
+                array = array.astype(self.dtype, copy=False)
+        if self.finite and not np.isfinite(array).all():
+            refuse(f"its array {name!r} is not finite.")
+        if self.positive and not (array > 0).all():
+            refuse(f"its array {name!r} is not positive.")
+        return array
+
+
+class Maybe(Field):
+    """A field that may be None."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+    def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
+        return None if value is None else self.field.pack(value, name, arrays)
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        return None if told is None else self.field.unpack(told, name, stored)
+
+
+class Several(Field):
+    """A list of one field."""
+
+    def __init__(self, field: Field, length: Length = None) -> None:
+        self.field, self.length = field, length
+
+    def pack(self, value: Any, name: str, arrays: Arrays) -> list[Any]:
+        return [self.field.pack(x, f"{name}_{i}", arrays) for i, x in enumerate(value)]
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> list[Any]:
+        if not isinstance(told, list) or len(told) != stored.length(self.length, len(told)):
+            refuse(f"its {name} are missing, or not as many as they should be.")
+        return [self.field.unpack(x, f"{name}_{i}", stored) for i, x in enumerate(told)]
+
+
+Take: TypeAlias = Callable[[Any], Mapping[str, Any]]
+
+
+class Object(Field):
+    """An object by its fields, which are read in their order.
+
+    ``make`` takes them by name, most often a class; ``take`` gives them from an object, by
+    default its attributes of these names. Of a dataclass, numbers, truth values and text
+    need no description.
+    """
+
+    def __init__(
+        self, make: Callable[..., Any], take: Take | None = None, /, **fields: Field
+    ) -> None:
+        self.make, self.fields = make, fields
+        self.take = take or (lambda value: {key: getattr(value, key) for key in fields})
+        for one in dataclasses.fields(make) if dataclasses.is_dataclass(make) else ():
+            kind, *rest = str(one.type).split(" | ")
+            if one.init and kind in _ANNOTATED and rest in ([], ["None"]):
+                plain = _ANNOTATED[kind]
+                fields.setdefault(one.name, Maybe(plain) if rest else plain)
+
+    def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
+        if isinstance(self.make, type) and not isinstance(value, self.make):
+            got, wanted = type(value).__name__, self.make.__name__
+            raise TypeError(f"a {got} can not be saved in the place of a {wanted}.")
+        taken = self.take(value)
+        return {
+            key: field.pack(taken[key], f"{name}_{key}".strip("_"), arrays)
+            for key, field in self.fields.items()
+        }
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        if not isinstance(told, dict):
+            refuse(f"its {name} is missing.")
+        given = {
+            key: field.unpack(told.get(key), f"{name}_{key}".strip("_"), stored)
+            for key, field in self.fields.items()
+        }
+        return self.make(**given)
+
+
+class _AnyKind(Field):
+    """An object of the kind that its file says."""
+
+    def pack(self, value: Saved, name: str, arrays: Arrays) -> dict[str, Any]:
+        packed = self._described(value._kind).pack(value, name, arrays)
+        return {"kind": value._kind, **packed}
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        return self._described(told["kind"]).unpack(told, name, stored)
+
+    def _described(self, kind: str) -> Object:
+        if kind not in _HOMES:
+            refuse(f"it holds a {kind!r:.80}, which this greenfold does not know.")
+        if kind not in _KINDS:
+            import_module(f"greenfold.{_HOMES[kind]}")
+        return _KINDS[kind]
+
+
+SAVED = _AnyKind()
