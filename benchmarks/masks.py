@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from greenfold import Reservoir, SampleStimuli, optimize, unfold
+from greenfold import Device, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.datasets import ecg5000_paper
 
 from ._measure import Report, Row
@@ -18,9 +18,9 @@ N_NETWORKS = 10
 N_RANDOM = 20
 #: What is solved for, by its name in the table; with the least share aimed at.
 KINDS = {
-    "two levels, ±1": ({"mask": "sign"}, 88.0),
-    "four levels": ({"levels": 4}, 96.5),
-    "not negative": ({"mask": "nonnegative"}, 86.0),
+    "two levels, ±1": (Device(mask="sign"), 88.0),
+    "four levels": (Device(levels=4), 96.5),
+    "not negative": (Device(mask="nonnegative"), 86.0),
 }
 
 
@@ -44,7 +44,7 @@ def run(rounds: int) -> Report:
         rounded = optimize(network, stimuli, u=np.where(free.u < 0, -1.0, 1.0))
         shares["signs of the free optimum"].append(100 * rounded.soft_margin / bound)
         for name, (wanted, _) in KINDS.items():
-            best = optimize(network, stimuli, rng=0, **wanted)
+            best = optimize(network, stimuli, device=wanted, rng=0)
             shares[name].append(100 * best.soft_margin / bound)
     notes = [
         f"ECG5000, classes 1 and 2, N = {N_NEURONS}, η = 10; mean over networks 0 to "

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 Door = TypeVar("Door", bound=Callable[..., Any])
 
-#: Rows of a square matrix from which BLAS keeps its threads; see `benchmarks/threads.py`.
+#: Rows of a square matrix from which BLAS keeps its threads. On a busy machine of two cores
+#: two threads took 5.2, 2.0 and 1.1 times as long as one for its product with 50 columns at
+#: 500, 1000 and 1500 rows, and 3.1, 1.2 and 1.0 times for its square.
 LARGE = 1500
 #: Values of the series in a product that BLAS does on one thread in any case.
 _TINY = 2**13

@@ -33,7 +33,7 @@ class LinearOrder:
     Parameters
     ----------
     plan : Plan
-        Of `Panel`s, of any order. The three maps need it on the host.
+        Its steps are `Panel` objects of any order. The three maps need it on the host.
     n_steps : int
         Steps of the stimuli; those after the readout have no weight.
     """
