@@ -1,5 +1,7 @@
 """Networks that amplify: stable but strongly non-normal ones, and growing ones."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -151,17 +153,16 @@ def test_never_below_what_was_tried(number):
 
 
 @pytest.mark.slow
-def test_never_below_what_was_tried_on_300_networks(capsys):
-    found = []
-    number = 0
-    while len(found) < 300:
-        if growth_of(number) <= 1e8:
-            found.append(compare(number))
-        number += 1
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_never_below_what_was_tried_on_300_networks(first, capsys):
+    """In blocks of fifty: all of them together took half an hour."""
+    wanted = (n for n in itertools.count() if growth_of(n) <= 1e8)
+    found = [compare(n) for n in itertools.islice(wanted, first, first + 50)]
     growth = np.array([best.growth for best in found])
     with capsys.disabled():
         print(
-            f"\n300 networks: growth up to {growth.max():.1e}, {(growth > 1e3).sum()} "
+            f"\n50 networks: growth up to {growth.max():.1e}, {(growth > 1e3).sum()} "
             f"above 1e3, {sum(b.status == 'certified' for b in found)} certified"
         )
-    assert (growth > 1e3).sum() > 20
+    # 11 to 13 of each fifty do.
+    assert (growth > 1e3).sum() > 10
