@@ -80,7 +80,9 @@ numpydoc_xref_param_type = False
 
 # Every reference must resolve; no other project's pages are needed to build these.
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(collections|numpy|scipy|sklearn|aeon|array_api_compat)\..*")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"(collections|numpy|scipy|sklearn|aeon|array_api_compat)\..*")
+]
 
 # Examples become pages, notebooks and scripts; they are run here, in this process.
 sphinx_gallery_conf = {
