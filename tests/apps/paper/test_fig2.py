@@ -9,7 +9,7 @@ from greenfold import optimize
 from greenfold.apps.paper import fig2
 from greenfold.apps.paper.figures import Run
 
-from .conftest import GAP, assert_as_recorded, compute, record, some_of
+from .conftest import GAP, ROUNDING, assert_as_recorded, compute, record, some_of
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,12 @@ def test_one_time_of_fig2_at_full_size(time, tmp_path, monkeypatch):
         key: [values[places[len(values)]]] for key, values in numbers["average"].items()
     }
     recorded["first"] = [numbers["single"]["reoptimised"][TIMES.index(time)]]
-    assert_as_recorded(found, recorded)
+    # A solve ends within the gap that `tol` allows, not at one place; a gap is a difference
+    # of two numbers that are known to it. A spread is one of numbers known to rounding.
+    solved = ("optimised", "optimised_standard_error", "ratio", "first")
+    of_solves = {name: {"rel": GAP} for name in solved}
+    gaps = {name: {"abs": GAP} for name in recorded if name.startswith("gap")}
+    apart = of_solves | gaps | {"random_spread": {"abs": ROUNDING}}
+    assert_as_recorded(found, recorded, apart)
     loadings = {str(t): numbers["modes"]["loadings"][str(t)] for t in modes}
     assert_as_recorded(found_modes, numbers["modes"] | {"loadings": loadings})
