@@ -9,12 +9,12 @@ from .archive import (
     load_dataset,
 )
 from .arrays import OpenedSeries, read_npy, read_npz, write_npz
+from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
 from .errors import DataError, MissingValueError
 from .files import open_series, read_series
 from .recordings import Recording, read_recording
 from .synthetic import (
     channel_equalisation,
-    mackey_glass,
     memory_task,
     narma,
     synthetic_heartbeats,
@@ -31,8 +31,11 @@ __all__ = [
     "dataset_path",
     "download_dataset",
     "ecg5000_paper",
+    "kuramoto_sivashinsky",
     "list_datasets",
     "load_dataset",
+    "lorenz",
+    "lorenz96",
     "mackey_glass",
     "memory_task",
     "narma",
@@ -44,6 +47,7 @@ __all__ = [
     "read_series",
     "read_table",
     "read_ts",
+    "rossler",
     "synthetic_heartbeats",
     "write_npz",
 ]

@@ -17,6 +17,7 @@ from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
+from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified
@@ -28,6 +29,7 @@ from .noisy import noise_cost, problem_under_noise
 from .nonlinear import NonlinearProblem, Refinement
 from .regression import solve_regression
 from .result import Candidate, Projections, RegressionProjections
+from .sequences import solve_sequences
 
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
 #: and random ones are added.
@@ -38,7 +40,7 @@ _EXPANDED = 1e-5
 
 @overload
 def optimize(
-    system: System, stimuli: RegressionTask, **options: Any
+    system: System, stimuli: RegressionTask | SequenceTask, **options: Any
 ) -> RegressionProjections: ...
 
 
@@ -55,7 +57,7 @@ def optimize(
 @with_few_threads(rows_of)
 def optimize(  # pyright: ignore[reportInconsistentOverload]
     system: System,
-    stimuli: Stimuli | RegressionTask,
+    stimuli: Stimuli | RegressionTask | SequenceTask,
     eta: float = 10.0,
     method: str | None = None,
     *,
@@ -73,8 +75,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     system : System
         What is to be optimised, with its readout: an `Unfolding`, or anything else with
         the maps of :mod:`greenfold.systems`.
-    stimuli : GaussianStimuli, SampleStimuli or RegressionTask
-        Of a `RegressionTask` u and the readouts of all targets are solved; of the other
+    stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
+        Of a `RegressionTask` u and the readouts of all targets are solved, of a
+        `SequenceTask` those that are read at every step, through `Dynamics`; of the other
         arguments it takes ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
         ``rng``.
     eta : float
@@ -144,7 +147,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         )
     if not isinstance(device, Device | None):
         raise TypeError(f"`device` must be a Device; got {type(device).__name__}.")
-    if not isinstance(stimuli, Stimuli | RegressionTask):
+    if not isinstance(stimuli, Stimuli | RegressionTask | SequenceTask):
         raise TypeError(
             "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
             f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
@@ -160,9 +163,11 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
     tol = None if tol is None else check.positive(tol, "tol")
     search: dict[str, Any] = {"n_starts": n_starts, "max_iter": max_iter, "tol": tol}
-    if isinstance(stimuli, RegressionTask):
+    if isinstance(stimuli, RegressionTask | SequenceTask):
         device.refuse_for_task()
         search["rng"] = check.generator(rng)
+        if isinstance(stimuli, SequenceTask):
+            return solve_sequences(system, stimuli, u=u, **search)
         found = solve_regression(system, stimuli, u=u, **search)
         if part is None:
             return found

@@ -11,12 +11,14 @@ from .frame import Frame, frame_in_pieces, frame_of_classes, frame_with_series, 
 from .gaussian import GaussianStimuli
 from .regression import RegressionTask
 from .samples import SampleStimuli
+from .sequences import SequenceTask
 
 __all__ = [
     "Frame",
     "GaussianStimuli",
     "RegressionTask",
     "SampleStimuli",
+    "SequenceTask",
     "Series",
     "Stimuli",
     "frame_in_pieces",

@@ -128,6 +128,9 @@ class Plan:
         Sub-steps of the tail.
     start : array (n_neurons,) or None
         Where every series begins, as a deviation from the resting state; None for there.
+    every : bool
+        Read the states of weight one each on its own instead of their sum: on a leading
+        axis of time.
     """
 
     step: Any
@@ -136,6 +139,7 @@ class Plan:
     tail: Any = None
     n_tail: int = 0
     start: Any = None
+    every: bool = False
 
     @property
     def n_whole(self) -> int:
@@ -282,12 +286,20 @@ class Batch:
             y = step.advance(y, push, slopes)
             if tape is not None:
                 tape.append(slopes or [])
-            if weight:
+            if weight and self.plan.every:
+                read = read or []
+                read.append(y)
+            elif weight:
                 part = y if weight == 1 else weight * y
                 read = part if read is None else read + part
             if ends is not None and self.plan.ends_step(place):
                 ends.append(y)
         return y, read
+
+
+def _stacked(batch: Batch, read: Any) -> Any:
+    """What was read, with time as the leading axis where every step is read."""
+    return namespace(batch.inputs).stack(read) if batch.plan.every else read
 
 
 class Recording:
@@ -307,9 +319,10 @@ class Recording:
         for start, stop in pairwise(self._starts):
             y, read = batch.walk(y, start, stop, read=read)
             self._states.append(y)
-        self.last, self.read = batch.walk(
+        self.last, read = batch.walk(
             y, self._starts[-1], n_places, read=read, tape=self._tape
         )
+        self.read = _stacked(batch, read)
 
     def pullback(self, cotangent: Any) -> Any:
         """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
@@ -322,6 +335,7 @@ class Recording:
         xp = namespace(cotangent)
         gradients = {s: wide(xp.zeros_like(m)) for s, m in batch.input_maps.items()}
         bar, push_bar, stop = xp.zeros_like(self.last), None, len(places)
+        every, n_ahead = batch.plan.every, cotangent.shape[0]
         for start, y in zip(self._starts[::-1], self._states[::-1], strict=True):
             tape, self._tape = self._tape, None
             if tape is None:
@@ -329,7 +343,10 @@ class Recording:
                 batch.walk(y, start, stop, tape=tape)
             for place in range(stop - 1, start - 1, -1):
                 index, step, weight = places[place]
-                if weight:
+                if weight and every:
+                    n_ahead -= 1
+                    bar += cotangent[n_ahead, :, :]
+                elif weight:
                     bar += cotangent if weight == 1 else weight * cotangent
                 bar, here = step.retreat(bar, tape.pop())
                 # All sub-steps of a step are pushed alike.
@@ -440,7 +457,7 @@ class Walk:
         return Room(
             n_cases,
             len(self._plan.places),
-            step.n_slopes,
+            step.n_slopes + self._plan.every,
             step.n_working,
             width * step.n_neurons * (step.n_orders or 1),
             working_bytes(self._X),
@@ -489,7 +506,7 @@ class Walk:
         places = len(self._plan.places)
         last, read = batch.walk(batch.start(), 0, places, ends=ends)
         self._refuse_divergence(last, part)
-        return read
+        return _stacked(batch, read)
 
     def _walk_carefully(self, part: slice) -> list[Any]:
         """States at the end of every step, each looked at before the next is made."""
@@ -504,7 +521,7 @@ class Walk:
 
     @cached_property
     def states(self) -> Any:
-        """Read-out states, (n_cases, n_neurons)."""
+        """Read-out states (n_cases, n_neurons), or (n_read, n_cases, n_neurons)."""
         length = self.room.tape_for_all() if self._keep else 0
         rows = self.room.rows_holding(self.room.n_working)
         with quietly(self._X):
@@ -533,7 +550,7 @@ class Walk:
     def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
         """Gradients with respect to u (n_neurons, n_channels) and v, or None without it.
 
-        ``cotangent`` is ∂L/∂Y (n_cases, n_neurons), or ∂L/∂z (n_cases,) for z = Y v, in
+        ``cotangent`` is ∂L/∂Y, shaped like `states`, or ∂L/∂z (n_cases,) for z = Y v, in
         the namespace of ``X``; v is on the host.
         """
         rows, length = self.room.tape_for_batches()
@@ -545,7 +562,7 @@ class Walk:
         u_bar = v_bar = None
         with quietly(self._X):
             for part, recording in kept:
-                bar = cotangent[part, ...]
+                bar = cotangent[:, part, :] if self._plan.every else cotangent[part, ...]
                 if readout is not None:
                     found = wide(bar) @ wide(self._summed(recording.read))
                     v_bar = found if v_bar is None else v_bar + found
