@@ -90,7 +90,9 @@ def test_gradient_is_the_one_of_windows():
     windows = problem.task.windows()
     system = Dynamics(problem.system.reservoir, n_steps=windows.n_steps)
     found = optimize(system, windows, u=u)
-    assert found.loss == pytest.approx(np.exp(-problem.evaluate(u)[1].value), rel=1e-8)
+    assert found.loss == pytest.approx(
+        np.exp(-problem.evaluate(u)[1].value), rel=1e-7
+    )  # what a washout of 40 leaves
     along, h = unit(problem, 1), 1e-5
     ends = [optimize(system, windows, u=u + s * h * along).loss for s in (-1, 1)]
     # optimize scales u to unit norm; so is the direction made tangent here.

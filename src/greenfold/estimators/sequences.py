@@ -183,7 +183,7 @@ class _SequenceEstimator(BaseEstimator):
         "n_neurons": [Interval(Integral, 1, None, closed="left")],
         "input_weights": [StrOptions({"solved", "random"}), "array-like"],
         "spectral_radius": [Interval(Real, 0, None, closed="neither")],
-        "leak": [Interval(Real, 0, 1, closed="right")],
+        "leak": [Interval(Real, 0, 1, closed="right"), None],
         "input_scale": [Interval(Real, 0, None, closed="neither")],
         "bias_scale": [Interval(Real, 0, None, closed="left")],
         "reservoir": [Network, None],
@@ -202,7 +202,7 @@ class _SequenceEstimator(BaseEstimator):
         *,
         input_weights: Any = "solved",
         spectral_radius: float = 0.9,
-        leak: float = 0.5,
+        leak: float | None = None,
         input_scale: float = 0.3,
         bias_scale: float = 0.5,
         reservoir: Any = None,
@@ -236,6 +236,8 @@ class _SequenceEstimator(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31))
         self._n_skipped = None if self.washout == "auto" else int(self.washout)
         setting = {name: getattr(self, name) for name in GRID}
+        if self.leak is None:
+            setting["leak"] = self._leak
         if self.search:
             setting = self._searched(inputs, targets, setting, seed)
         drawn = self._drawn(setting, inputs[0].shape[1], seed)
@@ -467,6 +469,8 @@ class _SequenceEstimator(BaseEstimator):
         return -((made - y[part]) ** 2).sum((1, 2))
 
     _given_name: ClassVar[str] = "x"
+    #: A filter's input is often fast; a series that is worth a forecast is smooth.
+    _leak: ClassVar[float] = 1.0
 
     # Checks
 
@@ -552,7 +556,8 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator):
         "random" is the usual practice, for comparison. An array may have one more column,
         the bias.
     spectral_radius, leak : float
-        Of the echo state network that is drawn, with ten connections per neuron.
+        Of the echo state network that is drawn, with ten connections per neuron. The leak
+        is 1 by default.
     input_scale, bias_scale : float
         Input weights and bias are drawn from −scale to scale. Solved ones keep the norm of
         the drawn ones together.
@@ -728,18 +733,15 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator):
         """
         check_is_fitted(self)
         inputs, targets = _pairs(X, y)
-        made = self.predict(inputs)
-        parts = [
-            (b[self.washout_ :].reshape(len(b[self.washout_ :]), -1), a[self.washout_ :])
-            for a, b in zip(targets, made, strict=True)
-        ]
-        found, truth = (np.concatenate(part) for part in zip(*parts, strict=True))
+        skipped = self.washout_
+        truth = np.concatenate([one[skipped:] for one in targets])
         if len(truth) < 2:
             raise ValueError(
-                f"`X` must be longer than the washout of {self.washout_} samples to be "
-                "scored; pass a longer sequence."
+                f"`X` must be longer than the washout of {skipped} samples to be scored; "
+                "pass a longer sequence."
             )
-        return float(r2_score(truth, found))
+        made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
+        return float(r2_score(truth, np.concatenate(made)))
 
 
 class ReservoirForecaster(_SequenceEstimator):
@@ -757,7 +759,8 @@ class ReservoirForecaster(_SequenceEstimator):
         "random" is the usual practice, for comparison. An array may have one more column,
         the bias.
     spectral_radius, leak : float
-        Of the echo state network that is drawn, with ten connections per neuron.
+        Of the echo state network that is drawn, with ten connections per neuron. The leak
+        is 0.5 by default.
     input_scale, bias_scale : float
         Input weights and bias are drawn from −scale to scale. Solved ones keep the norm of
         the drawn ones together.
@@ -802,6 +805,7 @@ class ReservoirForecaster(_SequenceEstimator):
     """
 
     _given_name: ClassVar[str] = "series"
+    _leak: ClassVar[float] = 0.5
 
     @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
     def fit(self, series: Any, exog: Any = None) -> Self:
