@@ -20,6 +20,8 @@ NAMES = (
     "masks",
     "shared_input",
     "regression",
+    "forecast",
+    "forecast_systems",
     "pooled",
     "pooled_study",
     "reservoirs",

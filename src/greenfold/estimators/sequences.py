@@ -155,6 +155,20 @@ class Readout:
         return V, mean[k:] - np.einsum("f,rfm->rm", mean[:k], V)
 
 
+@dataclass(frozen=True, eq=False)
+class _Driven:
+    """Sequences in units of their deviation, with what a network makes of them."""
+
+    network: DrivenNetwork
+    inputs: list[np.ndarray]
+    targets: list[np.ndarray]
+    #: What the readout sees at every step, and the sums over the steps that count.
+    features: list[np.ndarray]
+    sums: Readout
+    #: Steps at the start of each sequence that do not count.
+    skipped: int
+
+
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
     """Steps until forecasts leave the truth, the usual measure for chaotic series.
 
@@ -350,42 +364,35 @@ class _SequenceEstimator(BaseEstimator):
         """What the readout sees along one sequence, from rest on."""
         return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
 
-    def _prepared(
-        self, driven: DrivenNetwork, inputs: list, targets: list
-    ) -> tuple[list[np.ndarray], Readout, int]:
-        """Features of all sequences, their sums, and the steps skipped at each start."""
+    def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
+        """Run all sequences through a network."""
         longest = max(inputs, key=len)
-        memory = self._room(driven.memory(longest), longest)
-        skipped = self._skipped(memory)
-        rows = [self._rows(driven, x) for x in inputs]
-        sums = Readout(rows[0].shape[1], targets[0].shape[1])
-        for features, y in zip(rows, targets, strict=True):
-            sums.add(features[skipped:], y[skipped:])
+        skipped = self._skipped(self._room(network.memory(longest), longest))
+        features = [self._rows(network, x) for x in inputs]
+        sums = Readout(features[0].shape[1], targets[0].shape[1])
+        for rows, y in zip(features, targets, strict=True):
+            sums.add(rows[skipped:], y[skipped:])
         if sums.n < 2:
             raise ValueError(
                 f"`{self._given_name}` must be longer than {skipped} samples, the washout; "
                 f"got {len(longest)}, pass a longer sequence or washout=0."
             )
-        return rows, sums, skipped
+        return _Driven(network, inputs, targets, features, sums, skipped)
 
     def _fit_readout(self, inputs: list, targets: list) -> None:
-        rows, self._sums, self.washout_ = self._prepared(self.driven_, inputs, targets)
-        self.ridge_ = (
-            float(self.ridge)
-            if self.ridge != "auto"
-            else self._choose_ridge(
-                self.driven_, rows, inputs, targets, self._sums, self.washout_
-            )[1]
-        )
+        run = self._drive(self.driven_, inputs, targets)
+        self._sums, self.washout_ = run.sums, run.skipped
+        if self.ridge == "auto":
+            self.score_, self.ridge_ = self._choose_ridge(run)
+        else:
+            self.ridge_ = float(self.ridge)
         self._solve_readout()
-        self.state_ = rows[-1][-1, : self.driven_.n_neurons].copy()
-        residual = np.concatenate(
-            [
-                y[self.washout_ :] - self._read_features(features[self.washout_ :])
-                for features, y in zip(rows, targets, strict=True)
-            ]
-        )
-        self.residual_ = np.sqrt((residual**2).mean(0))
+        self.state_ = run.features[-1][-1, : self.driven_.n_neurons].copy()
+        errors = [
+            y[run.skipped :] - self._read_features(rows[run.skipped :])
+            for rows, y in zip(run.features, targets, strict=True)
+        ]
+        self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
 
     def _solve_readout(self) -> None:
         V, intercept = self._sums.solve([self.ridge_])
@@ -409,64 +416,28 @@ class _SequenceEstimator(BaseEstimator):
         scores = []
         for one in candidates:
             drawn = self._drawn(one, inputs[0].shape[1], seed)
-            rows, sums, skipped = self._prepared(drawn, inputs, targets)
-            scores.append(
-                self._choose_ridge(drawn, rows, inputs, targets, sums, skipped)[0]
-            )
+            scores.append(self._choose_ridge(self._drive(drawn, inputs, targets))[0])
         names = {name: [one[name] for one in candidates] for name in GRID}
         self.search_results_ = {**names, "score": scores}
         return candidates[int(np.argmax(scores))]
 
-    def _blocks(self, rows: list, skipped: int) -> list[tuple[int, slice]]:
-        """Stretches to hold out in turn: (sequence, steps)."""
-        found = []
-        total = sum(max(len(one) - skipped, 0) for one in rows)
-        for index, one in enumerate(rows):
-            n = len(one) - skipped
-            if n > 0:
-                count = max(1, round(_N_BLOCKS * n / total))
-                cuts = np.linspace(skipped, len(one), count + 1).astype(int)
-                found += [(index, slice(a, b)) for a, b in itertools.pairwise(cuts)]
-        if len(found) < 2:
-            one, whole = found[0]
-            middle = (whole.start + whole.stop) // 2
-            found = [(one, slice(whole.start, middle)), (one, slice(middle, whole.stop))]
-        return found
-
-    def _choose_ridge(
-        self,
-        driven: DrivenNetwork,
-        rows: list,
-        inputs: list,
-        targets: list,
-        sums: Readout,
-        skipped: int,
-    ) -> tuple[float, float]:
-        """The score on held-out blocks and its penalty."""
+    def _choose_ridge(self, run: _Driven) -> tuple[float, float]:
+        """The best score on held-out blocks, and the penalty that has it."""
         scores = np.zeros(len(RIDGES))
-        for index, part in self._blocks(rows, skipped):
-            V, c = sums.without(rows[index][part], targets[index][part]).solve(RIDGES)
-            scores += self._judge(
-                driven, rows[index], inputs[index], targets[index], part, V, c
-            )
+        for index, part in _blocks([len(one) for one in run.targets], run.skipped):
+            held = run.features[index][part], run.targets[index][part]
+            V, c = run.sums.without(*held).solve(RIDGES)
+            scores += self._judge(run, index, part, V, c)
         # The largest penalty among equals.
         best = len(scores) - 1 - int(np.argmax(scores[::-1]))
         return float(scores[best]), float(RIDGES[best])
 
     def _judge(
-        self,
-        driven: DrivenNetwork,
-        features: np.ndarray,
-        x: np.ndarray,
-        y: np.ndarray,
-        part: slice,
-        V: np.ndarray,
-        c: np.ndarray,
+        self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
         """Minus the squared error of each readout on a block."""
-        del driven, x
-        made = np.einsum("tf,rfm->rtm", features[part], V) + c[:, None]
-        return -((made - y[part]) ** 2).sum((1, 2))
+        made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
+        return -((made - run.targets[index][part]) ** 2).sum((1, 2))
 
     _given_name: ClassVar[str] = "x"
     #: A filter's input is often fast; a series that is worth a forecast is smooth.
@@ -591,6 +562,8 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator):
     intercept_ : ndarray (n_targets,)
         Both for targets in units of their deviation.
     ridge_ : float
+    score_ : float
+        What the penalty reached on held-out blocks, where it was chosen.
     washout_ : int
     state_ : ndarray (n_neurons,)
         The state at the end of the last sequence learnt.
@@ -1037,23 +1010,18 @@ class ReservoirForecaster(_SequenceEstimator):
         return found
 
     def _judge(
-        self,
-        driven: DrivenNetwork,
-        features: np.ndarray,
-        x: np.ndarray,
-        y: np.ndarray,
-        part: slice,
-        V: np.ndarray,
-        c: np.ndarray,
+        self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
         """How long closed loops of each readout stay near a held-out stretch."""
+        driven, x, y = run.network, run.inputs[index], run.targets[index]
         length = part.stop - part.start
         begins = np.unique(
             np.linspace(part.start, part.stop - max(length // 2, 1), _N_STARTS).astype(int)
         )
         n_steps = part.stop - int(begins[-1])
         n_ridges, n_channels = len(V), y.shape[1]
-        states = np.repeat(features[None, begins, : driven.n_neurons], n_ridges, axis=0)
+        states = run.features[index][None, begins, : driven.n_neurons]
+        states = np.repeat(states, n_ridges, axis=0)
         now = np.repeat(x[None, begins], n_ridges, axis=0)
         score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
         for index in range(n_steps):
@@ -1078,6 +1046,19 @@ def _pairs(x: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
     check_pairs(inputs, targets)
     return inputs, targets
+
+
+def _blocks(lengths: list[int], skipped: int) -> list[tuple[int, slice]]:
+    """Stretches to hold out in turn, as (sequence, steps); two at least."""
+    steps = [max(length - skipped, 0) for length in lengths]
+    counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
+    if sum(counts) < 2:
+        counts[int(np.argmax(steps))] = 2
+    found = []
+    for index, count in enumerate(counts):
+        cuts = np.linspace(skipped, lengths[index], count + 1).astype(int)
+        found += [(index, slice(a, b)) for a, b in itertools.pairwise(cuts)]
+    return found
 
 
 def _is_several(value: Any) -> bool:
