@@ -22,6 +22,7 @@ NAMES = (
     "regression",
     "forecast",
     "forecast_systems",
+    "sequences",
     "pooled",
     "pooled_study",
     "reservoirs",

@@ -50,45 +50,50 @@ class SequenceProblem:
         return self.system.prepare(self.task.X, washout=self.task.washout)
 
     @cached_property
-    def _inputs(self) -> Any:
-        """Inputs that the readout sees, centred, (n_read, n_segments, n_channels)."""
-        task = self.task
-        xp = namespace(task.X)
-        n_channels = task.n_channels - task.has_constant
-        x = xp.permute_dims(task.X[:, :n_channels, task.washout :], (2, 0, 1))
-        return self._centred(x)
+    def _unused(self) -> Any:
+        """Where steps do not count, (n_rows,); None where all do."""
+        used = namespace(self.task.used).reshape(self.task.used, (-1,))
+        return None if self.task.n_used == used.shape[0] else used == 0
 
-    def _centred(self, x: Any) -> Any:
-        used = self.task.used[:, :, None]
-        mean = namespace(x).sum(x * used, axis=(0, 1)) / self.task.n_used
-        return (x - mean) * used
+    def _counted(self, rows: Any) -> Any:
+        """The rows (n_rows, …) with zeros where they do not count, in place."""
+        if self._unused is not None:
+            rows[self._unused, :] = 0.0
+        return rows
 
     def _features(self, states: Any) -> Any:
-        """What the readout sees, centred, one row per step: (n_rows, n_features)."""
-        xp, Z = namespace(states), self._centred(states)
-        if self.task.see_input:
-            Z = xp.concat([Z, self._inputs], axis=2)
-        return xp.reshape(Z, (-1, Z.shape[2]))
+        """What the readout sees, one row per step: (n_rows, n_features)."""
+        task, xp = self.task, namespace(states)
+        if task.see_input:
+            n_channels = task.n_channels - task.has_constant
+            x = xp.permute_dims(task.X[:, :n_channels, task.washout :], (2, 0, 1))
+            states = xp.concat([states, x], axis=2)
+        return self._counted(xp.reshape(states, (-1, states.shape[2])))
+
+    def _residual(self, Z: Any, V: np.ndarray) -> Any:
+        """What a readout leaves of the targets, (n_rows, n_targets)."""
+        xp = namespace(Z)
+        V = like(V, Z)
+        mean = xp.sum(Z, axis=0) / self.task.n_used
+        targets = xp.reshape(self.task.y, (-1, self.task.n_targets))
+        return self._counted(targets - Z @ V + mean @ V)
 
     def readout(self, states: Any) -> tuple[np.ndarray, float, Any]:
-        """Optimal V (n_features, n_targets), L, and ∂L/∂states."""
-        task, xp = self.task, namespace(states)
+        """Optimal V (n_features, n_targets), L, and ∂L/∂states; states may be changed."""
+        task, xp, n = self.task, namespace(states), self.task.n_used
         Z = self._features(states)
-        T = xp.reshape(task.y, (-1, task.n_targets))
-        n = task.n_used
-        gram = to_host(Z.T @ Z) / n
-        V = ridge_solve(gram, to_host(Z.T @ T) / n, task.ridge)
-        on_device = like(V, states)
-        residual = T - Z @ on_device
+        mean = to_host(xp.sum(Z, axis=0)) / n
+        gram = to_host(Z.T @ Z) / n - np.outer(mean, mean)
+        cross = to_host(Z.T @ xp.reshape(task.y, (-1, task.n_targets))) / n
+        V = ridge_solve(gram, cross, task.ridge)
+        residual = self._residual(Z, V)
         loss = float(xp.sum(residual * residual)) / n + task.ridge * float((V**2).sum())
-        n_neurons = states.shape[2]
-        bar = (-2 / n) * residual @ on_device[:n_neurons, :].T
-        return V, loss, xp.reshape(bar, states.shape)
+        slopes = like(-2 / n * V[: states.shape[2]].T, states)
+        return V, loss, xp.reshape(residual @ slopes, states.shape)
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Mean squared error of each target."""
-        Z = self._features(self.prepared(u).states)
-        residual = to_host(self.task.y).reshape(-1, self.task.n_targets) - to_host(Z) @ V
+        residual = to_host(self._residual(self._features(self.prepared(u).states), V))
         return (residual**2).sum(0) / self.task.n_used
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
