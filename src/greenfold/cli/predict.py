@@ -3,114 +3,70 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-
-import numpy as np
-import typer
+from typing import Any
 
 from . import options
-from .options import Data, DataDir, Debug, Format, Json, Trim
+from .options import Answer, Reading, command, opt
 
 
-class Part(StrEnum):
-    """Parts of a data set."""
-
-    train = "train"
-    test = "test"
-    all = "all"
-
-
+@command("greenfold predict ecg.gfm ECG5000")
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that fit wrote.")],
-    data: Data,
-    part: Annotated[
-        Part,
-        typer.Option("--part", help="Part of a data set.", rich_help_panel="Data"),
-    ] = Part.test,
-    proba: Annotated[
-        bool,
-        typer.Option(
-            "--proba", help="Add the probability of each class.", rich_help_panel="Output"
-        ),
-    ] = False,
-    labels: Annotated[
-        bool | None,
-        typer.Option(
-            "--labels/--no-labels",
-            help="Whether the series have labels. By default the file says so, or the "
-            "length of the series that the model knows.",
-            show_default=False,
-            rich_help_panel="Data",
-        ),
-    ] = None,
-    format: Format = None,
-    data_dir: DataDir = None,
-    trim: Trim = False,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            min=0,
-            max=2**32 - 1,
-            help="Seed of the built-in synthetic series.",
-            rich_help_panel="Data",
-        ),
-    ] = 0,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Print the class of each series, one a line.
+    model: Path = options.MODEL,
+    data: str = options.DATA,
+    part: options.Part = options.PART,
+    proba: bool = opt(False, "Add the probability of each class.", "Output"),
+    labels: bool | None = opt(
+        None,
+        "Whether the series have labels. By default the file says so, or the length of the "
+        "series that the model knows.",
+        "Data",
+        "--labels/--no-labels",
+        show_default=False,
+    ),
+    reading: Reading = Reading(),
+    seed: int = options.DATA_SEED,
+) -> Answer:
+    """Print the class of each series, one per line.
 
     The series may come with labels, which only serve to print the accuracy, or without.
     With --proba the probabilities of the classes follow, separated by tabs.
     """
-    del debug
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
-    from .inputs import is_file, is_table, load_series
+    from ..datasets.files import TABLES, suffix_of
+    from .inputs import is_file, load_series
 
-    classifier = load_classifier(model)
-    pooled = isinstance(classifier, PooledReservoirClassifier)
-    X, y = load_series(
-        data,
-        part=part.value,
-        data_dir=data_dir,
-        trim=trim,
-        seed=seed,
-        keep=pooled,
-        form=format,
-        labels={None: "optional", True: "required", False: "none"}[labels],
-        n_steps=None if classifier._any_length else int(classifier.n_features_in_),
-        classes=classifier.classes_.tolist(),
-    )
-    if labels is None and is_file(data, format) and is_table(data, format) and not json:
-        _say_assumption(data, X, y)
+    classifier, known = load_classifier(model)
+    asked: Any = {None: "optional", True: "required", False: "none"}[labels]
+    X, y = load_series(data, reading, part=part, seed=seed, labels=asked, **known)
     found = classifier.predict(X)
     chances = classifier.predict_proba(X) if proba else None
     accuracy = None if y is None else _accuracy(found, y, classifier.classes_)
-    if json:
-        options.print_json(
-            {
-                "model": model,
-                "data": data,
-                "classes": classifier.classes_,
-                "predictions": found,
-                "probabilities": chances,
-                "labelled": y is not None,
-                "accuracy": accuracy,
-            }
-        )
-        return
-    for i, label in enumerate(found.tolist()):
-        numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
-        print("\t".join([str(label), *numbers]))
-    if accuracy is not None and sys.stderr.isatty():
-        print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+    form = reading.format
+    is_table = is_file(data, form) and suffix_of(data, form) in TABLES
+
+    def show() -> None:
+        if labels is None and is_table:
+            _say_assumption(data, X, y)
+        for i, label in enumerate(found.tolist()):
+            numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
+            print("\t".join([str(label), *numbers]))
+        if accuracy is not None and sys.stderr.isatty():
+            print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+
+    record = {
+        "model": model,
+        "data": data,
+        "classes": classifier.classes_,
+        "predictions": found,
+        "probabilities": chances,
+        "labelled": y is not None,
+        "accuracy": accuracy,
+    }
+    return Answer(record, show)
 
 
-def load_classifier(model: Path) -> Any:
-    """The classifier of a file; one sentence if it holds something else."""
+def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
+    """The classifier of a file, and what it knows about the series it is given."""
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.classifier import PooledReservoirClassifier
     from ..saving import ModelFileError, load
@@ -118,12 +74,16 @@ def load_classifier(model: Path) -> Any:
     found = load(model)
     if not isinstance(found, ReservoirClassifier | PooledReservoirClassifier):
         raise ModelFileError(f"{model} holds a {type(found).__name__}, not a classifier.")
-    return found
+    return found, {
+        "keep": isinstance(found, PooledReservoirClassifier),
+        "n_steps": None if found._any_length else int(found.n_features_in_),
+        "classes": found.classes_.tolist(),
+    }
 
 
 def _say_assumption(data: str, X: Any, y: Any) -> None:
     """Tell how a table was read that does not say it itself."""
-    lengths = {np.shape(one)[-1] for one in X}
+    lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
     kind, cure = ("without", "--labels") if y is None else ("with", "--no-labels")
     print(
@@ -133,19 +93,11 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
     )
 
 
-def _accuracy(found: np.ndarray, y: np.ndarray, classes: np.ndarray) -> float | None:
+def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
     """Share of the labelled series that were found; None if the labels are others."""
-    pairs = [
-        (one, label)
-        for one, label in zip(found.tolist(), y.tolist(), strict=True)
-        if label is not None
-    ]
+    pairs = zip(found.tolist(), y.tolist(), strict=True)
+    labelled = [(one, label) for one, label in pairs if label is not None]
     known = set(classes.tolist())
-    if not any(label in known for _, label in pairs):
+    if not any(label in known for _, label in labelled):
         return None
-    return float(np.mean([one == label for one, label in pairs]))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: [bold]greenfold predict ecg.gfm ECG5000[/bold]")(predict)
+    return sum(one == label for one, label in labelled) / len(labelled)

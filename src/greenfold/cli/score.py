@@ -4,121 +4,59 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import numpy as np
 import typer
 
-from . import options
-from .options import Data, DataDir, Debug, Format, Json, LabelFile, Trim
-from .predict import Part, load_classifier
+from . import options, show
+from .options import Answer, Labelled, command, opt
+from .predict import load_classifier
 
 #: Classes up to which the table of confusions is printed; the JSON always has it.
 _MAX_CLASSES = 12
 
 
+@command("greenfold score beats.gfm test.tsv")
 def score(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that fit wrote.")],
-    data: Data,
-    part: Annotated[
-        Part,
-        typer.Option("--part", help="Part of a data set.", rich_help_panel="Data"),
-    ] = Part.test,
-    noise: Annotated[
-        float,
-        typer.Option(
-            "--noise",
-            min=0,
-            help="Also the accuracy with noise of this standard deviation on every "
-            "neuron's state at the readout.",
-        ),
-    ] = 0.0,
-    format: Format = None,
-    y: LabelFile = None,
-    data_dir: DataDir = None,
-    trim: Trim = False,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            min=0,
-            max=2**32 - 1,
-            help="Seed of the built-in synthetic series and of the noise.",
-            rich_help_panel="Data",
-        ),
-    ] = 0,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+    model: Path = options.MODEL,
+    data: str = options.DATA,
+    part: options.Part = options.PART,
+    noise: float = opt(
+        0.0,
+        "Also the accuracy with noise of this standard deviation on every neuron's state "
+        "at the readout.",
+        min=0,
+    ),
+    reading: Labelled = Labelled(),
+    seed: int = options.DATA_SEED,
+) -> Answer:
     """Score a saved model on labelled series.
 
     Prints the accuracy, how many series of each class were found, and which class they
     were taken for. Series without a label are left out.
     """
-    del debug
-    score_and_show(
-        model,
-        data,
-        noise=noise,
-        json=json,
-        labels=y,
-        part=part.value,
-        data_dir=data_dir,
-        trim=trim,
-        seed=seed,
-        form=format,
-    )
-
-
-def score_and_show(
-    model: Path,
-    data: str,
-    *,
-    noise: float = 0.0,
-    json: bool = False,
-    labels: Path | None = None,
-    seed: int = 0,
-    **where: Any,
-) -> None:
-    """Judge the model and print what was found; ``where`` says how DATA is read."""
     from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin.noise import noisy_accuracy
+    from .inputs import load_series
 
-    classifier = load_classifier(model)
+    classifier, known = load_classifier(model)
     if noise and not isinstance(classifier, ReservoirClassifier):
         raise typer.BadParameter("--noise needs a model with a readout at one time")
-    X, y = _labelled(classifier, data, labels, seed=seed, **where)
-    record = judge(classifier, X, y)
+    X, y = load_series(data, reading, y=reading.y, part=part, seed=seed, **known)
+    X, y = _labelled(data, X, y)
+    record = {"model": model, "data": data, **_judge(classifier, X, y)}
     if noise:
-        from ..estimators.margin.noise import noisy_accuracy
-
         record["readout_noise"] = noise
         record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
-    if json:
-        options.print_json({"model": model, "data": data, **record})
-        return
-    _show(record)
+    return Answer(record, lambda: _show(record))
 
 
-def _labelled(
-    classifier: Any, data: str, labels: Path | None, **where: Any
-) -> tuple[Any, np.ndarray]:
-    """Series with their labels; those without one are left out, which is said."""
+def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
+    """The series that have a label; it is said how many do not."""
+    import numpy as np
+
     from ..datasets.errors import DataError
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
-    from .inputs import is_file, load_series, read_labels
 
-    if labels is not None and not is_file(data, where.get("form")):
-        raise typer.BadParameter("--y goes with a file; a data set brings its own labels")
-    X, y = load_series(
-        data,
-        keep=isinstance(classifier, PooledReservoirClassifier),
-        labels="required" if labels is None else "none",
-        n_steps=None if classifier._any_length else int(classifier.n_features_in_),
-        classes=classifier.classes_.tolist(),
-        **where,
-    )
-    if labels is not None:
-        y = read_labels(labels, len(X))
     known = np.array([label is not None for label in y.tolist()])
     if not known.any():
         raise DataError(f"`{data}` has no labels to score by: give them with --y.")
@@ -131,87 +69,62 @@ def _labelled(
     return X, np.array(y.tolist(), dtype=object)[known]
 
 
-def judge(classifier: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
+def _judge(classifier: Any, X: Any, y: Any) -> dict[str, Any]:
     """Accuracy and confusions; a label that the model does not know counts as missed.
 
-    Parameters
-    ----------
-    classifier : fitted classifier
-    X : series
-    y : ndarray (n_cases,)
-
-    Returns
-    -------
-    dict
-        ``confusion`` has true classes along rows (first those of the model, then others
-        in the data) and the classes of the model along columns.
+    The confusion has true classes along rows (first those of the model, then others in the
+    data) and the classes of the model along columns.
     """
+    import numpy as np
+
     classes = classifier.classes_.tolist()
     others = sorted({label for label in y.tolist() if label not in classes}, key=str)
     rows = [*classes, *others]
-    found = classifier.predict(X).tolist()
     confusion = np.zeros((len(rows), len(classes)), dtype=int)
-    for label, taken in zip(y.tolist(), found, strict=True):
+    for label, taken in zip(y.tolist(), classifier.predict(X).tolist(), strict=True):
         confusion[rows.index(label), classes.index(taken)] += 1
-    right = np.zeros(len(rows), dtype=int)
-    right[: len(classes)] = np.diagonal(confusion)
-    counts, taken_for = confusion.sum(1), confusion.sum(0)
-    recall = [int(r) / int(n) if n else None for r, n in zip(right, counts, strict=True)]
+    right = [int(n) for n in np.diagonal(confusion)] + [0] * len(others)
+    counts, taken_for = confusion.sum(1).tolist(), confusion.sum(0).tolist()
+    taken_for += [0] * len(others)
+    of_each = [
+        {
+            "label": label,
+            "known": label in classes,
+            "n_series": n,
+            "recall": hits / n if n else None,
+            "precision": hits / taken if taken else None,
+        }
+        for label, n, hits, taken in zip(rows, counts, right, taken_for, strict=True)
+    ]
+    recalls = [one["recall"] for one in of_each if one["recall"] is not None]
     return {
         "n_series": len(y),
-        "accuracy": right.sum() / len(y),
-        "balanced_accuracy": float(np.mean([one for one in recall if one is not None])),
-        "classes": [
-            {
-                "label": label,
-                "known": label in classes,
-                "n_series": int(counts[i]),
-                "recall": recall[i],
-                "precision": int(right[i]) / int(taken_for[i])
-                if i < len(classes) and taken_for[i]
-                else None,
-            }
-            for i, label in enumerate(rows)
-        ],
+        "accuracy": sum(right) / len(y),
+        "balanced_accuracy": float(np.mean(recalls)),
+        "classes": of_each,
         "confusion": confusion,
     }
 
 
 def _show(record: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    lines = [f"accuracy {record['accuracy']:.2%} of {record['n_series']} series"]
-    if len(record["classes"]) > 2:
-        lines.append(f"mean over the classes {record['balanced_accuracy']:.2%}")
+    classes = record["classes"]
+    print(f"accuracy {record['accuracy']:.2%} of {record['n_series']} series")
+    if len(classes) > 2:
+        print(f"mean over the classes {record['balanced_accuracy']:.2%}")
     if "readout_noise" in record:
-        lines.append(
-            f"under readout noise {record['readout_noise']:g}: "
-            f"{record['accuracy_under_noise']:.2%}"
-        )
-    print("\n".join(lines))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("class", overflow="fold")
-    for name in ("series", "found", "precision"):
-        table.add_column(name, justify="right", no_wrap=True)
-    known = [one for one in record["classes"] if one["known"]]
-    confused = len(known) <= _MAX_CLASSES
-    for one in known if confused else ():
-        table.add_column(Text(f"as {one['label']}"), justify="right")
-    for one, line in zip(record["classes"], record["confusion"].tolist(), strict=True):
-        cells = [str(one["label"]), str(one["n_series"])]
-        cells += [
-            "–" if (v := one[k]) is None else f"{v:.1%}" for k in ("recall", "precision")
-        ]
-        cells += [str(count) for count in line] if confused else []
-        table.add_row(*map(Text, cells))
-    options.console().print(table)
-    strange = [str(one["label"]) for one in record["classes"] if not one["known"]]
-    if strange:
-        print(f"The model was not trained on: {', '.join(strange)}.")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: [bold]greenfold score beats.gfm test.tsv[/bold]")(score)
+        under = f"under readout noise {record['readout_noise']:g}"
+        print(f"{under}: {record['accuracy_under_noise']:.2%}")
+    known = [f"as {one['label']}" for one in classes if one["known"]]
+    confused = known if len(known) <= _MAX_CLASSES else []
+    rows = []
+    for one, line in zip(classes, record["confusion"].tolist(), strict=True):
+        shares = [show.number(one[k], ".1%") for k in ("recall", "precision")]
+        counts = map(str, line if confused else ())
+        rows.append([str(one["label"]), str(one["n_series"]), *shares, *counts])
+    strange = [str(one["label"]) for one in classes if not one["known"]]
+    show.table(
+        ["class", "series", "found", "precision", *confused],
+        rows,
+        wrap=True,
+        notes=[f"The model was not trained on: {', '.join(strange)}."] if strange else (),
+    )

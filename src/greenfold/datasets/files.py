@@ -130,7 +130,7 @@ def read_series(
         what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
         raise DataError(
             f"`{name_of(path)}` has {what}, for which there is no reader: use one of "
-            f".{', .'.join(FORMATS)}, or call the reader you mean, such as read_table."
+            f".{', .'.join(FORMATS)}, or name the format with `format`."
         )
     known = {"n_steps": n_steps, "classes": classes} if suffix in TABLES else {}
     read: Any = _FORMATS[suffix].read

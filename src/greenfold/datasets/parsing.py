@@ -277,15 +277,12 @@ def _missing_values(series: Collection, positions: NDArray[np.intp]) -> MissingV
     """The error that says where values are missing and what can be done."""
     n, (case, channel, step) = len(positions), positions[0]
     what = "1 missing value," if n == 1 else f"{n} missing values, the first"
-    cure = "pass missing='keep' to keep them as NaN"
+    cure = "fill them or leave the series out"
     if not any(np.isnan(_trim(one)).any() for one in series):
-        cure = (
-            "pass missing='trim' if the series have unequal lengths, or missing='keep' to "
-            "keep NaN"
-        )
+        cure = "fill them, or pass missing='trim' if the series have unequal lengths"
     return MissingValueError(
         f"has {what} in series {case}, channel {channel}, position {step} (counting from "
-        f"0): {cure}.",
+        f"0): {cure}, or pass missing='keep' to keep NaN.",
         positions,
     )
 
