@@ -16,16 +16,14 @@ from typer.core import TyperGroup
 from .._base.progress import noticing_interrupts, was_interrupted
 from .._base.threads import few_threads
 from .data import fetch, list_, path
-from .demo import demo
-from .evaluate import evaluate
+from .evaluate import demo, evaluate
 from .explore import explore
 from .fit import fit
 from .mask import mask
 from .memory import memory
 from .options import invocation
-from .predict import predict
+from .predict import predict, score
 from .reproduce import reproduce
-from .score import score
 from .study import study
 from .sweep import sweep
 

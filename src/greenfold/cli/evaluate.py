@@ -1,4 +1,4 @@
-"""`greenfold evaluate`: four networks side by side."""
+"""`greenfold evaluate` and `demo`: random and solved networks side by side."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .._base.progress import raise_if_interrupted
 from . import options, show
 from .options import Answer, Classifier, Tested, command, opt
 
+_PAGE = Path("greenfold-report.html")
 #: A non-linear fit takes about this many linear ones.
 _NONLINEAR = 20.0
 
@@ -46,6 +47,48 @@ def evaluate(
     parameters["certify"] = network.eta != "cv"
     task = load_task(data, files, seed=seed, holdout=holdout, device=network.device)
     return compare(task, order, network.noise, seed, parameters, report, pooled)
+
+
+@command("greenfold demo --report page.html")
+def demo(
+    report: Path = opt(_PAGE, "Where the report goes.", "Output"),
+    orders: bool = opt(
+        False, "Instead, hold the unfolding against an ODE solver, order by order."
+    ),
+    seed: int = options.SEED,
+) -> Answer:
+    """Show random against solved projections on synthetic heartbeats.
+
+    Takes half a minute, needs no data, and writes a report page.
+    """
+    from ..apps.demo import NOISE, PARAMETERS, demo_task
+
+    if orders:
+        return _orders()
+    options.check_targets(report=report)
+    return compare(demo_task(seed), 1, NOISE, seed, PARAMETERS, report)
+
+
+def _orders() -> Answer:
+    from ..apps import demo as built_in
+
+    with options.progress(1) as bar:
+        bar.step("running the ODE solver")
+        errors = built_in.order_errors()
+    slopes = built_in.order_slopes(errors)
+    record = {
+        "orders": built_in.ORDERS,
+        "alphas": built_in.ALPHAS,
+        "relative_errors": errors,
+        "slopes": slopes,
+    }
+    columns = ["order", *(f"α = {alpha:g}" for alpha in built_in.ALPHAS), "slope", "theory"]
+    rows = [
+        [str(order), *(f"{error:.1e}" for error in line), f"{slope:.2f}", str(order + 1)]
+        for order, line, slope in zip(built_in.ORDERS, errors, slopes, strict=True)
+    ]
+    title = "Unfolded states against an ODE solver, relative error"
+    return Answer(record, lambda: show.table(columns, rows, title=title, n_text=0))
 
 
 def compare(

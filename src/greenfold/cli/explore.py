@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from . import options
-from .options import Answer, Network, Tested, arg, command, invocation, opt
+from .options import Answer, Network, Tested, arg, command, invocation, opt, pick
 
 _HELD_OUT = 0.3
 _SHOWN: dict[str, Any] = {
@@ -156,18 +156,13 @@ def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
 
 def _record(material: Any, solved: Any) -> dict[str, Any]:
     return {
-        "name": material.name,
-        "classes": material.classes,
+        **pick(material, "name", "classes", "judged", "thinned"),
         "series": len(material.codes),
-        "judged": material.judged,
-        "thinned": material.thinned,
         "pairs": [
             {
                 "classes": [material.classes[c] for c in one.pair],
-                "etas": one.grid.etas,
-                "steps": one.grid.steps,
-                "soft_margin": one.soft_margin,
-                "bound": one.bound,
+                **pick(one.grid, "etas", "steps"),
+                **pick(one, "soft_margin", "bound"),
             }
             for one in solved
         ],

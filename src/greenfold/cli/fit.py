@@ -128,29 +128,27 @@ def _data(task: Any, fitted: Any) -> str:
     )
 
 
-def _facts(task: Any, row: Any, model: Any, report: Path | None) -> list[tuple[str, Any]]:
+def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:
     fitted, expansion = row.classifier, None
     if row.order == "exact":
         expansion = "none: the network itself is integrated"
     elif row.order and not isinstance(fitted.validity_, list):
         expansion = fitted.validity_
     bound = f"{row.bound:.5g} ({_proof(row)})" if math.isfinite(row.bound) else None
-    return [
-        ("data", _data(task, fitted)),
-        ("network", f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons"),
-        ("input u", row.projection),
-        ("η", _eta(fitted)),
-        ("soft margin κ", f"{row.soft_margin:.5g}"),
-        ("upper bound", bound),
-        (f"{task.judged[2]} accuracy", f"{row.accuracy:.2%}"),
-        (
-            f"under noise {row.noise:g}",
-            f"{row.noisy_accuracy:.2%}" if row.noise else None,
-        ),
-        ("expansion", expansion),
-        ("model", model),
-        ("report", report and report.absolute()),
-    ]
+    noisy = f"{row.noisy_accuracy:.2%}" if row.noise else None
+    return {
+        "data": _data(task, fitted),
+        "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
+        "input u": row.projection,
+        "η": _eta(fitted),
+        "soft margin κ": f"{row.soft_margin:.5g}",
+        "upper bound": bound,
+        f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
+        f"under noise {row.noise:g}": noisy,
+        "expansion": expansion,
+        "model": model,
+        "report": report and report.absolute(),
+    }
 
 
 def _eta(classifier: Any) -> str:
@@ -206,16 +204,13 @@ def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> A
         "model": model,
         "report": None,
     }
-    facts = [
-        ("data", _data(task, fitted)),
-        (
-            "classifier",
-            f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
-            f"{fitted.n_oscillators} oscillators, {fitted.n_readouts} readouts each",
-        ),
-        (f"{judged} accuracy", f"{accuracy:.2%}"),
-        ("calibration error", show.number(error, ".2%")),
-        ("time", f"{seconds:.1f} s"),
-        ("model", model),
-    ]
+    facts = {
+        "data": _data(task, fitted),
+        "classifier": f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
+        f"{fitted.n_oscillators} oscillators, {fitted.n_readouts} readouts each",
+        f"{judged} accuracy": f"{accuracy:.2%}",
+        "calibration error": show.number(error, ".2%"),
+        "time": f"{seconds:.1f} s",
+        "model": model,
+    }
     return Answer(_record(task, fitted, "pooled", measured), lambda: show.facts(facts))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import typer
 
 from . import options, show
-from .options import Answer, Labelled, Reader, arg, command, group, invocation, opt
+from .options import Answer, Labelled, Reader, arg, command, group, invocation, opt, pick
 
 #: Below this share of linear variance the masks are worth less than they look.
 _LINEAR = 0.8
@@ -210,7 +210,7 @@ def mask(
                 study,
                 device,
                 name=f"A mask for {name} on {recording.name}",
-                rows=rows,
+                rows=list(rows.items()),
                 inputs=first.drive_names,
                 notes=notes,
                 command=options.invocation.line(),
@@ -219,8 +219,8 @@ def mask(
     record = {"data": name, "recording": recording, **_record(study, device, stimuli)}
 
     def tell() -> None:
-        written = [(k.replace("_", " "), v and v.absolute()) for k, v in files.items()]
-        show.facts([*rows, *written])
+        written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
+        show.facts(rows | written)
         for note in notes:
             print(note)
 
@@ -281,44 +281,27 @@ def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
         stream.write(text.getvalue().encode("utf-8", errors="replace"))
 
 
-def _rows(study: Any, device: Any, stimuli: Any) -> list[tuple[str, str]]:
+def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
     """The table: names and values."""
     best, interval, fitted = study.projections, study.interval, device.fitted
     n_channels = stimuli.n_channels
+    share = show.number(best.share, ".1%")
     gain = f"{interval.estimate - study.random_margin:+.3g} in κ"
-    if study.gain is not None:
-        gain = f"×{study.gain:.2f}"
-    return [
-        (
-            "device",
-            f"{device.n_inputs} inputs, {device.n_outputs} outputs; {fitted.n_samples} "
-            f"samples, {fitted.n_lags} lags",
-        ),
-        ("linearity", f"{fitted.linearity:.1%} of the held-out variance"),
-        (
-            "series",
-            f"{stimuli.n_steps} steps, {n_channels} channel{'s' * (n_channels > 1)}",
-        ),
-        ("kind of mask", f"{best.mask or 'free'}: {best.message}"),
-        ("η", f"{best.eta:.4g}"),
-        (
-            "expected κ",
-            f"{interval.estimate:.5g}, {interval.level:.0%} interval {interval.low:.5g} to "
-            f"{interval.high:.5g}",
-        ),
-        ("κ as estimated", f"{best.soft_margin:.5g}"),
-        (
-            "proven bound",
-            f"{best.upper_bound:.5g}, of which the mask reaches "
-            f"{show.number(best.share, '.1%')}",
-        ),
-        (
-            "κ of a random mask",
-            f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
-            f"({len(study.drawn)} drawn)",
-        ),
-        ("expected gain", gain),
-    ]
+    return {
+        "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
+        f"{fitted.n_samples} samples, {fitted.n_lags} lags",
+        "linearity": f"{fitted.linearity:.1%} of the held-out variance",
+        "series": f"{stimuli.n_steps} steps, {n_channels} channel{'s' * (n_channels > 1)}",
+        "kind of mask": f"{best.mask or 'free'}: {best.message}",
+        "η": f"{best.eta:.4g}",
+        "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
+        f"{interval.low:.5g} to {interval.high:.5g}",
+        "κ as estimated": f"{best.soft_margin:.5g}",
+        "proven bound": f"{best.upper_bound:.5g}, of which the mask reaches {share}",
+        "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
+        f"({len(study.drawn)} drawn)",
+        "expected gain": gain if study.gain is None else f"×{study.gain:.2f}",
+    }
 
 
 def _notes(study: Any, device: Any) -> list[str]:
@@ -338,28 +321,14 @@ def _notes(study: Any, device: Any) -> list[str]:
 def _record(study: Any, device: Any, stimuli: Any) -> dict[str, Any]:
     best, interval = study.projections, study.interval
     return {
-        "n_inputs": device.n_inputs,
-        "n_outputs": device.n_outputs,
-        "n_steps": device.n_steps,
-        "n_channels": stimuli.n_channels,
-        "classes": stimuli.classes,
-        "centre": stimuli.centre,
-        "scale": stimuli.scale,
-        "n_samples": device.fitted.n_samples,
-        "n_lags": device.fitted.n_lags,
-        "linearity": device.fitted.linearity,
+        **pick(device, "n_inputs", "n_outputs", "n_steps"),
+        **pick(stimuli, "n_channels", "classes", "centre", "scale"),
+        **pick(device.fitted, "n_samples", "n_lags", "linearity"),
         "kind": best.mask or "free",
-        "status": best.status,
-        "eta": best.eta,
-        "soft_margin": best.soft_margin,
-        "upper_bound": best.upper_bound,
-        "share": best.share,
+        **pick(best, "status", "eta", "soft_margin", "upper_bound", "share"),
         "expected": {
             "soft_margin": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "level": interval.level,
-            "optimism": interval.optimism,
+            **pick(interval, "low", "high", "level", "optimism"),
         },
         "noise_cost": best.noise_cost,
         "random": {"mean": study.random_margin, "soft_margins": study.drawn},

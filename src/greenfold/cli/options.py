@@ -42,30 +42,26 @@ _Class = TypeVar("_Class")
 
 
 class _Option(NamedTuple):
+    """An option, or an argument if it has no names, as typer will read it."""
+
     default: Any
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
     settings: dict[str, Any]
 
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
-        """The option as typer reads it, called ``name`` unless it has a long name."""
+        """A parameter of that name; so is the option, unless it has a long name."""
         names = self.names
-        if not any(one.startswith("--") for one in names):
-            names = (f"--{name.replace('_', '-')}", *names)
-        mark = typer.Option(*names, **self.settings)
-        return _keyword(name, Annotated[hint, mark], default)
-
-
-class _Argument(NamedTuple):
-    default: Any
-    settings: dict[str, Any]
-
-    def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
-        """The argument as typer reads it."""
+        if names is None:
+            mark = typer.Argument(**self.settings)
+        elif any(one.startswith("--") for one in names):
+            mark = typer.Option(*names, **self.settings)
+        else:
+            mark = typer.Option(f"--{name.replace('_', '-')}", *names, **self.settings)
         given = inspect.Parameter.empty if default is ... else default
-        return _keyword(name, Annotated[hint, typer.Argument(**self.settings)], given)
+        return _keyword(name, Annotated[hint, mark], given)
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> Any:
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
@@ -83,7 +79,7 @@ def opt(default: Any, help: str, panel: str | None = None, *names: str, **more: 
 
 def arg(default: Any, metavar: str, help: str, **more: Any) -> Any:
     """An argument; ``...`` as its default makes it required."""
-    return _Argument(default, {"metavar": metavar, "help": help, **more})
+    return _Option(default, None, {"metavar": metavar, "help": help, **more})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -146,18 +142,15 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
     """
 
     def register(function: Callable[..., Answer]) -> Any:
-        hints, groups = get_type_hints(function), {}
-        flat = [_keyword("ctx", typer.Context, inspect.Parameter.empty)]
+        hints, groups, flat = get_type_hints(function), {}, [_keyword("ctx", typer.Context)]
         for name, one in inspect.signature(function).parameters.items():
-            if isinstance(one.default, _Option | _Argument):
-                made = one.default.parameter(name, hints[name], one.default.default)
-                flat.append(made)
+            if isinstance(one.default, _Option):
+                flat.append(one.default.parameter(name, hints[name], one.default.default))
                 continue
-            groups[name] = [each.name for each in dataclasses.fields(hints[name])]
             own = get_type_hints(hints[name])
+            groups[name] = list(own)
             for each in dataclasses.fields(hints[name]):
-                default = getattr(one.default, each.name)
-                option = each.metadata["option"]
+                default, option = getattr(one.default, each.name), each.metadata["option"]
                 flat.append(option.parameter(each.name, own[each.name], default))
         if "json" not in hints:
             flat.append(JSON.parameter("json", bool, False))
@@ -212,17 +205,13 @@ class Reader(NamedTuple):
         return cls(checked, form)
 
 
-def _positive(text: str) -> float:
-    if not (math.isfinite(value := float(text)) and value > 0):
-        raise ValueError
-    return value
-
-
 def number_or(word: str) -> Reader:
     """Read a positive number, or the one word that may stand for it."""
 
     def read(text: str) -> float | str:
-        return word if text == word else _positive(text)
+        if text != word and not 0 < float(text) < math.inf:
+            raise ValueError
+        return word if text == word else float(text)
 
     return Reader.of(read, f"NUMBER|{word}", f"a positive number or '{word}'")
 
@@ -249,7 +238,7 @@ def counts(text: str) -> list[int]:
 
 
 def _order(text: str) -> int | str:
-    if text != "exact" and text not in ("0", "1", "2", "3", "4", "5"):
+    if text not in (*"012345", "exact"):
         raise ValueError
     return text if text == "exact" else int(text)
 
@@ -404,8 +393,7 @@ class Classifier(Network):
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Parameters of the estimator, except the noise."""
-        given = ("alpha", "g", "tau", "duration", "eta")
-        found = {name: getattr(self, name) for name in given} | more
+        found = pick(self, "alpha", "g", "tau", "duration", "eta") | more
         found |= {"n_neurons": self.neurons, "n_jobs": self.jobs}
         weights = self.own_weights()
         return found if weights is None else {**found, "reservoir": weights}
@@ -431,8 +419,7 @@ class Runs:
         """What the library calls them."""
         if self.dask is not None and self.jobs is not None:
             raise typer.BadParameter("--jobs is for this machine; leave it out with --dask")
-        found = {"data_dir": self.data_dir, "n_jobs": self.jobs}
-        return {**found, "dask": self.dask, "redo": self.redo}
+        return pick(self, "data_dir", "dask", "redo") | {"n_jobs": self.jobs}
 
 
 # What is checked before the work begins
@@ -466,28 +453,38 @@ def _check_target(path: Path, option: str) -> None:
     try:
         kind = os.stat(path.expanduser()).st_mode
     except FileNotFoundError:
-        kind = None  # or a link to a file that is yet to be written
+        kind = stat.S_IFREG  # or a link to a file that is yet to be written
     except OSError as error:
         raise typer.BadParameter(
             f"{option} {name} cannot be used: {error.strerror}"
         ) from None
-    if kind is not None and stat.S_ISDIR(kind):
-        raise typer.BadParameter(f"{option} names a directory, {name}; name a file")
-    if kind is not None and (stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)):
-        raise typer.BadParameter(
-            f"{option} {name} is neither a file nor a pipe; name a file"
-        )
-    if is_standard_output(path):
-        raise typer.BadParameter(
-            f"{option} {name} is the standard output, where the results are printed; name "
-            "a file or another pipe"
-        )
     folder = Path(os.path.realpath(path.expanduser())).parent
-    if (kind is None or stat.S_ISREG(kind)) and not folder.is_dir():
-        raise typer.BadParameter(f"the directory of {option} {name} does not exist")
+    for wrong, text in (
+        (stat.S_ISDIR(kind), f"{option} names a directory, {name}; name a file"),
+        (
+            stat.S_ISBLK(kind) or stat.S_ISSOCK(kind),
+            f"{option} {name} is neither a file nor a pipe; name a file",
+        ),
+        (
+            is_standard_output(path),
+            f"{option} {name} is the standard output, where the results are printed; name "
+            "a file or another pipe",
+        ),
+        (
+            stat.S_ISREG(kind) and not folder.is_dir(),
+            f"the directory of {option} {name} does not exist",
+        ),
+    ):
+        if wrong:
+            raise typer.BadParameter(text)
 
 
 # What a command says
+
+
+def pick(source: Any, *names: str) -> dict[str, Any]:
+    """Attributes of an object, by their names."""
+    return {name: getattr(source, name) for name in names}
 
 
 def print_json(value: Any) -> None:

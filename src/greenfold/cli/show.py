@@ -49,19 +49,19 @@ def number(value: float | None, form: str = ".4g") -> str:
     return "–" if value is None or not math.isfinite(value) else format(value, form)
 
 
-def facts(pairs: Sequence[tuple[str, Any]]) -> None:
+def facts(values: dict[str, Any]) -> None:
     """Print names and values, one per line; those without a value are left out."""
     from rich.table import Table
     from rich.text import Text
 
-    pairs = [(name, value) for name, value in pairs if value is not None]
+    known = {name: str(value) for name, value in values.items() if value is not None}
     screen = console()
     if not screen.is_terminal:
         # A file or another program: a value is a line, however long.
-        width = max(len(name) for name, _ in pairs)
-        print("\n".join(f"{name:<{width}}  {value}" for name, value in pairs))
+        width = max(map(len, known))
+        print("\n".join(f"{name:<{width}}  {value}" for name, value in known.items()))
         return
     grid = Table.grid(padding=(0, 2))
-    for name, value in pairs:
-        grid.add_row(Text(name, style="bold"), Text(str(value)))
+    for name, value in known.items():
+        grid.add_row(Text(name, style="bold"), Text(value))
     screen.print(grid)
