@@ -16,10 +16,17 @@ from .._base import arrays
 from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
 from ..datasets.archive import load_dataset
-from ..datasets.arrays import OpenedSeries, load_array, load_arrays
-from ..datasets.errors import DataError
-from ..datasets.files import FORMATS, OPENED, open_series, read_series
+from ..datasets.files import (
+    FORMATS,
+    OPENED,
+    OpenedSeries,
+    load_array,
+    load_arrays,
+    open_series,
+    read_series,
+)
 from ..datasets.parsing import (
+    DataError,
     Labels,
     canonical_labels,
     lines_of,

@@ -147,7 +147,7 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
     """The series that have a label; it is said how many do not."""
     import numpy as np
 
-    from ..datasets.errors import DataError
+    from ..datasets.parsing import DataError
 
     known = np.array([label is not None for label in y.tolist()])
     if not known.any():

@@ -22,10 +22,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.checks import must
 from .._base.files import replacing
-from .errors import DataError
 from .files import SUFFIXES, read_series
-from .parsing import Collection, Missing, naming, reason
+from .parsing import Collection, DataError, Missing, naming, reason
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
@@ -37,11 +37,9 @@ _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 
 def check_name(name: str) -> None:
     """Reject a `name` that cannot be that of a data set."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise DataError(
-            "`name` must be the name of a data set such as 'ECG5000' (letters, digits, "
-            f"'_' and '-'); got {name!r} instead."
-        )
+    wanted = "be the name of a data set such as 'ECG5000' (letters, digits, '_' and '-')"
+    ok = isinstance(name, str) and _NAME.fullmatch(name)
+    must(ok, "name", wanted, repr(name), DataError)
 
 
 def data_directory(data_dir: str | Path | None = None) -> Path | None:
@@ -60,10 +58,9 @@ def data_directory(data_dir: str | Path | None = None) -> Path | None:
 
 
 def cache_directory() -> Path | None:
-    """Return where downloads are kept; the folder need not exist yet.
+    """Where downloads are kept, ``GREENFOLD_CACHE`` or the platform's cache directory.
 
-    ``GREENFOLD_CACHE`` if it is set, else the platform's cache directory. None if
-    neither is known because pooch is not installed; there are no downloads then.
+    None if neither is known because pooch is not installed; there are no downloads then.
     """
     given = os.environ.get("GREENFOLD_CACHE")
     if given:
@@ -95,9 +92,8 @@ def list_datasets(data_dir: str | Path | None = None) -> dict[str, Path]:
     Returns
     -------
     dict of str to Path
-        Folder of each data set found in the data directory and in the download cache, in
-        alphabetical order. A set that lies in several places appears with the one that
-        :func:`load_dataset` uses.
+        Folder of each data set in the data directory and in the download cache, in
+        alphabetical order; of several, the one that :func:`load_dataset` uses.
     """
     found: dict[str, Path] = {}
     for root in (data_directory(data_dir), cache_directory()):
@@ -132,15 +128,8 @@ def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
 
     Parameters
     ----------
-    name : str
-        Name in the archive, such as ``"ECG5000"``.
-    data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
-
-    Returns
-    -------
-    Path
-        The folder with the files of both splits.
+    name, data_dir
+        As for :func:`load_dataset`.
 
     Raises
     ------
@@ -186,23 +175,19 @@ def download_dataset(
     url : str, optional
         Address of a mirror that offers ``<name>.zip``. Default: the public archive.
     data_dir : str or Path, optional
-        Data directory that the error messages advise to use. Default: the environment
-        variable ``GREENFOLD_DATA``. The download itself goes to the cache.
+        Data directory that errors advise to use, as for :func:`load_dataset`.
 
     Returns
     -------
     Path
-        The data set's folder in the cache: ``GREENFOLD_CACHE`` if that is set, else in
-        the platform's cache directory.
+        The data set's folder in the cache: ``GREENFOLD_CACHE``, or the platform's.
 
     Raises
     ------
-    ImportError
-        If pooch is not installed; ``pip install greenfold[data]`` brings it.
-    FileNotFoundError
-        If the archive cannot be reached or has no such data set.
-    DataError
-        If what arrives is damaged, lacks a split, or differs from the first download.
+    ImportError, FileNotFoundError, DataError
+        If pooch is not installed (``pip install greenfold[data]``); if the archive cannot
+        be reached or has no such data set; if what arrives is damaged, lacks a split, or
+        differs from the first download.
 
     Notes
     -----
@@ -361,21 +346,16 @@ def load_dataset(
 
     Returns
     -------
-    X : ndarray or list of ndarrays, float64
-        Shape (n_cases, n_steps) for one channel and (n_cases, n_channels, n_steps) for
-        several; for unequal lengths a list of (n_channels, n_steps_i) arrays.
-    y : ndarray of shape (n_cases,)
-        Class labels: integers if all are whole numbers, else strings.
+    X, y
+        As :func:`read_series` returns them.
 
     Raises
     ------
     FileNotFoundError, DataError, ImportError
-        As :func:`download_dataset`, if the set is not on this machine; a DataError also if
-        the files do not hold what they should.
+        As :func:`download_dataset` and :func:`read_series`.
     """
     check_name(name)
-    if split not in (*_SPLITS, None):
-        raise ValueError(f"`split` must be 'train', 'test' or None; got {split!r} instead.")
+    must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
     try:
         folder = dataset_path(name, data_dir)
@@ -463,11 +443,9 @@ def ecg5000_paper(
     classes and the archive's own split of 500 and 4500.
     """
     is_seed = isinstance(selection, int | np.integer) and not isinstance(selection, bool)
-    if not (selection == "first" or is_seed or isinstance(selection, np.random.Generator)):
-        raise ValueError(
-            f"`selection` must be 'first', a seed or a NumPy Generator; got {selection!r} "
-            "instead."
-        )
+    known = selection == "first" or is_seed or isinstance(selection, np.random.Generator)
+    wanted = "be 'first', a seed or a NumPy Generator"
+    must(known, "selection", wanted, repr(selection))
     (X_train, y_train), (X_test, y_test) = (_two_classes(one, data_dir) for one in _SPLITS)
     normal = np.flatnonzero(y_train == 1)
     n_kept = _COUNTS["train"][1]

@@ -19,7 +19,6 @@ import gzip
 import os
 import re
 import stat
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,7 +27,27 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError, MissingValueError
+from .._base.checks import must
+
+
+class DataError(ValueError):
+    """A data file, archive or array does not hold what it should."""
+
+
+class MissingValueError(DataError):
+    """A data file has missing values and the caller did not say what to do with them.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_missing, 3) or None
+        Series, channel and time step of every missing value, counted from 0.
+    """
+
+    # Pickling calls the class with the message alone and restores the attribute after.
+    def __init__(self, message: str, positions: NDArray[np.intp] | None = None) -> None:
+        super().__init__(message)
+        self.positions = positions
+
 
 Source: TypeAlias = str | Path | BinaryIO
 """The path of a file, or a stream of bytes such as ``sys.stdin.buffer``."""
@@ -74,13 +93,9 @@ def read(
     **known: Any,
 ) -> tuple[Collection, Any]:
     """Read a source with a format's parser ``parse(content, labels, **known)``."""
-    for argument, value, allowed in (
-        ("missing", missing, get_args(Missing)),
-        ("labels", labels, get_args(Labels)),
-    ):
-        if value not in allowed:
-            choice = "{!r}, {!r} or {!r}".format(*allowed)
-            raise ValueError(f"`{argument}` must be {choice}; got {value!r} instead.")
+    for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
+        wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
+        must(value in get_args(kinds), argument, wanted, repr(value))
     name, content = read_bytes(source)
     with naming(name):
         found = parse(content, labels, **known)
@@ -88,6 +103,12 @@ def read(
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
         return _assemble(found, missing), y
+
+
+def refuse(wrong: Any, text: str) -> None:
+    """Raise a `DataError` that does not name the file."""
+    if wrong:
+        raise DataError(text)
 
 
 @contextmanager
@@ -98,6 +119,18 @@ def naming(name: str | Path) -> Iterator[None]:
     except DataError as error:
         error.args = (f"`{name}` {error}",)
         raise
+
+
+@contextmanager
+def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
+    """Make one sentence of whatever a library says about damaged bytes."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except Exception as error:  # damage surfaces as almost anything
+        why = reason(error)
+        raise DataError(f"cannot be read as {kind} ({why}): {cure}.") from error
 
 
 def reason(error: Exception) -> str:
@@ -137,41 +170,23 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
     # No text and neither of NumPy's formats begins with these two bytes.
     if not content.startswith(_GZIP):
         return name, content
-    try:
+    with naming(name), readable("gzip", "fetch or write it again"):
         return name, gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"`{name}` is compressed by gzip and damaged ({reason(error)}): fetch or write "
-            "it again."
-        ) from error
 
 
 def _check_file(path: str | Path) -> None:
     """Refuse what does not exist, or need not end."""
+    advice = "give the path of a data file."
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(
-            f"`{path}` does not exist: give the path of a data file."
-        ) from None
+        raise FileNotFoundError(f"`{path}` does not exist: {advice}") from None
     if stat.S_ISDIR(found.st_mode):
-        raise FileNotFoundError(
-            f"`{path}` is a directory, not a file: give the path of a data file."
-        )
-    readable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
+        raise FileNotFoundError(f"`{path}` is a directory, not a file: {advice}")
+    usable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
     with suppress(OSError):  # /dev/stdin may be anything, others (/dev/zero) never end
-        readable = readable or os.path.samestat(found, os.fstat(0))
-    if not readable:
-        raise DataError(
-            f"`{path}` is neither a file nor a pipe: give the path of a data file."
-        )
-
-
-def read_lines(source: Source) -> tuple[str, list[str]]:
-    """Name of the source, and its lines as UTF-8 without their ends."""
-    name, content = read_bytes(source)
-    with naming(name):
-        return name, lines_of(content)
+        usable = usable or os.path.samestat(found, os.fstat(0))
+    refuse(not usable, f"`{path}` is neither a file nor a pipe: {advice}")
 
 
 def lines_of(content: bytes) -> list[str]:
@@ -199,34 +214,30 @@ def number(text: str) -> float | None:
         return None
 
 
-def parse_values(channels: Sequence[list[str]], case: int) -> NDArray[np.float64]:
+def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
     """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
             return np.array(channels, dtype=np.float64)
-    return np.array([_parse_slowly(fields, case) for fields in channels])
-
-
-def _parse_slowly(fields: list[str], case: int) -> list[float]:
-    values: list[float] = []
-    for step, field in enumerate(fields):
-        field = field.strip()
-        value = None if "_" in field else number(field)
-        if value is None and field.lower() not in MISSING_VALUES:
-            raise DataError(
-                f"has {field[:40]!r} instead of a number in series {case}, position {step} "
-                "(counting from 0): correct the value, or write `?` if it is missing."
-            )
-        values.append(np.nan if value is None else value)
+    values = np.full((len(channels), len(channels[0])), np.nan)
+    for row, fields in zip(values, channels, strict=True):
+        for step, field in enumerate(one.strip() for one in fields):
+            value = None if "_" in field else number(field)
+            if value is not None:
+                row[step] = value
+            elif field.lower() not in MISSING_VALUES:
+                raise DataError(
+                    f"has {field[:40]!r} instead of a number in {where}, position {step} "
+                    "(counting from 0): correct the value, or write `?` if it is missing."
+                )
     return values
 
 
 def _assemble(found: Parsed, missing: Missing) -> Collection:
     """Check the series of one file and bring them into their final shape."""
     series = found.series
-    if not len(series):
-        raise DataError("holds no series: is it the right file, and complete?")
+    refuse(not len(series), "holds no series: is it the right file, and complete?")
     n_channels = len(series[0])
     for case, one in enumerate(series):
         if len(one) != n_channels:
@@ -235,24 +246,31 @@ def _assemble(found: Parsed, missing: Missing) -> Collection:
                 "every series needs the same channels."
             )
     if len(infinite := _locate(np.isinf, series)):
-        case, channel, step = infinite[0]
-        raise DataError(
-            f"has an infinite value in series {case}, channel {channel}, position {step} "
-            "(counting from 0): correct it, or write `?` if it is missing."
-        )
+        where, cure = _place(infinite[0]), "correct it, or write `?` if it is missing"
+        raise DataError(f"has an infinite value in {where}: {cure}.")
     if missing == "trim":
         series = [_trim(one) for one in series]
-    if 0 in (sizes := [one.size for one in series]):
-        raise DataError(
-            f"has no value at all in series {sizes.index(0)} (counting from 0): remove "
-            "that series."
-        )
+    for case, one in enumerate(series):
+        empty = f"has no value at all in series {case} (counting from 0)"
+        refuse(not one.size, f"{empty}: remove that series.")
     if missing != "keep" and len(positions := _locate(np.isnan, series)):
-        raise _missing_values(series, positions)
+        n = len(positions)
+        what = "1 missing value," if n == 1 else f"{n} missing values, the first"
+        cure = "fill them or leave the series out"
+        if not any(np.isnan(_trim(one)).any() for one in series):
+            cure = "fill them, or pass missing='trim' if the series have unequal lengths"
+        cure = f"{cure}, or pass missing='keep' to keep NaN"
+        where = _place(positions[0])
+        raise MissingValueError(f"has {what} in {where}: {cure}.", positions)
     if found.unequal or len({one.shape[1] for one in series}) > 1:
         return list(series)
     X = np.asarray(series)
     return X[:, 0, :] if n_channels == 1 else X
+
+
+def _place(position: NDArray[np.intp]) -> str:
+    case, channel, step = position
+    return f"series {case}, channel {channel}, position {step} (counting from 0)"
 
 
 def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
@@ -271,20 +289,6 @@ def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
     """The series up to the last step at which any channel has a value."""
     observed = np.flatnonzero(~np.isnan(one).all(axis=0))
     return one[:, : observed[-1] + 1 if observed.size else 0]
-
-
-def _missing_values(series: Collection, positions: NDArray[np.intp]) -> MissingValueError:
-    """The error that says where values are missing and what can be done."""
-    n, (case, channel, step) = len(positions), positions[0]
-    what = "1 missing value," if n == 1 else f"{n} missing values, the first"
-    cure = "fill them or leave the series out"
-    if not any(np.isnan(_trim(one)).any() for one in series):
-        cure = "fill them, or pass missing='trim' if the series have unequal lengths"
-    return MissingValueError(
-        f"has {what} in series {case}, channel {channel}, position {step} (counting from "
-        f"0): {cure}, or pass missing='keep' to keep NaN.",
-        positions,
-    )
 
 
 # Labels
@@ -330,8 +334,7 @@ def canonical_labels(
         if _key(name) not in allowed:
             raise DataError(
                 f"gives series {names.index(name)} (counting from 0) the label "
-                f"{name[:40]!r}, which its header does not declare: correct the label or "
-                "the list of classes in the header."
+                f"{name[:40]!r}, which its header does not declare: correct either of them."
             )
     y = _spell_alike(given, classes)
     if all(known):

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import load_arrays, optional_import
-from .errors import DataError
+from .files import load_arrays, optional_import
 from .parsing import (
+    DataError,
     Source,
     lines_of,
     name_of,
     naming,
     number,
+    parse_values,
     read_bytes,
-    reason,
+    readable,
+    refuse,
     suffix_of,
 )
 
@@ -198,12 +200,7 @@ def _parse_slowly(rows: Any, width: int) -> NDArray[np.float64]:
                 f"has {len(row)} values in line {line_number} where the first line names "
                 f"{width} columns; samples were lost there: cut it there."
             )
-        values.append([number(word) if word.strip() else np.nan for word in row])
-        if None in values[-1]:
-            raise DataError(
-                f"has {row[values[-1].index(None)]!r} in line {line_number}, which is no "
-                "number; write plain numbers with a decimal point."
-            )
+        values.append(parse_values([row], f"line {line_number}")[0])
     return np.array(values)
 
 
@@ -233,21 +230,16 @@ def _read_npz(content: bytes) -> dict[str, Any]:
 
 def _read_parquet(content: bytes) -> dict[str, Any]:
     parquet = optional_import("pyarrow.parquet", "Parquet", "parquet")
-    try:
+    with readable(".parquet"):
         table = parquet.read_table(io.BytesIO(content))
-    except Exception as error:  # damaged bytes surface as almost anything
-        raise DataError(
-            f"cannot be read as .parquet ({reason(error)}): write it again."
-        ) from error
-    return {
-        key: _numbers(key, table.column(key).to_numpy(zero_copy_only=False))
-        for key in table.column_names
+    arrays = {
+        key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
     }
+    return {key: _numbers(key, array) for key, array in arrays.items()}
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:
-    if array.dtype.kind not in "fiu":
-        raise DataError(f"holds {array.dtype} in {key!r}, not numbers.")
+    refuse(array.dtype.kind not in "fiu", f"holds {array.dtype} in {key!r}, not numbers.")
     return array.astype(np.float64)
 
 
