@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from .._base.checks import must
 from .._base.files import replacing
 from .files import SUFFIXES, read_series
-from .parsing import Collection, DataError, Missing, naming, reason
+from .parsing import Collection, DataError, Missing, naming, reason, refuse
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
@@ -45,16 +45,13 @@ def check_name(name: str) -> None:
 def data_directory(data_dir: str | Path | None = None) -> Path | None:
     """Return the data directory: the argument, else ``GREENFOLD_DATA``, else None."""
     given = data_dir or os.environ.get("GREENFOLD_DATA")
-    if not given:
-        return None
-    path = Path(given).expanduser()
-    if not path.is_dir():
+    if given and not Path(given).expanduser().is_dir():
         source = "`data_dir`" if data_dir else "The environment variable GREENFOLD_DATA"
         raise FileNotFoundError(
             f"{source} names {str(given)!r}, which is not a directory: create it or "
             "correct the name."
         )
-    return path
+    return Path(given).expanduser() if given else None
 
 
 def cache_directory() -> Path | None:
@@ -215,7 +212,12 @@ def download_dataset(
         record = cache / f"{name}.zip.sha256"
         with naming(address):
             if record.is_file():
-                _compare(digest, record)
+                known = [*record.read_text("utf-8", errors="replace").split(), "nothing"][0]
+                refuse(
+                    known != digest,
+                    f"has changed: its SHA-256 is {digest} but `{record}` has {known} from "
+                    "the first download; delete that file to accept the new version.",
+                )
             _unpack(archive, unpacked, otherwise)
         with replacing(record) as stream:
             stream.write(f"{digest}  {name}.zip\n".encode())
@@ -238,29 +240,17 @@ def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) ->
     try:
         fetch(address, str(target), None)
     except OSError as error:  # requests' exceptions are OSErrors, with a response if any
-        response = getattr(error, "response", None)
-        if response is not None:
-            response.close()  # pooch leaves the connection open when the server says no
         what = (
             f"The data set {name!r} is not on this machine and could not be downloaded "
             f"from {address} ({type(error).__name__}): connect and try again"
         )
-        if getattr(response, "status_code", None) == 404:
-            what = (
-                f"The archive has no data set {name!r} ({address} does not exist): check "
-                "the spelling"
-            )
+        response = getattr(error, "response", None)
+        if response is not None:
+            response.close()  # pooch leaves the connection open when the server says no
+            if response.status_code == 404:
+                gone = f"({address} does not exist): check the spelling"
+                what = f"The archive has no data set {name!r} {gone}"
         raise FileNotFoundError(f"{what}, or {otherwise}.") from error
-
-
-def _compare(digest: str, record: Path) -> None:
-    """Refuse an archive that is not the one first downloaded."""
-    recorded = record.read_text(encoding="utf-8", errors="replace").split() or ["nothing"]
-    if recorded[0] != digest:
-        raise DataError(
-            f"has changed: its SHA-256 is {digest} but `{record}` has {recorded[0]} from "
-            "the first download; delete that file to accept the new version."
-        )
 
 
 def _unpack(archive: Path, target: Path, otherwise: str) -> None:
@@ -276,8 +266,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
                     shutil.copyfileobj(source, sink)
     except (DataError, OSError):
         raise
-    # Damage surfaces as almost any exception of zipfile and the decompressors; and the
-    # archive's server answers a wrong name with a web page, not with an error.
+    # The server answers a wrong name with a web page, and damage surfaces as anything.
     except Exception as error:
         raise DataError(
             f"did not deliver an intact zip archive ({reason(error)}): check that "
@@ -393,16 +382,12 @@ _COUNTS = {"train": (292, 177), "test": (2627, 1590)}
 
 
 class BinarySplit(NamedTuple):
-    """A two-class problem with labels ±1, ready to unpack."""
+    """A two-class problem, ready to unpack: series (n, n_steps) and labels ±1 (n,)."""
 
     X_train: NDArray[np.float64]
-    """Training series, shape (n_train, n_steps)."""
     y_train: NDArray[np.int64]
-    """Their labels, +1 or -1, shape (n_train,)."""
     X_test: NDArray[np.float64]
-    """Test series, shape (n_test, n_steps)."""
     y_test: NDArray[np.int64]
-    """Their labels, +1 or -1, shape (n_test,)."""
 
 
 def ecg5000_paper(

@@ -274,11 +274,7 @@ def _open_parquet(path: Path, X: str, y: str) -> tuple[Any, Any]:
 
 
 class _ParquetTable:
-    """Columns of a Parquet file as a matrix, of which slices can be read.
-
-    Rows are read on from where the last slice ended, so that one after the other costs one
-    pass, in the memory of a slice.
-    """
+    """Columns of a Parquet file as a matrix; slices in a row cost one pass together."""
 
     def __init__(self, table: Any, columns: list[str]) -> None:
         self._table, self._columns = table, columns

@@ -1,16 +1,7 @@
 """What every reader shares: content of a source, values, labels, and one pair ``(X, y)``.
 
-A format's own part is a function that turns content into `Parsed`; :func:`read` does
-everything else. What is wrong with a file is raised without its name, which `naming` puts
-in front.
-
-The archives write the class "1" as ``1``, ``1.0`` or ``  1.0000000e+00`` depending on the
-format. Labels are spelled alike here, whatever the format:
-
-* all labels are whole numbers: an ``int64`` array;
-* all labels are numbers, some not whole: strings, each in Python's shortest spelling
-  (strings, because scikit-learn takes fractional numbers for a regression target);
-* anything else: strings as written, without surrounding blanks and quotes.
+A format's own part is a function that turns content into `Parsed`; `read` does everything
+else. What is wrong with a file is raised without its name, which `naming` puts in front.
 """
 
 from __future__ import annotations
@@ -310,10 +301,14 @@ def canonical_labels(
 ) -> NDArray[Any] | None:
     """Class labels (n_cases,) as one array, spelled alike for every file format.
 
-    A label outside the classes that are `declared` is an error. They also take part in the
-    choice between integers and strings, so that both splits of a data set come out in the
-    same type. With ``labels="optional"``, labels may be missing (``?``, ``NaN``, nothing):
-    the array then holds objects, with None in their place; None alone if all are missing.
+    The archives write the class "1" as ``1``, ``1.0`` or ``1.0000000e+00``. Whole numbers
+    become int64; other numbers strings in Python's shortest spelling, because scikit-learn
+    takes fractions for a regression target; all else strings without blanks and quotes.
+
+    A label outside the classes that are `declared` is an error; they also decide between
+    integers and strings, so that both splits of a data set have the same type. With
+    ``labels="optional"`` missing labels (``?``, ``NaN``, nothing) are None in an array of
+    objects; the result is None if all are missing.
     """
     if isinstance(written, np.ndarray):
         if written.dtype.kind in "iub":  # no detour through text and float64, which rounds
@@ -336,21 +331,18 @@ def canonical_labels(
                 f"gives series {names.index(name)} (counting from 0) the label "
                 f"{name[:40]!r}, which its header does not declare: correct either of them."
             )
-    y = _spell_alike(given, classes)
+    y = np.array(given, dtype=np.str_)
+    if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
+        values = [float(name) for name in [*given, *classes]]
+        if all(one.is_integer() and abs(one) < _EXACT for one in values):
+            y = np.array(values[: len(given)]).astype(np.int64)
+        else:
+            y = np.array([repr(one) for one in values[: len(given)]], dtype=np.str_)
     if all(known):
         return y
     filled = np.full(len(names), None, dtype=object)
     filled[known] = y.tolist()
     return filled if given else None
-
-
-def _spell_alike(names: list[str], classes: list[str]) -> NDArray[Any]:
-    if not all(_NUMBER.fullmatch(name) for name in [*names, *classes]):
-        return np.array(names, dtype=np.str_)
-    numbers = [float(name) for name in [*names, *classes]]
-    if all(one.is_integer() and abs(one) < _EXACT for one in numbers):
-        return np.array(numbers[: len(names)]).astype(np.int64)
-    return np.array([repr(one) for one in numbers[: len(names)]], dtype=np.str_)
 
 
 def _key(name: str) -> float | str:

@@ -34,8 +34,8 @@ def memory_task(
     n_samples = check.count(n_samples, "n_samples")
     steps = np.asarray(delays)
     steps = np.arange(1, check.count(delays, "delays") + 1) if steps.ndim == 0 else steps
-    if steps.dtype.kind not in "iu" or steps.min() < 0:
-        raise ValueError(f"`delays` must be whole numbers of at least 0; got {delays!r}.")
+    whole = steps.dtype.kind in "iu" and steps.min() >= 0
+    check.must(whole, "delays", "be whole numbers of at least 0", repr(delays))
     x = check.generator(rng).standard_normal(n_samples)
     y = np.zeros((n_samples, len(steps)))
     for column, step in zip(y.T, steps, strict=True):
@@ -207,24 +207,20 @@ def synthetic_heartbeats(
     """Draw **synthetic** heartbeats, normal and ectopic, of about the look of ECG5000.
 
     No patient's data: each beat is a sum of five Gaussian bumps (P, Q, R, S, T) whose
-    heights, times and widths vary from beat to beat, on a slowly wandering baseline with
-    white noise. Ectopic beats lack the P wave, have a broad and early QRS complex and an
-    inverted T wave, to a degree that varies from a faint fusion beat to a full premature
-    ventricular contraction.
+    heights, times and widths vary, on a slowly wandering baseline with white noise. Ectopic
+    beats lack the P wave, have a broad and early QRS complex and an inverted T wave, to a
+    degree that varies from a faint fusion beat to a full premature contraction.
 
     Parameters
     ----------
-    n_cases : int
-        Number of beats.
-    n_steps : int, default 140
-        Samples a beat.
+    n_cases, n_steps : int
+        Number of beats, and samples per beat.
     ectopic_fraction : float, default 0.5
         Share of ectopic beats; their number is ``round(ectopic_fraction * n_cases)``.
     noise : float, default 0.1
-        Standard deviation of the white noise, in the unit of the series (an R peak is
-        about 1.1 high). With the default a linear classifier is good but not perfect.
+        Standard deviation of the white noise; an R peak is about 1.1 high. With the
+        default a linear classifier is good but not perfect.
     rng : numpy Generator, int or None, default None
-        Generator or seed. None draws differently every time.
 
     Returns
     -------
@@ -241,12 +237,9 @@ def synthetic_heartbeats(
     ((10, 140), 3)
     """
     n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
-    if not 0.0 <= ectopic_fraction <= 1.0:
-        raise ValueError(
-            f"`ectopic_fraction` must lie between 0 and 1; got {ectopic_fraction!r}."
-        )
-    if not 0.0 <= noise < np.inf:
-        raise ValueError(f"`noise` must be finite and not negative; got {noise!r}.")
+    ok, share = 0.0 <= ectopic_fraction <= 1.0, repr(ectopic_fraction)
+    check.must(ok, "ectopic_fraction", "lie between 0 and 1", share)
+    check.must(0.0 <= noise < np.inf, "noise", "be finite and not negative", repr(noise))
     rng = check.generator(rng)
     ectopic = np.zeros(n_cases, dtype=bool)
     ectopic[: round(ectopic_fraction * n_cases)] = True

@@ -109,12 +109,9 @@ class _Header(NamedTuple):
 
 
 def _read_header(rows: Sequence[list[str]]) -> _Header | None:
-    """What the first line says, if it is a header.
-
-    It is one only where no series could be meant: it names every column, or numbers them as
-    spreadsheet programs and pandas do. A mistyped number in the first series must not make
-    that series disappear.
-    """
+    """What the first line says, if it is a header."""
+    # It is one only where no series could be meant: it names every column, or numbers them
+    # as pandas does. A mistyped number must not make the first series disappear.
     if not rows or not _is_header(rows[0], rows[1:]):
         return None
     names = [bare(field).casefold() for field in rows[0]]
