@@ -219,3 +219,18 @@ def test_no_command_takes_many_parameters():
         assert command.callback is not None
         own = inspect.unwrap(command.callback)
         assert len(own.__code__.co_varnames[: own.__code__.co_argcount]) <= 15, own
+
+
+def test_every_option_is_described():
+    """The help of an option is a line in the docstring of its group or command."""
+    from typer.main import get_command
+
+    from greenfold.cli import app
+
+    below = [get_command(app.app)]
+    while below:
+        command = below.pop()
+        below += getattr(command, "commands", {}).values()
+        for option in command.params:
+            assert getattr(option, "hidden", False) or option.help, (command, option)
+            assert " : " not in (command.help or "")

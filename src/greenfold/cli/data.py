@@ -9,11 +9,11 @@ from .options import DATA_DIR, SYNTHETIC, Answer, arg, command, complete_dataset
 NAME = arg(
     ...,
     "NAME",
-    "Name in the UCR or UEA archive, such as ECG5000.",
+    help="Name in the UCR or UEA archive, such as ECG5000.",
     autocompletion=complete_dataset,
 )
 #: Every command takes a seed, so that scripts need not know which ones use it.
-UNUSED = opt(0, "", hidden=True)
+UNUSED = opt(0, hidden=True)
 
 
 @command("greenfold data list --json")

@@ -20,16 +20,9 @@ def evaluate(
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
     holdout: float = options.holdout(0.25, least=0.01),
-    order: Any = opt(
-        "1",
-        "Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.",
-        "Network",
-        read=options.ORDER,
-    ),
+    order: Any = opt("1", "Network", read=options.ORDER),
     network: Classifier = Classifier(eta="10", noise=0.1),
-    pooled: bool = opt(
-        False, "Also the pooled classifier, for series that are not aligned."
-    ),
+    pooled: bool = opt(False),
     seed: int = options.SEED,
 ) -> Answer:
     """Compare random and solved projections, linear and non-linear.
@@ -38,6 +31,9 @@ def evaluate(
     row chooses its own by cross-validation, once without and once with the noise; a
     linear network that is read without noise then gains little from its input
     projection.
+
+    order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
+    pooled : Also the pooled classifier, for series that are not aligned.
     """
     from .inputs import load_task
 
@@ -51,15 +47,16 @@ def evaluate(
 
 @command("greenfold demo --report page.html")
 def demo(
-    report: Path = opt(_PAGE, "Where the report goes.", "Output"),
-    orders: bool = opt(
-        False, "Instead, hold the unfolding against an ODE solver, order by order."
-    ),
+    report: Path = opt(_PAGE, "Output"),
+    orders: bool = opt(False),
     seed: int = options.SEED,
 ) -> Answer:
     """Show random against solved projections on synthetic heartbeats.
 
     Takes half a minute, needs no data, and writes a report page.
+
+    report : Where the report goes.
+    orders : Instead, hold the unfolding against an ODE solver, order by order.
     """
     from ..apps.demo import NOISE, PARAMETERS, demo_task
 
@@ -72,8 +69,8 @@ def demo(
 def _orders() -> Answer:
     from ..apps import demo as built_in
 
-    with options.progress(1) as bar:
-        bar.step("running the ODE solver")
+    with options.progress(1) as step:
+        step("running the ODE solver")
         errors = built_in.order_errors()
     slopes = built_in.order_slopes(errors)
     record = {
@@ -110,7 +107,7 @@ def compare(
     # Solving for u takes several times as long as solving for v.
     weights = [weight_of(k) * (1 if u == "random" else 4) for u, k in variants]
     drawing = 2 * weight_of(order) if report else 0
-    with options.progress(sum(weights) + 2 + drawing + 4 * pooled) as bar:
+    with options.progress(sum(weights) + 2 + drawing + 4 * pooled) as step:
         todo = iter(weights)
         rows = comparison.compare(
             task,
@@ -118,17 +115,17 @@ def compare(
             noise=noise,
             seed=seed,
             parameters=parameters,
-            on_fit=lambda text: bar.step(f"fitting {text}", next(todo)),
+            on_fit=lambda text: step(f"fitting {text}", next(todo)),
         )
-        bar.step("drawing other random u", 2)
+        step("drawing other random u", 2)
         spread = comparison.random_spread(rows[0], task, seed=seed)
         other = None
         if pooled:
-            bar.step("fitting the pooled classifier", 4)
+            step("fitting the pooled classifier", 4)
             _, accuracy, seconds = fit_pooled(task, seed, parameters.get("n_jobs"))
             other = {"accuracy": accuracy, "seconds": round(seconds, 3)}
         if report:
-            bar.step("drawing the figures", drawing)
+            step("drawing the figures", drawing)
             report = write_page(report, task, rows, remark=str(spread))
     record = {
         "data": task.name,

@@ -21,27 +21,12 @@ _SHOWN: dict[str, Any] = {
 
 @command("greenfold explore beats.csv --out page.html")
 def explore(
-    source: str | None = arg(
-        None,
-        "DATA|MODEL",
-        "Name of a data set, path of a file with series, or a file that fit wrote. "
-        "Built-in series by default.",
-        **_SHOWN,
-    ),
-    data: str | None = arg(
-        None, "DATA", "Series for MODEL, in place of those it has kept.", **_SHOWN
-    ),
-    out: Path | None = opt(
-        None, "Write the page here, one HTML file, instead of opening it.", "Output"
-    ),
-    classes: Any = opt(
-        None,
-        "Only these classes. With more than two, the page lets you choose a pair.",
-        "Data",
-        read=options.WORDS,
-    ),
+    source: str | None = arg(None, "DATA|MODEL", **_SHOWN),
+    data: str | None = arg(None, "DATA", **_SHOWN),
+    out: Path | None = opt(None, "Output"),
+    classes: Any = opt(None, "Data", read=options.WORDS),
     network: Network = Network(neurons=60),
-    tau: float = opt(0.25, "Time constant in the unit of the duration.", "Network"),
+    tau: float = opt(0.25, "Network"),
     duration: float = options.DURATION,
     seed: int = options.SEED,
     files: Tested = Tested(),
@@ -51,6 +36,13 @@ def explore(
     The page is one file and asks nothing of any server: it computes in the browser. The
     bound, and the solved projections for several η and readout times, are computed here
     before. Opened in the browser, or written with --out.
+
+    source : Name of a data set, path of a file with series, or a file that fit wrote.
+        Built-in series by default.
+    data : Series for MODEL, in place of those it has kept.
+    out : Write the page here, one HTML file, instead of opening it.
+    classes : Only these classes. With more than two, the page lets you choose a pair.
+    tau : Time constant in the unit of the duration.
     """
     options.need("jinja2")
     from ..apps.explorer.make import make_explorer
@@ -58,15 +50,13 @@ def explore(
     options.check_targets(out=out)
     if classes is not None and len(set(classes)) < 2:
         raise typer.BadParameter("--classes must name two or more, separated by commas")
-    with options.progress(2.1) as bar:
-        bar.step("reading the data")
+    with options.progress(2.1) as step:
+        step("reading the data")
         model = _model(source, files.format)
         made: dict[str, Any] = {"duration": duration}
         if model is not None:
-            for option in invocation.given("neurons", "g", "weights", "tau"):
-                raise typer.BadParameter(
-                    f"{option} does not go with a MODEL, which has its own"
-                )
+            why = "does not go with a MODEL, which has its own"
+            invocation.refuse(why, "neurons", "g", "weights", "tau")
             sources, reservoir, more = _of_model(model, str(source), data, files, seed)
             made |= more
         elif data is not None:
@@ -79,7 +69,7 @@ def explore(
         if classes is not None:
             sources = [sources[0].only(classes)]
         target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
-        made |= {"seed": seed, "command": options.invocation.line(), "on_step": bar.step}
+        made |= {"seed": seed, "command": options.invocation.line(), "on_step": step}
         page = make_explorer(target, sources, reservoir, **made)
     opened = out is not None or webbrowser.open(page.path.as_uri())
     record = {

@@ -8,8 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
 from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
@@ -24,34 +22,15 @@ _WIDE = 0.05
 @command("greenfold fit ECG5000 --model ecg.gfm --report page.html")
 def fit(
     data: str = options.DATA,
-    model: Path | None = opt(None, "Write the model.", "Output", "-m"),
-    classifier: Literal["margin", "pooled"] = opt(
-        "margin",
-        "margin: both projections solved, read once, for aligned series. pooled: read at "
-        "every step, for series that are not aligned.",
-    ),
+    model: Path | None = opt(None, "Output", "-m"),
+    classifier: Literal["margin", "pooled"] = opt("margin"),
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
     holdout: float = options.holdout(0.0, least=0),
-    projection: Literal["optimal", "shared", "random"] = opt(
-        "optimal",
-        "Input projection: solved (for each class, or one shared by all classes) or "
-        "random.",
-        "Network",
-    ),
-    order: Any = opt(
-        "0",
-        "0 is the linear network, 1 the paper's first order in α, 'exact' the integrated "
-        "network.",
-        "Network",
-        read=options.ORDER,
-    ),
+    projection: Literal["optimal", "shared", "random"] = opt("optimal", "Network"),
+    order: Any = opt("0", "Network", read=options.ORDER),
     network: Classifier = Classifier(),
-    certify: bool = opt(
-        False,
-        "Take the time to prove the optimum as tightly as possible (order 0).",
-        "Network",
-    ),
+    certify: bool = opt(False, "Network"),
     seed: int = options.SEED,
 ) -> Answer:
     """Solve for the projections of a reservoir on a data set.
@@ -61,15 +40,22 @@ def fit(
 
     A data set brings its own test series. All series of a file are used for training,
     unless --test or --holdout says otherwise.
+
+    model : Write the model.
+    classifier : margin: both projections solved, read once, for aligned series. pooled:
+        read at every step, for series that are not aligned.
+    projection : Input projection: solved (for each class, or one shared by all classes) or
+        random.
+    order : 0 is the linear network, 1 the paper's first order in α, 'exact' the integrated
+        network.
+    certify : Take the time to prove the optimum as tightly as possible (order 0).
     """
     from .inputs import load_task, refuse_opened
 
     pooled = classifier == "pooled"
-    for option in invocation.given(*_OF_MARGIN) if pooled else ():
-        raise typer.BadParameter(
-            f"{option} is for the classifier with solved projections; it goes with "
-            "--classifier margin"
-        )
+    if pooled:
+        why = "is for the classifier with solved projections; it goes with --classifier "
+        invocation.refuse(f"{why}margin", *_OF_MARGIN)
     options.check_targets(model=model, report=report)
     parameters = network.parameters()
     parameters |= {"readout_noise": network.noise, "certify": certify}
@@ -84,21 +70,21 @@ def fit(
     from .evaluate import weight_of, write_page
 
     weight = weight_of(order)
-    with options.progress(1.2 + weight + (2 * weight if report else 0)) as bar:
-        bar.step("reading the data")
+    with options.progress(1.2 + weight + (2 * weight if report else 0)) as step:
+        step("reading the data")
         task = read()
         if report:
             refuse_opened(task.X, "--report")
-        bar.step("solving for the projections", weight)
+        step("solving for the projections", weight)
         how: dict[str, Any] = {"noise": network.noise, "seed": seed, "refit": False}
         (row,) = comparison.compare(
             task, [(projection, order)], parameters=parameters, **how
         )
-        bar.step("writing the model", 0.2)
+        step("writing the model", 0.2)
         if model:
             row.classifier.save(model)
         if report:
-            bar.step("comparing for the report", 2 * weight)
+            step("comparing for the report", 2 * weight)
             # The pair that the page shows side by side, at the η of the fit.
             other = "optimal" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
@@ -186,15 +172,15 @@ def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> A
 
     from ..math.calibration import expected_calibration_error
 
-    with options.progress(2.2) as bar:
-        bar.step("fitting the pooled classifier", 2.0)
+    with options.progress(2.2) as step:
+        step("fitting the pooled classifier", 2.0)
         fitted, accuracy, seconds = fit_pooled(task, seed, jobs)
         X, y, judged = task.judged
         known = np.isin(y, fitted.classes_)
         codes = np.searchsorted(fitted.classes_, y[known])
         chances = fitted.predict_proba(X)[known]
         error = expected_calibration_error(chances, codes) if known.any() else None
-        bar.step("writing the model", 0.2)
+        step("writing the model", 0.2)
         if model:
             fitted.save(model)
     measured = {

@@ -74,8 +74,7 @@ def load_series(
         wanted = labels if y is None else "none"
         X, found = _read(data, reading, reading.format, wanted, keep, **known)
         return X, found if y is None else _read_labels(y, len(X))
-    if y is not None:
-        raise typer.BadParameter("--y goes with a file; a data set brings its own labels")
+    _refuse_path("--y", y)
     if data == SYNTHETIC:
         drawn = demo_task(seed)
         if part == "all":
@@ -98,13 +97,11 @@ def load_task(
     """Training series, and test series: those of the data set, of a file, or held out."""
     test, drawn = files.test, {"seed": seed, "keep": keep}
     if not is_file(data, files.format):
-        if test is not None:
-            raise typer.BadParameter(
-                "--test goes with a file; a data set brings its own test series"
-            )
+        for option, path in (("--test", test), ("--y", files.y)):
+            _refuse_path(option, path)
         if data == SYNTHETIC:
             return _on_device(demo_task(seed), device)
-        train = load_series(data, files, y=files.y, part="train", **drawn)
+        train = load_series(data, files, part="train", **drawn)
         judged = load_series(data, files, part="test", **drawn)
         told = "Training and test series of the archive."
         return _on_device(Split(data, *train, *judged, told), device)
@@ -124,6 +121,13 @@ def load_task(
         note = f"{len(held)} of {len(y)} series were held out as test series, at random."
         task = Split(name, _take(X, train), y[train], _take(X, held), y[held], note)
     return _on_device(task, device)
+
+
+def _refuse_path(option: str, path: Path | None) -> None:
+    if path is not None:
+        raise typer.BadParameter(
+            f"{option} goes with a file; a data set brings its own labels and test series"
+        )
 
 
 def name_of(data: str) -> str:

@@ -27,27 +27,19 @@ def _ends(text: str) -> tuple[float, float]:
 
 @group("Device")
 class Recorded:
-    """How the recordings of the device are read, and what is fitted to them."""
+    """How the recordings of the device are read, and what is fitted to them.
 
-    drive: Any = opt(
-        None,
-        "Columns of the inputs; by default those called drive_0, input_0, u_0 …",
-        read=options.WORDS,
-    )
-    states: Any = opt(
-        None,
-        "Columns of the outputs; by default those called state_0, output_0, y_0 …",
-        read=options.WORDS,
-    )
-    more: list[Path] | None = opt(
-        None, "A further recording of the same device; may be given several times."
-    )
-    lags: Any = opt(
-        None,
-        "Memory of the device in steps, or numbers to choose from; by default "
-        "cross-validated.",
-        read=options.COUNTS,
-    )
+    drive : Columns of the inputs; by default those called drive_0, input_0, u_0 …
+    states : Columns of the outputs; by default those called state_0, output_0, y_0 …
+    more : A further recording of the same device; may be given several times.
+    lags : Memory of the device in steps, or numbers to choose from; by default
+        cross-validated.
+    """
+
+    drive: Any = opt(None, read=options.WORDS)
+    states: Any = opt(None, read=options.WORDS)
+    more: list[Path] | None = opt()
+    lags: Any = opt(None, read=options.COUNTS)
 
     def read(self, first: Path) -> list[Any]:
         """Recordings of one device, with the same columns."""
@@ -68,36 +60,25 @@ class Recorded:
 
 @group("Mask")
 class Hardware:
-    """What the device can do."""
+    """What the device can do.
 
-    mask: Literal["sign", "nonnegative", "free"] | None = opt(
-        None,
-        "Entries ±1, none below zero, or any. sign by default.",
-        show_default=False,
-    )
+    mask : Entries ±1, none below zero, or any. sign by default.
+    levels : Instead: so many levels, whose sizes are solved too, or given values.
+    box : Instead: a range for the entries of the mask, which has unit norm.
+    noise : Standard deviation of the noise on every output as it is read, in the unit of
+        the outputs.
+    input_noise : Standard deviation of the noise on every value of the series, after
+        scaling.
+    """
+
+    mask: Literal["sign", "nonnegative", "free"] | None = opt(None, show_default=False)
     levels: Any = opt(
         None,
-        "Instead: so many levels, whose sizes are solved too, or given values.",
         read=Reader.of(_levels, "K|A,B[,…]", "a number or numbers separated by commas"),
     )
-    box: Any = opt(
-        None,
-        "Instead: a range for the entries of the mask, which has unit norm.",
-        read=Reader.of(_ends, "LOW,HIGH", "LOW,HIGH"),
-    )
-    noise: float = opt(
-        0.0,
-        "Standard deviation of the noise on every output as it is read, in the unit of the "
-        "outputs.",
-        "Device",
-        min=0,
-    )
-    input_noise: float = opt(
-        0.0,
-        "Standard deviation of the noise on every value of the series, after scaling.",
-        "Device",
-        min=0,
-    )
+    box: Any = opt(None, read=Reader.of(_ends, "LOW,HIGH", "LOW,HIGH"))
+    noise: float = opt(0.0, "Device", min=0)
+    input_noise: float = opt(0.0, "Device", min=0)
 
     def device(self) -> Any:
         """The device of the library."""
@@ -123,37 +104,17 @@ class Hardware:
     "page.html"
 )
 def mask(
-    recording: Path = arg(
-        ...,
-        "RECORDING",
-        "Random drive and outputs of the device, a column per channel: .csv, .npz or "
-        ".parquet.",
-    ),
+    recording: Path = arg(..., "RECORDING"),
     data: str = options.DATA,
     hardware: Hardware = Hardware(),
-    eta: Any = opt(
-        "10",
-        "Control parameter η of the soft margin, or 'cv': chosen by cross-validation.",
-        "Mask",
-        read=options.number_or("cv"),
-    ),
+    eta: Any = opt("10", "Mask", read=options.number_or("cv")),
     recorded: Recorded = Recorded(),
-    classes: Any = opt(
-        None,
-        "Two classes to tell apart, or one against all others. Needed where there are more "
-        "than two.",
-        "Data",
-        read=options.WORDS,
-    ),
-    out: Path | None = opt(None, "Write the mask, a CSV file.", "Output", "-o"),
-    readout: Path | None = opt(
-        None, "Write the weights of the outputs, a CSV file.", "Output"
-    ),
+    classes: Any = opt(None, "Data", read=options.WORDS),
+    out: Path | None = opt(None, "Output", "-o"),
+    readout: Path | None = opt(None, "Output"),
     report: Path | None = options.REPORT,
-    replicates: int = opt(
-        20, "Replicates of the recording behind the interval.", "Mask", min=10
-    ),
-    draws: int = opt(20, "Random masks to compare with.", "Mask", min=1),
+    replicates: int = opt(20, "Mask", min=10),
+    draws: int = opt(20, "Mask", min=1),
     seed: int = options.SEED,
     reading: Labelled = Labelled(),
 ) -> Answer:
@@ -162,6 +123,16 @@ def mask(
     Feed white noise into its inputs, record its outputs, and give both with the labelled
     series. The mask is solved on what was measured, and said as a share of what no mask
     can exceed. The training series of a data set are used.
+
+    recording : Random drive and outputs of the device, a column per channel: .csv, .npz or
+        .parquet.
+    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
+    classes : Two classes to tell apart, or one against all others. Needed where there are
+        more than two.
+    out : Write the mask, a CSV file.
+    readout : Write the weights of the outputs, a CSV file.
+    replicates : Replicates of the recording behind the interval.
+    draws : Random masks to compare with.
     """
     from ..analysis.eta import choose_eta
     from ..analysis.masks import study_mask
@@ -171,14 +142,14 @@ def mask(
 
     options.check_targets(out=out, readout=readout, report=report)
     allowed = hardware.device()
-    with options.progress(5.0 + bool(report)) as bar:
-        bar.step("reading the recording")
+    with options.progress(5.0 + bool(report)) as step:
+        step("reading the recording")
         parts = recorded.read(recording)
         first = parts[0]
-        bar.step("reading the data")
+        step("reading the data")
         X, labels, name = _two_classes(data, reading, classes, seed)
         stimuli = SampleStimuli(X, labels)
-        bar.step("fitting the response")
+        step("fitting the response")
         device = MeasuredResponse.fit(
             [one.drive for one in parts],
             [one.states for one in parts],
@@ -188,7 +159,7 @@ def mask(
         )
         if eta == "cv":
             eta = float(choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best)
-        bar.step("solving for the mask", 2.0)
+        step("solving for the mask", 2.0)
         study = study_mask(
             device,
             stimuli,
@@ -204,7 +175,7 @@ def mask(
             _write_weights(readout, "output", first.state_names, study.projections.v)
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
-            bar.step("writing the page")
+            step("writing the page")
             write_mask_page(
                 report,
                 study,

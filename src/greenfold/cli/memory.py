@@ -25,40 +25,31 @@ def _delays(text: str) -> list[int]:
 @command("greenfold memory --neurons 100 --delays 1-20")
 def memory(
     delays: Any = opt(
-        "1-10",
-        "Which past steps are to be remembered; 0 is the last one.",
-        "Memory",
-        read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5"),
+        "1-10", "Memory", read=Reader.of(_delays, "A-B|A,B[,…]", "like 1-10 or 0,2,5")
     ),
-    noise: float = opt(
-        0.1,
-        "Standard deviation of the noise on every neuron's state at the readout, for input "
-        "of unit variance.",
-        "Memory",
-    ),
-    ridge: float | None = opt(
-        None,
-        "Instead: the ridge penalty, which is the variance of that noise.",
-        "Memory",
-    ),
-    draws: int = opt(10, "Random u drawn.", "Memory", min=1),
+    noise: float = opt(0.1, "Memory"),
+    ridge: float | None = opt(None, "Memory"),
+    draws: int = opt(10, "Memory", min=1),
     network: Network = Network(neurons=50),
-    tau: float = opt(2.0, "Time constant, in the unit of dt.", "Network"),
-    dt: float = opt(0.5, "Length of a step.", "Network"),
-    steps: int | None = opt(
-        None,
-        "Steps of input the network has seen at the readout; by default 60, or as many as "
-        "the delays need.",
-        "Network",
-        min=1,
-        show_default=False,
-    ),
+    tau: float = opt(2.0, "Network"),
+    dt: float = opt(0.5, "Network"),
+    steps: int | None = opt(None, "Network", min=1, show_default=False),
     seed: int = options.SEED,
 ) -> Answer:
     """Compare the memory of a network for random and for solved input projections.
 
     Memory capacity is the sum, over the delays, of the share of white input so many steps
     ago that the readout recovers under noise. The bound is proven: no u exceeds it.
+
+    delays : Which past steps are to be remembered; 0 is the last one.
+    noise : Standard deviation of the noise on every neuron's state at the readout, for
+        input of unit variance.
+    ridge : Instead: the ridge penalty, which is the variance of that noise.
+    draws : Random u drawn.
+    tau : Time constant, in the unit of dt.
+    dt : Length of a step.
+    steps : Steps of input the network has seen at the readout; by default 60, or as many as
+        the delays need.
     """
     import numpy as np
 
@@ -86,12 +77,12 @@ def memory(
     task: dict[str, Any] = {"delays": delays, "device": Device(readout_noise=noise)}
     # One stream for both: from the same seed the first u would be the first row of W.
     rng = np.random.default_rng(seed)
-    with options.progress(2.0) as bar:
-        bar.step("drawing random projections")
+    with options.progress(2.0) as step:
+        step("drawing random projections")
         reservoir = network.reservoir(tau, rng)
         system = unfold(reservoir, n_steps=n_steps, dt=dt)
         drawn = memory_capacity(system, "random", n_draws=draws, rng=rng, **task)
-        bar.step("solving for the projection")
+        step("solving for the projection")
         solved = memory_capacity(system, rng=rng, **task)
     totals: Any = drawn.drawn
     record = {

@@ -13,6 +13,7 @@ import inspect
 import json
 import math
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ from typing import (
 
 import typer
 
-from .._base.progress import Bar, display, raise_if_interrupted
+from .._base.progress import display, raise_if_interrupted
 
 #: The name of the built-in data set, which needs no files.
 SYNTHETIC = "synthetic-heartbeats"
@@ -47,6 +48,10 @@ class _Option(NamedTuple):
     default: Any
     names: tuple[str, ...] | None
     settings: dict[str, Any]
+
+    def describe(self, help: str | None, **more: Any) -> _Option:
+        """The same with its help, if it has none yet."""
+        return self._replace(settings={"help": help, **self.settings, **more})
 
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
         """A parameter of that name; so is the option, unless it has a long name."""
@@ -66,20 +71,28 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def opt(default: Any, help: str, panel: str | None = None, *names: str, **more: Any) -> Any:
+def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any) -> Any:
     """An option, named after its parameter; ``names`` are further names, or others.
 
-    ``read`` is a `Reader` of its text; everything else goes to `typer.Option`.
+    ``read`` is a `Reader` of its text; everything else goes to `typer.Option`. The line
+    ``name : help`` in the docstring of the group or command is its ``help``.
     """
     if "read" in more:
         reader = more.pop("read")
         more |= {"parser": reader.read, "metavar": reader.form}
-    return _Option(default, names, {"help": help, "rich_help_panel": panel, **more})
+    return _Option(default, names, {"rich_help_panel": panel, **more})
 
 
-def arg(default: Any, metavar: str, help: str, **more: Any) -> Any:
-    """An argument; ``...`` as its default makes it required."""
-    return _Option(default, None, {"metavar": metavar, "help": help, **more})
+def arg(default: Any, metavar: str, **more: Any) -> Any:
+    """An argument, described as options are; ``...`` as its default makes it required."""
+    return _Option(default, None, {"metavar": metavar, **more})
+
+
+def _described(owner: Any) -> tuple[str, dict[str, str]]:
+    """The docstring above its lines ``name : help``, and the help by name."""
+    text, *found = re.split(r"^(\w+) : ", inspect.getdoc(owner) or "", flags=re.MULTILINE)
+    helps = (" ".join(one.split()) for one in found[1::2])
+    return text, dict(zip(found[::2], helps, strict=True))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -87,10 +100,11 @@ def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
     """Make a frozen dataclass of options; those that name no panel are in this one."""
 
     def make(cls: type[_Class]) -> type[_Class]:
+        helps = _described(cls)[1]
         for name, one in list(vars(cls).items()):
             if isinstance(one, _Option):
                 place = one.settings["rich_help_panel"] or panel
-                option = one._replace(settings={**one.settings, "rich_help_panel": place})
+                option = one.describe(helps.get(name), rich_help_panel=place)
                 field = dataclasses.field(default=one.default, metadata={"option": option})
                 setattr(cls, name, field)
         return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -131,6 +145,11 @@ class _Invocation:
             and self.context.get_parameter_source(one.name).name == "COMMANDLINE"
         ]
 
+    def refuse(self, why: str, *names: str) -> None:
+        """Refuse the first of the named parameters that was typed."""
+        for option in self.given(*names):
+            raise typer.BadParameter(f"{option} {why}")
+
 
 invocation = _Invocation()
 
@@ -142,10 +161,12 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
     """
 
     def register(function: Callable[..., Answer]) -> Any:
-        hints, groups, flat = get_type_hints(function), {}, [_keyword("ctx", typer.Context)]
+        hints, (text, helps) = get_type_hints(function), _described(function)
+        groups, flat = {}, [_keyword("ctx", typer.Context)]
         for name, one in inspect.signature(function).parameters.items():
             if isinstance(one.default, _Option):
-                flat.append(one.default.parameter(name, hints[name], one.default.default))
+                option = one.default.describe(helps.get(name))
+                flat.append(option.parameter(name, hints[name], option.default))
                 continue
             own = get_type_hints(hints[name])
             groups[name] = list(own)
@@ -154,7 +175,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                 flat.append(option.parameter(each.name, own[each.name], default))
         if "json" not in hints:
             flat.append(JSON.parameter("json", bool, False))
-        debug = opt(False, "Show the traceback of an error.", "Output")  # read by `app`
+        debug = opt(False, "Output", help="Show the traceback of an error.")  # for `app`
         flat.append(debug.parameter("debug", bool, False))
 
         @functools.wraps(function)
@@ -175,8 +196,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
         made.__signature__ = inspect.Signature(flat)
         made.__annotations__ = {one.name: one.annotation for one in flat}
         # Paragraphs without line breaks of their own: the terminal sets its width.
-        parts = (inspect.getdoc(function) or "").split("\n\n")
-        made.__doc__ = "\n\n".join(" ".join(part.split()) for part in parts)
+        made.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
         made.epilog = f"Example: [bold]{example}[/bold]"
         return made
 
@@ -264,28 +284,28 @@ def complete_dataset(incomplete: str) -> list[str]:
 DATA = arg(
     ...,
     "DATA",
-    "Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, .tsv, "
-    ".txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which need "
-    "not fit into memory. [bold]-[/bold] is the standard input, with --format.",
+    help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, "
+    ".tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which "
+    "need not fit into memory. [bold]-[/bold] is the standard input, with --format.",
     autocompletion=complete_dataset,
 )
-MODEL = arg(..., "MODEL", "File that fit wrote.")
-JSON = opt(False, "Print JSON and nothing else.", "Output")
-REPORT = opt(None, "Write a report, one HTML file.", "Output")
-JOBS = opt(None, "Processes or threads.", "Output", "-j")
-DURATION = opt(10.0, "Time the longest series takes.", "Network")
+MODEL = arg(..., "MODEL", help="File that fit wrote.")
+JSON = opt(False, "Output", help="Print JSON and nothing else.")
+REPORT = opt(None, "Output", help="Write a report, one HTML file.")
+JOBS = opt(None, "Output", "-j", help="Processes or threads.")
+DURATION = opt(10.0, "Network", help="Time the longest series takes.")
 DATA_DIR = opt(
     None,
-    "Directory with data sets; by default the one that GREENFOLD_DATA names.",
     "Data",
+    help="Directory with data sets; by default the one that GREENFOLD_DATA names.",
 )
-PART = opt("test", "Part of a data set.", "Data")
+PART = opt("test", "Data", help="Part of a data set.")
 Part = Literal["train", "test", "all"]
 
 
 def seed(what: str, panel: str | None = "Network", default: int | None = 0) -> Any:
     """The seed of something."""
-    return opt(default, what, panel, min=0, max=2**32 - 1)
+    return opt(default, panel, help=what, min=0, max=2**32 - 1)
 
 
 SEED = seed("Seed of the network, of random projections and of splits.")
@@ -295,59 +315,62 @@ DATA_SEED = seed("Seed of the built-in synthetic series and of noise.", "Data")
 def holdout(default: float, least: float) -> Any:
     """The share of a file's series to test with."""
     what = "Share of a file's series to hold out for testing."
-    return opt(default, what, "Data", min=least, max=0.9)
+    return opt(default, "Data", help=what, min=least, max=0.9)
 
 
 @group("Data")
 class Reading:
-    """How DATA is read."""
+    """How DATA is read.
+
+    trim : Take missing values at the end of a series for padding.
+    format : Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.
+    """
 
     data_dir: Path | None = DATA_DIR
-    trim: bool = opt(False, "Take missing values at the end of a series for padding.")
-    format: str | None = opt(
-        None,
-        "Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.",
-        metavar="FORMAT",
-    )
+    trim: bool = opt(False)
+    format: str | None = opt(None, metavar="FORMAT")
 
 
 @group("Data")
 class Labelled(Reading):
-    """How DATA is read with its labels."""
+    """How DATA is read with its labels.
 
-    y: Path | None = opt(
-        None,
-        "Labels, one per series, where DATA has none: .npy, or text with one per line.",
-    )
+    y : Labels, one per series, where DATA has none: .npy, or text with one per line.
+    """
+
+    y: Path | None = opt()
 
 
 @group("Data")
 class Tested(Labelled):
-    """How DATA is read, and what it is tested on."""
+    """How DATA is read, and what it is tested on.
 
-    test: Path | None = opt(None, "File with test series.")
+    test : File with test series.
+    """
+
+    test: Path | None = opt()
 
 
 @group("Network")
 class Network:
-    """A random network, or your own."""
+    """A random network, or your own.
 
-    neurons: int = opt(100, "Size.", None, "-n", min=1)
-    g: float = opt(0.9, "Spread of the random weights.")
-    weights: Path | None = opt(
-        None,
-        "Your own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds "
-        "the connections to neuron i. In place of a random network.",
-    )
+    neurons : Size.
+    g : Spread of the random weights.
+    weights : Your own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds
+        the connections to neuron i. In place of a random network.
+    """
+
+    neurons: int = opt(100, None, "-n", min=1)
+    g: float = opt(0.9)
+    weights: Path | None = opt()
 
     def own_weights(self) -> Any:
         """The matrix in the file; None for a random network."""
         if self.weights is None:
             return None
-        for option in invocation.given("neurons", "g"):
-            raise typer.BadParameter(
-                f"{option} is for random networks; it does not go with --weights"
-            )
+        why = "is for random networks; it does not go with --weights"
+        invocation.refuse(why, "neurons", "g")
         from .inputs import read_weights
 
         return read_weights(self.weights)
@@ -364,32 +387,22 @@ class Network:
 
 @group("Network")
 class Classifier(Network):
-    """What `ReservoirClassifier` is made of."""
+    """What `ReservoirClassifier` is made of.
 
-    alpha: float = opt(0.05, "Non-linearity of the gain y + αy²; used from order 1 on.")
-    tau: Any = opt(
-        "0.25",
-        "Time constant in the unit of the duration, or 'auto'.",
-        read=number_or("auto"),
-    )
+    alpha : Non-linearity of the gain y + αy²; used from order 1 on.
+    tau : Time constant in the unit of the duration, or 'auto'.
+    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
+    noise : Standard deviation of the noise on every neuron's state at the readout.
+    device : Where the network is run: cpu, cuda or cuda:1, … (PyTorch).
+    """
+
+    alpha: float = opt(0.05)
+    tau: Any = opt("0.25", read=number_or("auto"))
     duration: float = DURATION
-    eta: Any = opt(
-        "cv",
-        "Control parameter η of the soft margin, or 'cv': chosen by cross-validation.",
-        read=number_or("cv"),
-    )
-    noise: float = opt(
-        0.0,
-        "Standard deviation of the noise on every neuron's state at the readout.",
-        min=0,
-    )
+    eta: Any = opt("cv", read=number_or("cv"))
+    noise: float = opt(0.0, min=0)
     jobs: int | None = JOBS
-    device: str = opt(
-        "cpu",
-        "Where the network is run: cpu, cuda or cuda:1, … (PyTorch).",
-        "Output",
-        metavar="DEVICE",
-    )
+    device: str = opt("cpu", "Output", metavar="DEVICE")
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Parameters of the estimator, except the noise."""
@@ -401,18 +414,18 @@ class Classifier(Network):
 
 @group("Where it runs")
 class Runs:
-    """How many jobs are run, and what is made of their results."""
+    """How many jobs are run, and what is made of their results.
 
-    figures: Literal["svg", "png", "pdf", "none"] = opt(
-        "svg", "Format of the figures.", "Output"
-    )
-    jobs: int | None = opt(None, "Processes; all cores by default.", None, "-j", min=1)
-    dask: str | None = opt(
-        None,
-        "Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.",
-        metavar="ADDRESS",
-    )
-    redo: bool = opt(False, "Redo finished results too.", "Options")
+    figures : Format of the figures.
+    jobs : Processes; all cores by default.
+    dask : Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.
+    redo : Redo finished results too.
+    """
+
+    figures: Literal["svg", "png", "pdf", "none"] = opt("svg", "Output")
+    jobs: int | None = opt(None, None, "-j", min=1)
+    dask: str | None = opt(None, metavar="ADDRESS")
+    redo: bool = opt(False, "Options")
     data_dir: Path | None = DATA_DIR
 
     def arguments(self) -> dict[str, Any]:
@@ -495,22 +508,20 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
-class Progress:
-    """Steps of a command, one after the other, in one bar."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar, self._pending = bar, 0.0
-
-    def step(self, text: str, weight: float = 1.0) -> None:
-        """The work before is done; what follows is ``text``, of the given weight."""
-        raise_if_interrupted()
-        self._bar.advance(self._pending, text)
-        self._pending = weight
-
-
 @contextmanager
-def progress(total: float) -> Iterator[Progress]:
-    """Show steps whose weights sum to ``total``; end if Ctrl-C was pressed meanwhile."""
+def progress(total: float) -> Iterator[Callable[..., None]]:
+    """Show steps whose weights sum to ``total``; end if Ctrl-C was pressed meanwhile.
+
+    Yields ``step(text, weight=1.0)``: the work before is done, and what follows is that.
+    """
+    pending = 0.0
     with display() as shown, shown.bar("", total) as bar:
-        yield Progress(bar)
+
+        def step(text: str, weight: float = 1.0) -> None:
+            nonlocal pending
+            raise_if_interrupted()
+            bar.advance(pending, text)
+            pending = weight
+
+        yield step
     raise_if_interrupted()

@@ -20,15 +20,8 @@ def predict(
     model: Path = options.MODEL,
     data: str = options.DATA,
     part: options.Part = options.PART,
-    proba: bool = opt(False, "Add the probability of each class.", "Output"),
-    labels: bool | None = opt(
-        None,
-        "Whether the series have labels. By default the file says so, or the length of the "
-        "series that the model knows.",
-        "Data",
-        "--labels/--no-labels",
-        show_default=False,
-    ),
+    proba: bool = opt(False, "Output"),
+    labels: bool | None = opt(None, "Data", "--labels/--no-labels", show_default=False),
     reading: Reading = Reading(),
     seed: int = options.DATA_SEED,
 ) -> Answer:
@@ -36,6 +29,10 @@ def predict(
 
     The series may come with labels, which only serve to print the accuracy, or without.
     With --proba the probabilities of the classes follow, separated by tabs.
+
+    proba : Add the probability of each class.
+    labels : Whether the series have labels. By default the file says so, or the length of
+        the series that the model knows.
     """
     from ..datasets.files import TABLES, suffix_of
     from .inputs import is_file, load_series
@@ -113,12 +110,7 @@ def score(
     model: Path = options.MODEL,
     data: str = options.DATA,
     part: options.Part = options.PART,
-    noise: float = opt(
-        0.0,
-        "Also the accuracy with noise of this standard deviation on every neuron's state "
-        "at the readout.",
-        min=0,
-    ),
+    noise: float = opt(0.0, min=0),
     reading: Labelled = Labelled(),
     seed: int = options.DATA_SEED,
 ) -> Answer:
@@ -126,6 +118,9 @@ def score(
 
     Prints the accuracy, how many series of each class were found, and which class they
     were taken for. Series without a label are left out.
+
+    noise : Also the accuracy with noise of this standard deviation on every neuron's state
+        at the readout.
     """
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.margin.noise import noisy_accuracy

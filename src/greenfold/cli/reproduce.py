@@ -11,17 +11,10 @@ from .options import Answer, arg, command, opt
 
 @command("greenfold reproduce fig2 --quick")
 def reproduce(
-    names: list[str] | None = arg(
-        None,
-        "NAME",
-        "Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (what goes beyond "
-        "the paper); all by default.",
-    ),
-    out: Path = opt(Path("reproduction"), "Folder for the files.", "Output"),
-    quick: bool = opt(False, "A reduced version, seconds per figure."),
-    redraw: bool = opt(
-        False, "Draw again from the JSON files in the folder; compute nothing."
-    ),
+    names: list[str] | None = arg(None, "NAME"),
+    out: Path = opt(Path("reproduction"), "Output"),
+    quick: bool = opt(False),
+    redraw: bool = opt(False),
     data_dir: Path | None = options.DATA_DIR,
     jobs: int | None = options.JOBS,
     json: bool = options.JSON,
@@ -29,6 +22,12 @@ def reproduce(
     """Reproduce the figures and tables of the paper.
 
     Their seeds and parameters are fixed, at the top of the files in greenfold/apps/paper.
+
+    names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (what goes beyond
+        the paper); all by default.
+    out : Folder for the files.
+    quick : A reduced version, seconds per figure.
+    redraw : Draw again from the JSON files in the folder; compute nothing.
     """
     options.need("matplotlib")
     from ..apps import paper

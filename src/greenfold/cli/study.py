@@ -39,48 +39,37 @@ def _orders(text: str) -> list[int | str]:
 
 @group("Networks")
 class Networks:
-    """One grid of networks, or draws from it."""
+    """One grid of networks, or draws from it.
 
-    architecture: list[str] | None = opt(
-        None,
-        "random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre, or all. "
-        "Give it once for each.",
-        None,
-        "-a",
-        metavar="NAME",
-    )
-    neurons: Any = opt(None, "Sizes; 50 by default.", None, "-n", read=_values(int))
-    g: Any = opt(None, "Spectral radii; 0.9 by default.", read=_values(float))
-    tau: Any = opt(
-        None,
-        "Time constants in the unit of the duration; 0.25 by default.",
-        read=_values(float),
-    )
-    seeds: int | None = opt(None, "Networks of each kind.", min=1)
-    order: Any = opt(
-        None,
-        "Orders of the unfolding, or exact.",
-        read=Reader.of(_orders, "K[,…]", "like 0,1 or exact"),
-    )
-    gain: list[str] | None = opt(
-        None,
-        "linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.",
-        metavar="NAME",
-    )
-    random: int | None = opt(
-        None,
-        "Draw so many networks instead of all combinations, from values or ranges A..B.",
-        metavar="N",
-        min=1,
-    )
-    eta: float | None = opt(None, "η; 10 by default.", _JUDGED)
+    architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
+        or all. Give it once for each.
+    neurons : Sizes; 50 by default.
+    g : Spectral radii; 0.9 by default.
+    tau : Time constants in the unit of the duration; 0.25 by default.
+    seeds : Networks of each kind.
+    order : Orders of the unfolding, or exact.
+    gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.
+    random : Draw so many networks instead of all combinations, from values or ranges A..B.
+    eta : η; 10 by default.
+    noise : Noise on every state at the readout, for the accuracy; 0,0.1 by default.
+    memory : Memory capacity too.
+    """
+
+    architecture: list[str] | None = opt(None, None, "-a", metavar="NAME")
+    neurons: Any = opt(None, None, "-n", read=_values(int))
+    g: Any = opt(None, read=_values(float))
+    tau: Any = opt(None, read=_values(float))
+    seeds: int | None = opt(None, min=1)
+    order: Any = opt(None, read=Reader.of(_orders, "K[,…]", "like 0,1 or exact"))
+    gain: list[str] | None = opt(None, metavar="NAME")
+    random: int | None = opt(None, metavar="N", min=1)
+    eta: float | None = opt(None, _JUDGED)
     noise: Any = opt(
         None,
-        "Noise on every state at the readout, for the accuracy; 0,0.1 by default.",
         _JUDGED,
         read=Reader.of(options.finite_numbers, "S[,…]", "numbers separated by commas"),
     )
-    memory: bool = opt(False, "Memory capacity too.", _JUDGED)
+    memory: bool = opt(False, _JUDGED)
 
     def grid(self) -> Any:
         """The grid of the library; what was not given is left to its defaults."""
@@ -102,27 +91,27 @@ class Networks:
 @command("greenfold study ECG5000:1,2 -a random -a cycle -n 50,100 --seeds 5")
 def study(
     data: list[str] | None = arg(
-        None,
-        "[DATA]...",
-        "Names of data sets or their folders; of more than two classes, which two, as in "
-        "ECG5000:1,2.",
-        autocompletion=options.complete_dataset,
+        None, "[DATA]...", autocompletion=options.complete_dataset
     ),
-    preset: str | None = opt(None, "A study with a name: architectures."),
-    config: Path | None = opt(
-        None,
-        "A study in a TOML file, with tables \\[\\[grid]], which also take inside, "
-        "duration, draws and random_state.",
-    ),
+    preset: str | None = opt(),
+    config: Path | None = opt(),
     networks: Networks = Networks(),
-    out: Path = opt(Path("study"), "Folder of results.", "Output"),
-    table: Literal["csv", "parquet"] = opt("csv", "Format of the table.", "Output"),
+    out: Path = opt(Path("study"), "Output"),
+    table: Literal["csv", "parquet"] = opt("csv", "Output"),
     runs: Runs = Runs(),
 ) -> Answer:
-    """Certified margins of many networks, beside random projections.
+    r"""Certified margins of many networks, beside random projections.
 
     Finished results are kept, and a study that was stopped goes on when the same command is
     given again. Exit code 1 if a network failed; the rest is done.
+
+    data : Names of data sets or their folders; of more than two classes, which two, as in
+        ECG5000:1,2.
+    preset : A study with a name: architectures.
+    config : A study in a TOML file, with tables \[\[grid]], which also take inside,
+        duration, draws and random_state.
+    out : Folder of results.
+    table : Format of the table.
     """
     from ..apps.runner import Summary, run_jobs
     from ..apps.study.plan import plan

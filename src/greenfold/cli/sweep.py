@@ -21,54 +21,16 @@ from .options import Answer, Runs, arg, command, opt
 )
 def sweep(
     data: list[str] | None = arg(
-        None,
-        "[DATA]...",
-        "Names of data sets, folders of them, or .txt files with one name per line; all "
-        "sets of the data directory by default.",
-        autocompletion=options.complete_dataset,
+        None, "[DATA]...", autocompletion=options.complete_dataset
     ),
-    estimators: list[str] | None = opt(
-        None,
-        "ReservoirClassifier, PooledReservoirClassifier, MiniROCKET, ROCKET, QUANT, … any "
-        "class of aeon.classification, or module:Class. With parameters: "
-        "'small=PooledReservoirClassifier(n_readouts=16)'. Give it once for each.",
-        None,
-        "--estimator",
-        "-e",
-        metavar="NAME",
-    ),
-    resamples: str = opt(
-        "1",
-        "How many resamples, from 0, the provided split; or which, as in 0-4,7.",
-        None,
-        "-r",
-        metavar="N",
-    ),
-    out: Path = opt(Path("results"), "Folder of results.", "Output"),
-    compare: bool = opt(
-        False,
-        "Draw and tabulate the results; without -e those that are there.",
-        "Comparison",
-    ),
-    comparison: Path | None = opt(
-        None,
-        "Folder for tables and figures; by default 'comparison' in the one of the results.",
-        "Comparison",
-    ),
-    published: str = opt(
-        "ROCKET,MiniROCKET,MR-Hydra,HC2",
-        "Published results to stand beside, or 'none'.",
-        "Comparison",
-        metavar="NAMES",
-    ),
+    estimators: list[str] | None = opt(None, None, "--estimator", "-e", metavar="NAME"),
+    resamples: str = opt("1", None, "-r", metavar="N"),
+    out: Path = opt(Path("results"), "Output"),
+    compare: bool = opt(False, "Comparison"),
+    comparison: Path | None = opt(None, "Comparison"),
+    published: str = opt("ROCKET,MiniROCKET,MR-Hydra,HC2", "Comparison", metavar="NAMES"),
     runs: Runs = Runs(),
-    device: str = opt(
-        "cpu",
-        "Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch), which "
-        "makes one process the default.",
-        "Where it runs",
-        metavar="DEVICE",
-    ),
+    device: str = opt("cpu", "Where it runs", metavar="DEVICE"),
     seed: int | None = options.seed(
         "Random state of the estimators; by default the number of the resample.", None, None
     ),
@@ -78,6 +40,20 @@ def sweep(
 
     Finished results are kept, stale ones redone, and a run that was stopped goes on when
     the same command is given again. Exit code 1 if a job failed; the rest is done.
+
+    data : Names of data sets, folders of them, or .txt files with one name per line; all
+        sets of the data directory by default.
+    estimators : ReservoirClassifier, PooledReservoirClassifier, MiniROCKET, ROCKET, QUANT,
+        … any class of aeon.classification, or module:Class. With parameters:
+        'small=PooledReservoirClassifier(n_readouts=16)'. Give it once for each.
+    resamples : How many resamples, from 0, the provided split; or which, as in 0-4,7.
+    out : Folder of results.
+    compare : Draw and tabulate the results; without -e those that are there.
+    comparison : Folder for tables and figures; by default 'comparison' in the one of the
+        results.
+    published : Published results to stand beside, or 'none'.
+    device : Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch), which
+        makes one process the default.
     """
     from ..apps.runner import Summary
     from ..apps.sweep import plan
