@@ -232,5 +232,6 @@ def test_every_option_is_described():
         command = below.pop()
         below += getattr(command, "commands", {}).values()
         for option in command.params:
-            assert getattr(option, "hidden", False) or option.help, (command, option)
+            described = getattr(option, "hidden", False) or getattr(option, "help", "")
+            assert described, (command.name, option.name)
             assert " : " not in (command.help or "")

@@ -166,8 +166,8 @@ def write_npz(
     arrays: dict[str, NDArray[Any]] = {}
     if isinstance(X, list):
         series = [np.atleast_2d(np.asarray(one, dtype=np.float64)) for one in X]
-        if len({len(one) for one in series}) != 1:
-            raise ValueError("`X` must be a list of series that have the same channels.")
+        counts = sorted({len(one) for one in series})
+        must(len(counts) == 1, "X", "have the same channels in all series", counts)
         arrays["lengths"] = np.array([one.shape[1] for one in series])
         X = np.full((len(series), len(series[0]), arrays["lengths"].max()), np.nan)
         for row, one in zip(X, series, strict=True):
@@ -182,11 +182,7 @@ def write_npz(
 
 
 class OpenedSeries:
-    """Series in a file, read slice by slice.
-
-    Where an array of series is expected, it stands for one that is too large for memory:
-    `SampleStimuli`, `ReservoirClassifier` and `PooledReservoirClassifier` read it in
-    slices.
+    """Series in a file, read slice by slice, in place of an array too large for memory.
 
     Attributes
     ----------
@@ -245,16 +241,12 @@ def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
     return np.load(path, mmap_mode="r", allow_pickle=False), None
 
 
-def _open_hdf5(path: Path, X: str, y: str) -> tuple[Any, Any]:
-    return _members(optional_import("h5py", "HDF5", "hdf5").File(path, "r"), X, y)
-
-
-def _open_zarr(path: Path, X: str, y: str) -> tuple[Any, Any]:
-    zarr = optional_import("zarr", "Zarr", "zarr")
-    return _members(zarr.open_group(str(path), mode="r"), X, y)
-
-
-def _members(group: Any, X: str, y: str) -> tuple[Any, Any]:
+def _open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
+    """Open two arrays of an HDF5 file or a Zarr group."""
+    if path.suffix.lower() == ".zarr":
+        group = optional_import("zarr", "Zarr", "zarr").open_group(str(path), mode="r")
+    else:
+        group = optional_import("h5py", "HDF5", "hdf5").File(path, "r")
     names = sorted(group)
     if X not in names or not hasattr(group[X], "shape"):
         raise DataError(f"holds {names} but no array `{X}`: name the series with `X`.")
@@ -339,23 +331,20 @@ _FORMATS = {
     ".arff": _Format(read_arff),
     ".npz": _Format(read_npz),
     ".npy": _Format(read_npy, _open_npy, labelled=False),
-    ".h5": _Format(open=_open_hdf5),
-    ".hdf5": _Format(open=_open_hdf5),
-    ".zarr": _Format(open=_open_zarr),
+    ".h5": _Format(open=_open_group),
+    ".hdf5": _Format(open=_open_group),
+    ".zarr": _Format(open=_open_group),
     ".parquet": _Format(open=_open_parquet),
 }
 
+#: Suffixes of the formats that are read whole and hold labels, the preferred one first.
 SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.read and one.labelled)
-"""Suffixes of the formats that are read whole and hold labels, the preferred one first."""
-
+#: What `read_series` takes as `format`.
 FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.read)
-"""What `read_series` takes as `format`."""
-
+#: Suffixes of the formats that do not say whether there are labels.
 TABLES = tuple(s for s, one in _FORMATS.items() if one.read is read_table)
-"""Suffixes of the formats that do not say whether there are labels."""
-
+#: Suffixes of the formats that are read slice by slice.
 OPENED = tuple(s for s, one in _FORMATS.items() if one.open)
-"""Suffixes of the formats that are read slice by slice."""
 
 
 def read_series(
@@ -409,12 +398,9 @@ def read_series(
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import io
     >>> from greenfold.datasets import read_series
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "two.tsv")
-    ...     _ = path.write_text("1.0\t0.5\t0.6\n2.0\t0.1\t0.2\n")
-    ...     X, y = read_series(path)
+    >>> X, y = read_series(io.BytesIO(b"1.0\t0.5\t0.6\n2.0\t0.1\t0.2\n"), format="tsv")
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
@@ -453,11 +439,6 @@ def open_series(
         Slices of it are read when they are asked for.
     y : ndarray (n_cases,) or None
         Labels, read at once; None where there are none.
-
-    Raises
-    ------
-    DataError, FileNotFoundError
-        If the file does not hold what its suffix says, or there is none.
 
     Examples
     --------

@@ -40,17 +40,13 @@ class MissingValueError(DataError):
         self.positions = positions
 
 
+#: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
 Source: TypeAlias = str | Path | BinaryIO
-"""The path of a file, or a stream of bytes such as ``sys.stdin.buffer``."""
-
+#: Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays.
 Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
-"""Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays."""
-
+#: What is asked of the labels, and what happens to missing values; see `read_series`.
 Labels: TypeAlias = Literal["required", "optional", "none"]
-"""What is asked of the labels; see :func:`greenfold.datasets.read_series`."""
-
 Missing: TypeAlias = Literal["error", "keep", "trim"]
-"""What happens to missing values; see :func:`greenfold.datasets.read_series`."""
 
 MISSING_VALUES = {"", "?", "nan", "na"}
 _MISSING_LABELS = MISSING_VALUES - {"na"}  # which may be a class
@@ -65,15 +61,15 @@ _GZIP = b"\x1f\x8b"
 class Parsed(NamedTuple):
     """What a format's parser found in one file."""
 
+    #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
     series: Collection
-    """Arrays of shape (n_channels, n_steps_i), NaN for a missing value."""
+    #: As the file has them; None if it has none.
     labels: Sequence[str] | NDArray[Any] | None = None
-    """As the file has them; None if it has none."""
+    #: Those that the header declares; None if the labels are targets of a regression.
     classes: Sequence[str] | None = ()
-    """Those that the header declares; None if the labels are targets of a regression."""
+    #: Unequal lengths are declared: X is a list even if the lengths happen to agree, so
+    #: that both splits of a data set come out in the same form.
     unequal: bool = False
-    """Unequal lengths are declared: X is a list even if the lengths happen to agree, so
-    that both splits of a data set come out in the same form."""
 
 
 def read(

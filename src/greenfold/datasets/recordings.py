@@ -89,12 +89,10 @@ def read_recording(
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import io
     >>> from greenfold.datasets import read_recording
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "loop.csv")
-    ...     _ = path.write_text("t,drive_0,state_0\n0.0,1.0,0.5\n0.1,-1.0,-0.2\n")
-    ...     recording = read_recording(path)
+    >>> content = b"t,drive_0,state_0\n0.0,1.0,0.5\n0.1,-1.0,-0.2\n"
+    >>> recording = read_recording(io.BytesIO(content), format="csv")
     >>> recording.drive.shape, recording.state_names, round(recording.dt, 3)
     ((2, 1), ('state_0',), 0.1)
     """

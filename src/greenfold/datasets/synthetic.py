@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from .._base import checks as check
 
 Floats = NDArray[np.float64]
+Seed = np.random.Generator | int | None
 
 
 def memory_task(
-    n_samples: int, delays: Any = 10, rng: np.random.Generator | int | None = None
+    n_samples: int, delays: Any = 10, rng: Seed = None
 ) -> tuple[Floats, Floats]:
     """**Synthetic** white input, and itself some steps ago.
 
@@ -43,9 +44,7 @@ def memory_task(
     return x, y
 
 
-def narma(
-    n_samples: int, order: int = 10, rng: np.random.Generator | int | None = None
-) -> tuple[Floats, Floats]:
+def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Floats]:
     """**Synthetic** non-linear moving average of the given order (NARMA-10).
 
     y_{t+1} = 0.3 y_t + 0.05 y_t Σ_{i<n} y_{t−i} + 1.5 x_{t−n+1} x_t + 0.1, with x uniform
@@ -79,7 +78,7 @@ def narma(
 
 
 def channel_equalisation(
-    n_samples: int, noise: float = 24.0, rng: np.random.Generator | int | None = None
+    n_samples: int, noise: float = 24.0, rng: Seed = None
 ) -> tuple[Floats, Floats]:
     """**Synthetic** signal through a non-linear channel with echoes, and the signal sent.
 
@@ -97,10 +96,8 @@ def channel_equalisation(
 
     Returns
     -------
-    x : ndarray (n_samples,)
-        What is received.
-    y : ndarray (n_samples,)
-        The symbol d_{t−2}, sent two steps before.
+    x, y : ndarray (n_samples,)
+        What is received, and the symbol d_{t−2}, sent two steps before.
     """
     n_samples = check.count(n_samples, "n_samples")
     generator = check.generator(rng)
@@ -109,7 +106,7 @@ def channel_equalisation(
     taps = [0.08, -0.12, 1, 0.18, -0.1, 0.091, -0.05, 0.04, 0.03, 0.01]
     q = np.convolve(d, taps, mode="valid")
     x = q + 0.036 * q**2 - 0.011 * q**3
-    level = float(check.host_array(noise, "noise", ndim=(0,)))
+    level = check.number(noise, "noise")
     x = x + np.sqrt(x.var() / 10 ** (level / 10)) * generator.standard_normal(n_samples)
     # Entry t of the convolution has d[t + 9] as its newest symbol, the d_{t+2} above.
     return x, d[5 : n_samples + 5]
@@ -119,7 +116,7 @@ def mackey_glass(
     n_samples: int,
     delay: float = 17.0,
     dt: float = 1.0,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
 ) -> Floats:
     """**Synthetic** chaotic series of Mackey & Glass (1977).
 
@@ -144,10 +141,9 @@ def mackey_glass(
     h = 0.1
     lag = round(check.positive(delay, "delay") / h)
     every = round(check.positive(dt, "dt") / h)
-    if lag < 1 or every < 1 or abs(every * h - dt) > 1e-9 or abs(lag * h - delay) > 1e-9:
-        raise ValueError(
-            f"`delay` and `dt` must be multiples of {h}; got {delay!r} and {dt!r}."
-        )
+    for name, n, value in (("delay", lag, delay), ("dt", every, dt)):
+        whole = n >= 1 and abs(n * h - value) <= 1e-9
+        check.must(whole, name, f"be a multiple of {h}", repr(value))
     first = 1.2 + 0.1 * check.generator(rng).standard_normal()
     n_steps = round(1000 / h) + n_samples * every
     path = np.full(lag + 1 + n_steps, first)
@@ -202,7 +198,7 @@ def synthetic_heartbeats(
     n_steps: int = 140,
     ectopic_fraction: float = 0.5,
     noise: float = 0.1,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Draw **synthetic** heartbeats, normal and ectopic, of about the look of ECG5000.
 
