@@ -259,29 +259,18 @@ def read_weights(path: Path) -> np.ndarray:
         )
     name, content = read_bytes(path)
     with naming(name):
-        matrix = readers[suffix](content)
-        if matrix.dtype.kind not in "fiub":
-            raise DataError(f"must hold real numbers; got the type {matrix.dtype}.")
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-            raise DataError(
-                "must hold a square matrix, one row and one column per neuron; got shape "
-                f"{matrix.shape}."
-            )
-        matrix = matrix.astype(np.float64)
-        if not np.isfinite(matrix).all():
-            row, column = np.argwhere(~np.isfinite(matrix))[0]
-            raise DataError(
-                f"has the weight {matrix[row, column]} in row {row}, column {column} "
-                "(counting from 0): every weight must be a finite number."
-            )
-        growth = Reservoir(matrix, allow_unstable=True).spectral_abscissa
+        try:
+            network = Reservoir(readers[suffix](content), allow_unstable=True)
+        except TypeError as error:  # of a file, not of code
+            raise ValueError(str(error)) from None
+        growth = network.spectral_abscissa
         if growth >= 1:
             raise DataError(
                 "makes the network unstable: the largest real part of the eigenvalues is "
                 f"{growth:.4g}, and it must be below 1; multiply the weights by "
                 f"{_TARGET / growth:.3g} to reach {_TARGET}."
             )
-    return matrix
+    return network.weights
 
 
 def _weights_of_npz(content: bytes) -> np.ndarray:
