@@ -1,7 +1,5 @@
 """`greenfold data`: which data sets there are, where, and how to get more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .options import DATA_DIR, SYNTHETIC, Answer, arg, command, complete_dataset, opt

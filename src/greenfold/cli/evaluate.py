@@ -1,7 +1,5 @@
 """`greenfold evaluate` and `demo`: random and solved networks side by side."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,9 +1,5 @@
 """`greenfold explore`: a page on which u is turned by hand."""
 
-from __future__ import annotations
-
-import tempfile
-import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +41,9 @@ def explore(
     tau : Time constant in the unit of the duration.
     """
     options.need("jinja2")
+    import tempfile
+    import webbrowser
+
     from ..apps.explorer.make import make_explorer
 
     options.check_targets(out=out)

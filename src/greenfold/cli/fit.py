@@ -1,7 +1,5 @@
 """`greenfold fit`: solve for the projections on a data set."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import fields

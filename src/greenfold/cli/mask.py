@@ -1,7 +1,5 @@
 """`greenfold mask`: from the recording of a device to the mask it should be given."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`greenfold memory`: how much of its past input a network remembers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

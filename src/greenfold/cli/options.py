@@ -2,10 +2,9 @@
 
 The parameters of a command are options (``size: int = opt(100, "Size.")``) or groups of
 options: frozen dataclasses whose fields are options. `command` makes one flat signature of
-both, which typer reads, and hands the groups to the function.
+both, which typer reads, and hands the groups to the function. The modules of commands keep
+their annotations as objects: compiling them from text would slow every start.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import functools
@@ -49,7 +48,7 @@ class _Option(NamedTuple):
     names: tuple[str, ...] | None
     settings: dict[str, Any]
 
-    def describe(self, help: str | None, **more: Any) -> _Option:
+    def describe(self, help: str | None, **more: Any) -> "_Option":
         """The same with its help, if it has none yet."""
         return self._replace(settings={"help": help, **self.settings, **more})
 
@@ -107,7 +106,7 @@ def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
                 option = one.describe(helps.get(name), rich_help_panel=place)
                 field = dataclasses.field(default=one.default, metadata={"option": option})
                 setattr(cls, name, field)
-        return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        return dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
 
     return make
 
@@ -213,7 +212,7 @@ class Reader(NamedTuple):
     form: str
 
     @classmethod
-    def of(cls, read: Callable[[str], Any], form: str, wanted: str) -> Reader:
+    def of(cls, read: Callable[[str], Any], form: str, wanted: str) -> "Reader":
         """One whose ValueError becomes "must be ``wanted``"."""
 
         def checked(text: str) -> Any:

@@ -1,7 +1,5 @@
 """`greenfold predict` and `score`: what a saved model says, and how right it is."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

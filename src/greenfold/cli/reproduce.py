@@ -1,7 +1,5 @@
 """`greenfold reproduce`: the paper's figures and table."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

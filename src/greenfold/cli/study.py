@@ -1,7 +1,5 @@
 """`greenfold study`: many networks on the same stimuli, a table and figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`greenfold sweep`: estimators × data sets × resamples, and their comparison."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
