@@ -134,7 +134,6 @@ def mask(
     """
     from ..analysis.eta import choose_eta
     from ..analysis.masks import study_mask
-    from ..apps.report.mask_page import write_mask_page
     from ..devices.response import MeasuredResponse
     from ..stimuli.samples import SampleStimuli
 
@@ -174,6 +173,8 @@ def mask(
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
             step("writing the page")
+            from ..apps.report.mask_page import write_mask_page  # needs matplotlib
+
             write_mask_page(
                 report,
                 study,

@@ -461,34 +461,23 @@ def need(*packages: str) -> None:
 def _check_target(path: Path, option: str) -> None:
     from .._base.files import is_standard_output
 
-    name = repr(str(path))
+    what = f"{option} {str(path)!r}"
     try:
         kind = os.stat(path.expanduser()).st_mode
     except FileNotFoundError:
         kind = stat.S_IFREG  # or a link to a file that is yet to be written
     except OSError as error:
-        raise typer.BadParameter(
-            f"{option} {name} cannot be used: {error.strerror}"
-        ) from None
+        raise typer.BadParameter(f"{what} cannot be used: {error.strerror}") from None
+    device = stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)
     folder = Path(os.path.realpath(path.expanduser())).parent
-    for wrong, text in (
-        (stat.S_ISDIR(kind), f"{option} names a directory, {name}; name a file"),
-        (
-            stat.S_ISBLK(kind) or stat.S_ISSOCK(kind),
-            f"{option} {name} is neither a file nor a pipe; name a file",
-        ),
-        (
-            is_standard_output(path),
-            f"{option} {name} is the standard output, where the results are printed; name "
-            "a file or another pipe",
-        ),
-        (
-            stat.S_ISREG(kind) and not folder.is_dir(),
-            f"the directory of {option} {name} does not exist",
-        ),
+    for wrong, why in (
+        (stat.S_ISDIR(kind), "is a directory; name a file"),
+        (device, "is neither a file nor a pipe; name a file"),
+        (is_standard_output(path), "is the standard output, for the results; name a file"),
+        (stat.S_ISREG(kind) and not folder.is_dir(), "is in a folder that does not exist"),
     ):
         if wrong:
-            raise typer.BadParameter(text)
+            raise typer.BadParameter(f"{what} {why}")
 
 
 # What a command says
