@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -235,3 +236,27 @@ def test_every_option_is_described():
             described = getattr(option, "hidden", False) or getattr(option, "help", "")
             assert described, (command.name, option.name)
             assert " : " not in (command.help or "")
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "default"),
+    [
+        ("fit", "neurons", 100),
+        ("explore", "neurons", 60),
+        ("memory", "neurons", 50),
+        ("fit", "eta", "cv"),
+        ("evaluate", "eta", "10"),
+        ("evaluate", "noise", 0.1),
+        ("score", "noise", 0.0),
+        ("fit", "holdout", 0.0),
+        ("evaluate", "holdout", 0.25),
+    ],
+)
+def test_a_group_has_the_defaults_of_its_command(command, name, default):
+    from typer.main import get_command
+
+    from greenfold.cli.app import app
+
+    group: Any = get_command(app)
+    (option,) = (one for one in group.commands[command].params if one.name == name)
+    assert option.default == default

@@ -17,7 +17,7 @@ import zipfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 MAX_UNPACKED_BYTES = 8 * 2**30
 # A name becomes part of paths and addresses: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
+Folder: TypeAlias = str | Path | None
 _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 
 
@@ -42,7 +43,7 @@ def check_name(name: str) -> None:
     must(ok, "name", wanted, repr(name), DataError)
 
 
-def data_directory(data_dir: str | Path | None = None) -> Path | None:
+def data_directory(data_dir: Folder = None) -> Path | None:
     """Return the data directory: the argument, else ``GREENFOLD_DATA``, else None."""
     given = data_dir or os.environ.get("GREENFOLD_DATA")
     if given and not Path(given).expanduser().is_dir():
@@ -78,7 +79,7 @@ def find_split(folder: Path, name: str, split: str) -> Path | None:
     return None
 
 
-def list_datasets(data_dir: str | Path | None = None) -> dict[str, Path]:
+def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
     """Data sets that can be loaded without a download.
 
     Parameters
@@ -92,21 +93,18 @@ def list_datasets(data_dir: str | Path | None = None) -> dict[str, Path]:
         Folder of each data set in the data directory and in the download cache, in
         alphabetical order; of several, the one that :func:`load_dataset` uses.
     """
-    found: dict[str, Path] = {}
-    for root in (data_directory(data_dir), cache_directory()):
-        if root is not None:
-            found = datasets_below(root) | found
-    return dict(sorted(found.items()))
+    roots = (data_directory(data_dir), cache_directory())
+    first, second = (datasets_below(root) if root else {} for root in roots)
+    return dict(sorted((second | first).items()))
 
 
 def datasets_below(root: Path) -> dict[str, Path]:
     """Folder of each data set in `root` or one level down, in a fixed order."""
-    found: dict[str, Path] = {}
     tops = _folders(root)
-    for folder in [*tops, *(f for top in tops for f in _folders(top))]:
-        if _NAME.fullmatch(folder.name) and _is_dataset(folder):
-            found.setdefault(folder.name, folder)
-    return dict(sorted(found.items()))
+    below = [*tops, *(f for top in tops for f in _folders(top))]
+    # Of several the first counts.
+    valid = (f for f in reversed(below) if _NAME.fullmatch(f.name) and _is_dataset(f))
+    return dict(sorted({f.name: f for f in valid}.items()))
 
 
 def _folders(root: Path) -> list[Path]:
@@ -120,18 +118,13 @@ def _is_dataset(folder: Path) -> bool:
     return any(find_split(folder, folder.name, split) for split in _SPLITS)
 
 
-def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
-    """Folder of a data set on this machine; never downloads.
+def dataset_path(name: str, data_dir: Folder = None) -> Path:
+    """Folder of a data set on this machine, or a FileNotFoundError; never downloads.
 
     Parameters
     ----------
     name, data_dir
         As for :func:`load_dataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data set is neither in the data directory nor in the download cache.
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
@@ -144,7 +137,7 @@ def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
     )
 
 
-def how_to_supply(name: str, data_dir: str | Path | None = None) -> str:
+def how_to_supply(name: str, data_dir: Folder = None) -> str:
     """Half a sentence that says where to put the files of a data set."""
     root = data_directory(data_dir)
     folder = f"a folder {name} of the directory that GREENFOLD_DATA names"
@@ -157,9 +150,7 @@ def how_to_supply(name: str, data_dir: str | Path | None = None) -> str:
     )
 
 
-def download_dataset(
-    name: str, *, url: str | None = None, data_dir: str | Path | None = None
-) -> Path:
+def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = None) -> Path:
     """Download a data set into the cache, replacing what the cache has of it.
 
     Only the files of the two splits are kept, in one format. The folder appears in the
@@ -309,7 +300,7 @@ def load_dataset(
     name: str,
     split: Literal["train", "test"] | None = None,
     *,
-    data_dir: str | Path | None = None,
+    data_dir: Folder = None,
     missing: Missing = "error",
     download: bool = True,
 ) -> tuple[Collection, NDArray[Any]]:
@@ -317,7 +308,7 @@ def load_dataset(
 
     The files are looked for in the data directory, then in the download cache; if they
     are in neither, they are downloaded from https://timeseriesclassification.com into
-    the cache (see :func:`download_dataset` for what is checked).
+    the cache by :func:`download_dataset`.
 
     Parameters
     ----------
@@ -336,12 +327,7 @@ def load_dataset(
     Returns
     -------
     X, y
-        As :func:`read_series` returns them.
-
-    Raises
-    ------
-    FileNotFoundError, DataError, ImportError
-        As :func:`download_dataset` and :func:`read_series`.
+        As :func:`read_series` returns them. Errors are those of the two functions.
     """
     check_name(name)
     must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
@@ -391,7 +377,7 @@ class BinarySplit(NamedTuple):
 
 
 def ecg5000_paper(
-    data_dir: str | Path | None = None,
+    data_dir: Folder = None,
     selection: Literal["first"] | int | np.random.Generator = "first",
 ) -> BinarySplit:
     """Load the heartbeat task of the paper: ECG5000, classes 1 and 2.
@@ -416,11 +402,6 @@ def ecg5000_paper(
         (4332,). Class 1, the normal beats, is +1; class 2, the premature ventricular
         contractions, is -1. Training series are in the order of the archive; the 115
         series left over are the last of the test set.
-
-    Raises
-    ------
-    FileNotFoundError, DataError, ImportError
-        As :func:`load_dataset`; also a DataError if the files are not the archive's.
 
     Notes
     -----
@@ -448,7 +429,7 @@ def ecg5000_paper(
 
 
 def _two_classes(
-    split: Literal["train", "test"], data_dir: str | Path | None
+    split: Literal["train", "test"], data_dir: Folder
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Series of classes 1 and 2 of one split, with labels +1 and -1."""
     X, y = load_dataset("ECG5000", split, data_dir=data_dir)

@@ -80,12 +80,8 @@ def read_recording(
     Returns
     -------
     Recording
-        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``.
-
-    Raises
-    ------
-    DataError, FileNotFoundError
-        If the file cannot be read, has gaps in time, or its columns are not known.
+        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``; a gap in
+        time is a `DataError`.
 
     Examples
     --------
@@ -180,26 +176,20 @@ def _read_csv(content: bytes) -> dict[str, Any]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
     try:
         values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2)
-    except ValueError:
-        values = _parse_slowly(csv.reader(lines, delimiter=delimiter), len(header))
+    except ValueError:  # empty fields, which become NaN, or what is not a number
+        rows = list(csv.reader(lines, delimiter=delimiter))
+        for i, row in enumerate(rows, start=1):
+            if len(row) != len(header):
+                raise DataError(
+                    f"has {len(row)} values in line {i} where the first line names "
+                    f"{len(header)} columns; samples were lost there: cut it there."
+                ) from None
+        pairs = enumerate(rows[1:], start=2)
+        values = np.concatenate([parse_values([row], f"line {i}") for i, row in pairs])
     if values.shape[1] != len(header):
         what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
         raise DataError(f"{what}; write one value for each column.")
     return dict(zip(header, values.T, strict=True))
-
-
-def _parse_slowly(rows: Any, width: int) -> NDArray[np.float64]:
-    """Lines with empty fields, which become NaN, or with what is not a number."""
-    next(rows)
-    values = []
-    for line_number, row in enumerate(rows, start=2):
-        if len(row) != width:
-            raise DataError(
-                f"has {len(row)} values in line {line_number} where the first line names "
-                f"{width} columns; samples were lost there: cut it there."
-            )
-        values.append(parse_values([row], f"line {line_number}")[0])
-    return np.array(values)
 
 
 def _read_npz(content: bytes) -> dict[str, Any]:
