@@ -8,7 +8,7 @@ from typing import Any, Literal
 import typer
 
 from . import options, show
-from .options import Answer, Reader, Runs, arg, command, group, opt
+from .options import Answer, Reader, Runs, arg, command, group, opt, pick
 from .sweep import resumable, tell
 
 #: What varies from network to network.
@@ -74,7 +74,7 @@ class Networks:
         from ..apps.study.experiment import ARCHITECTURES
         from ..apps.study.plan import Grid
 
-        axes = {k: getattr(self, k) for k in ("neurons", "g", "tau", "order", "gain")}
+        axes = pick(self, "neurons", "g", "tau", "order", "gain")
         every = self.architecture == ["all"]
         axes["architecture"] = list(ARCHITECTURES) if every else self.architecture
         axes["seed"] = self.seeds and list(range(self.seeds))
@@ -126,16 +126,19 @@ def study(
     jobs = plan(wanted, planned.grids, data_dir=where.pop("data_dir"))
     with resumable(summary):
         run_jobs(jobs, out, label="study", summary=summary, **where)
-    made: dict[str, Any] = {"files": []}
-    if len(summary.failures) < len(jobs):
+    try:
         rows = read_study(out, {job.path for job in jobs})
-        files = [write_table(rows, out / f"study.{table}")]
-        files += [] if runs.figures == "none" else draw(rows, out, runs.figures)
-        made = {"rows": rows, "files": [str(path) for path in files]}
+    except FileNotFoundError:  # all have failed
+        rows = []
+    files = [write_table(rows, out / f"study.{table}")] if rows else []
+    if rows and runs.figures != "none":
+        files += draw(rows, out, runs.figures)
+    made: dict[str, Any] = {"rows": rows} if rows else {}
+    made["files"] = [str(path) for path in files]
 
     def display() -> None:
-        if "rows" in made:
-            _show(made["rows"])
+        if rows:
+            _show(rows)
             print(f"Table and figures: {', '.join(made['files'])}")
         tell(summary, out)
 
