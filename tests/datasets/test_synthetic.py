@@ -154,7 +154,7 @@ def test_mackey_glass_is_that_of_an_ode_solver():
     ("make", "message"),
     [
         (lambda: memory_task(5, [-1]), "`delays` must be whole numbers of at least 0"),
-        (lambda: mackey_glass(5, dt=0.15), "must be multiples of 0.1"),
+        (lambda: mackey_glass(5, dt=0.15), "`dt` must be a multiple of 0.1"),
         (lambda: narma(0), "`n_samples` must be at least 1"),
     ],
 )
