@@ -42,6 +42,22 @@ def test_importing_greenfold_imports_no_optional_package():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [(["--help"], {"numpy"}), (["data", "list"], {"sklearn", "scipy.optimize"})],
+)
+def test_quick_commands_import_little(arguments, unwanted):
+    code = (
+        "import sys\n"
+        "from greenfold.cli.app import run\n"
+        f"assert run({arguments!r}) == 0\n"
+        f"brought = {unwanted!r} & set(sys.modules)\n"
+        "assert not brought, brought\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_name_shadows_a_module(package):
     """`import greenfold.math.margins as m` must yield the module, not a function."""

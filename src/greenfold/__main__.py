@@ -1,6 +1,6 @@
 """`python -m greenfold` is the command line."""
 
-from .cli.entry import main
+from .cli import main
 
 if __name__ == "__main__":
     main()

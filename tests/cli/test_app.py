@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -161,5 +162,101 @@ def test_advice_is_given_in_options(tmp_path):
     rows[3][3:] = ["NaN"] * 4
     padded.write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
     said = [invoke("fit", path, code=1).stderr for path in (gap, padded)]
-    assert "fill them, or leave the series out" in said[0]
-    assert "give --trim if the series have unequal lengths" in said[1]
+    assert "fill them or leave the series out." in said[0]
+    assert "or give --trim if the series have unequal lengths." in said[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("pass order='exact' instead", "give --order exact instead"),
+        ("scale it, or pass readout='mean' to average", "scale it"),
+        ("use readout='mean'", "use readout='mean'"),
+        ("`eta` must be positive; got -1", "--eta must be positive; got -1"),
+        ("The 'eta' parameter of A must be positive", "--eta must be positive"),
+        ("`tau` must be positive", "`tau` must be positive"),  # nobody gave it
+        ("or name them with `weights`", "or name them with --weights"),
+        ("or name them with `names`", "or name them with `names`"),
+    ],
+)
+def test_arguments_in_errors_are_options(monkeypatch, beats, said, told):
+    import greenfold.apps.report.comparison as comparison
+
+    def refuse(*_, **__):
+        raise ValueError(said)
+
+    monkeypatch.setattr(comparison, "compare", refuse)
+    result = invoke("fit", beats, "--eta", 3, code=1)
+    assert result.stderr == f"greenfold: {told}.\n"
+
+
+@pytest.mark.parametrize(
+    ("part", "command"),
+    [
+        ("jinja2", ["fit", "absent.csv", "--report", "page.html"]),
+        ("matplotlib", ["evaluate", "absent.csv", "--report", "page.html"]),
+        ("jinja2", ["mask", "absent.csv", "absent.csv", "--report", "page.html"]),
+        ("jinja2", ["demo"]),
+        ("jinja2", ["explore", "absent.csv"]),
+        ("matplotlib", ["reproduce", "fig1"]),
+        ("matplotlib", ["study", "Absent"]),
+        ("matplotlib", ["sweep", "-e", "Absent", "--compare"]),
+    ],
+)
+def test_a_missing_part_is_told_before_the_work(monkeypatch, part, command):
+    monkeypatch.setitem(sys.modules, part, None)
+    result = invoke(*command, code=1)
+    one_sentence(result.stderr)
+    assert f"need {part}" in result.stderr
+
+
+def test_no_command_takes_many_parameters():
+    """Options come in groups; a long list is a group that nobody has named."""
+    import inspect
+
+    from greenfold.cli import app
+
+    for command in app.app.registered_commands:
+        assert command.callback is not None
+        own = inspect.unwrap(command.callback)
+        assert len(own.__code__.co_varnames[: own.__code__.co_argcount]) <= 15, own
+
+
+def test_every_option_is_described():
+    """The help of an option is a line in the docstring of its group or command."""
+    from typer.main import get_command
+
+    from greenfold.cli import app
+
+    below = [get_command(app.app)]
+    while below:
+        command = below.pop()
+        below += getattr(command, "commands", {}).values()
+        for option in command.params:
+            described = getattr(option, "hidden", False) or getattr(option, "help", "")
+            assert described, (command.name, option.name)
+            assert " : " not in (command.help or "")
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "default"),
+    [
+        ("fit", "neurons", 100),
+        ("explore", "neurons", 60),
+        ("memory", "neurons", 50),
+        ("fit", "eta", "cv"),
+        ("evaluate", "eta", "10"),
+        ("evaluate", "noise", 0.1),
+        ("score", "noise", 0.0),
+        ("fit", "holdout", 0.0),
+        ("evaluate", "holdout", 0.25),
+    ],
+)
+def test_a_group_has_the_defaults_of_its_command(command, name, default):
+    from typer.main import get_command
+
+    from greenfold.cli.app import app
+
+    group: Any = get_command(app)
+    (option,) = (one for one in group.commands[command].params if one.name == name)
+    assert option.default == default

@@ -152,4 +152,4 @@ def test_kill_at_any_time(beats, model):
 def test_a_device_that_does_not_exist_is_one_sentence(command, beats):
     given = ("-e", "ReservoirClassifier", "Coffee") if command == "sweep" else (beats,)
     found = invoke(command, *given, "--device", "tpu", code=1)
-    assert "`device` must be 'cpu', 'cuda' or" in " ".join(found.stderr.split())
+    assert "--device must be 'cpu', 'cuda' or" in " ".join(found.stderr.split())

@@ -264,7 +264,7 @@ def test_fit_from_a_pipe_and_with_labels_of_their_own(beats):
         told = json.loads(invoke("fit", "X.npy", "--y", labels, *small).stdout)
         assert told["soft_margin"] == first["soft_margin"]
         assert told["classes"] == [1, 2]
-    assert "give them with --y" in refused("fit", "X.npy")
+    assert "give a file of them with --y" in refused("fit", "X.npy")
     np.save("y.npy", y[1:])
     assert "11 labels for 12 series" in refused("fit", "X.npy", "--y", "y.npy")
 
@@ -302,20 +302,24 @@ def test_weights_that_are_wrong(beats, weights):
         np.save("W.npy", matrix)
         return refused("fit", "beats.npz", "--weights", "W.npy")
 
-    assert "square matrix" in said(weights[:5])
-    assert "square matrix" in said(np.zeros((0, 0)))
-    assert "real numbers" in said(weights + 1j)
+    assert "--weights must be a square matrix" in said(weights[:5])
+    assert "is empty" in said(np.zeros((0, 0)))
+    assert "--weights must be real" in said(weights + 1j)
     hole = weights.copy()
     hole[2, 3] = np.nan
-    assert "nan in row 2, column 3" in said(hole)
+    assert "nan at index (2, 3)" in said(hole)
     unstable = said(np.diag(np.full(4, 1.8)))
     assert "unstable" in unstable
     assert "multiply the weights by 0.5 " in unstable
     assert "allow_unstable" not in unstable
     Path("W.csv").write_text("0.1,0.2\n0.3\n")
-    assert "1 to 2 numbers a line" in refused("fit", "beats.npz", "--weights", "W.csv")
+    assert "changed from 2 to 1 at row 2" in refused(
+        "fit", "beats.npz", "--weights", "W.csv"
+    )
     Path("W.csv").write_text("0.1,x\n0.3,0.1\n")
-    assert "'x' in row 0, column 1" in refused("fit", "beats.npz", "--weights", "W.csv")
+    assert "'x' to float64 at row 0, column 2" in refused(
+        "fit", "beats.npz", "--weights", "W.csv"
+    )
     Path("W.npy").write_bytes(b"\x93NUMPY")
     assert "cannot be read" in refused("fit", "beats.npz", "--weights", "W.npy")
     assert "does not exist" in refused("fit", "beats.npz", "--weights", "absent.npy")

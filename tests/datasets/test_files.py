@@ -117,7 +117,7 @@ BROKEN = {
         RELATIONAL + "'1,2',1\n'1,2\\n1,2,3',1\n",
     ),
     "needs `X` and `y`": (".npz", {"X": np.ones((2, 3))}),
-    "an `X` of shape (3,)": (".npz", {"X": np.ones(3), "y": np.ones(3)}),
+    "series of shape (3,)": (".npz", {"X": np.ones(3), "y": np.ones(3)}),
     "labels of shape (3,)": (".npz", {"X": np.ones((2, 3)), "y": np.ones(3)}),
     "`lengths` that do not fit": (
         ".npz",
@@ -348,7 +348,7 @@ def test_damaged_gzip(tmp_path, writers, cases):
         with pytest.raises(DataError, match="gzip"):
             read_series(path)
     path.write_bytes(whole[:30] + b"\xff\x00" + whole[32:])
-    with pytest.raises(DataError, match="gzip and damaged"):
+    with pytest.raises(DataError, match="cannot be read as gzip"):
         read_series(path)
 
 

@@ -1,9 +1,67 @@
-"""The command line: ``greenfold demo | fit | predict | evaluate | data | reproduce``.
+"""The command line: ``greenfold demo | fit | predict | evaluate | data | …``.
 
 Exit codes: 0 done, 1 something is wrong with the data or the model (or the reader of a pipe
 went away), 2 the command was not understood, 130 interrupted (Ctrl-C).
 """
 
-from .entry import main
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+    """
+    try:
+        # Here, because typer may be missing.
+        with _leaving_at_once():
+            from .app import run
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("typer", "rich"):
+            raise
+        sys.exit(
+            f"greenfold: the command line needs {missing}: install it with "
+            "`pip install greenfold[cli]`."
+        )
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:  # before the commands have begun to notice it themselves
+        print("greenfold: interrupted.", file=sys.stderr)
+        code = 130
+    sys.exit(code)
+
+
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """End the process at Ctrl-C.
+
+    Not by an exception: modules that are being imported, extensions above all, turn it into
+    errors of their own. Nothing has begun that would have to be cleaned up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: Any) -> None:
+        os.write(2, b"greenfold: interrupted.\n")
+        os._exit(130)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -15,7 +15,17 @@ from typer.core import TyperGroup
 
 from .._base.progress import noticing_interrupts, was_interrupted
 from .._base.threads import few_threads
-from .options import remember
+from .data import fetch, list_, path
+from .evaluate import demo, evaluate
+from .explore import explore
+from .fit import fit
+from .mask import mask
+from .memory import memory
+from .options import invocation
+from .predict import predict, score
+from .reproduce import reproduce
+from .study import study
+from .sweep import sweep
 
 
 class _Group(TyperGroup):
@@ -25,19 +35,18 @@ class _Group(TyperGroup):
         self, args: Sequence[str] | None = None, **extra: Any
     ) -> Any:
         """Run a command and exit."""
-        arguments = list(sys.argv[1:] if args is None else args)
-        remember(arguments)
+        invocation.arguments = list(sys.argv[1:] if args is None else args)
+        invocation.context = None
         extra["standalone_mode"] = False
-        sys.exit(_guarded(super().main, arguments, extra))
+        sys.exit(_guarded(super().main, extra))
 
 
-def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
+def _guarded(work: Any, extra: dict[str, Any]) -> int:
     """Exit code of the work; whatever it raises becomes a sentence."""
-    debug = "--debug" in arguments
     try:
         with warnings.catch_warnings(), noticing_interrupts(), few_threads():
             warnings.showwarning = _say_warning
-            code = work(args=arguments, **extra)
+            code = work(args=list(invocation.arguments), **extra)
             sys.stdout.flush()
     except BrokenPipeError as error:
         if error.filename:  # not the standard output, but a pipe that was to be written
@@ -47,19 +56,18 @@ def _guarded(work: Any, arguments: list[str], extra: dict[str, Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted.")
-        return 130
+        code = 130
     except typer.TyperException as error:
         return _refuse_usage(error)
     except Exception as error:
         if was_interrupted():  # Ctrl-C inside an extension module may come out as anything
-            _say("interrupted.")
-            return 130
-        if debug:
+            code = 130
+        elif "--debug" in invocation.arguments:
             traceback.print_exc()
+            return 1
         else:
             _say(_sentence(error))
-        return 1
+            return 1
     if code == 130:
         _say("interrupted.")
     return code if isinstance(code, int) else 0
@@ -71,34 +79,19 @@ def _refuse_usage(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         return 2  # typer has printed the help
     path = ctx.command_path if ctx is not None else "greenfold"
-    text = " ".join(error.format_message().split()).rstrip(".")
+    text = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
+    text = re.sub(r"^Invalid value for '(\S+)'(?: / \S+)?: must", r"\1 must", text)
     _say(f"{text}; see `{path} --help`.")
     return int(error.exit_code)
 
 
-#: What the library advises in Python, as an option.
-_OPTIONS = {
-    "pass missing='trim' if": "give --trim if",
-    "or missing='keep' to keep NaN": "or fill them first",
-    "pass missing='keep' to keep them as NaN": "fill them, or leave the series out",
-    "pass labels='required' if it is, or labels='none' if not": "give --labels if it is, "
-    "or --no-labels if not",
-    "write both into one file with numpy.savez(path, X=X, y=y)": "give them with --y",
-    "cut the recording there and give the parts as a list": "cut the recording there and "
-    "give the further parts with --more",
-    "or name them with `drive`": "or name them with --drive",
-    "or name them with `states`": "or name them with --states",
-    "call the reader you mean, such as read_table": "name the format with --format",
-}
 #: Errors that the library raises on purpose, with a sentence.
 _EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)
 
 
 def _sentence(error: Exception) -> str:
     """An error in one line."""
-    text = " ".join(str(error).split())
-    for advice, option in _OPTIONS.items():
-        text = text.replace(advice, option)
+    text = _in_options(" ".join(str(error).split()))
     expected = isinstance(error, _EXPECTED)
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"`{error.filename}` cannot be used: {error.strerror}"
@@ -106,6 +99,37 @@ def _sentence(error: Exception) -> str:
         text = f"unexpected {type(error).__name__}: {text or 'no message'}"
         return f"{text.rstrip('.')}; run again with --debug for the traceback."
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+#: "pass name='value' …" in the advice of the library, and the same as an alternative.
+_ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
+#: An argument that is wrong, as `checks` and scikit-learn name it.
+_WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
+
+
+def _in_options(text: str) -> str:
+    """What the library says of arguments, said of the options of the running command."""
+    known = invocation.options()
+
+    def advice(found: re.Match[str]) -> str:
+        alternative, passed, name, value, why = found.groups("")
+        words = {"required": f"--{name}", "none": f"--no-{name}"}
+        for option in (f"--{value}", words.get(value, f"--{name} {value}")):
+            if option.partition(" ")[0] in known:
+                return f"{alternative}{'give ' if passed else ''}{option}{why}"
+        return "" if alternative else found[0]  # of several ways, one that is not here
+
+    def wrong(found: re.Match[str]) -> str:
+        (option,) = invocation.given(found[1] or found[2]) or [found[0]]
+        return option
+
+    def named(found: re.Match[str]) -> str:
+        return f"with --{found[1]}" if f"--{found[1]}" in known else found[0]
+
+    if "--more" in known:  # of recordings
+        text = text.replace("the parts as a list", "the further parts with --more")
+    text = _WRONG.sub(wrong, _ADVICE.sub(advice, text))
+    return re.sub(r"with `(\w+)`", named, text)
 
 
 def _say(text: str) -> None:
@@ -126,6 +150,19 @@ app = typer.Typer(
     help="Reservoir computing, solved: optimal input and readout projections.",
     epilog="Example: [bold]greenfold demo[/bold]",
 )
+_data = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List, find and fetch data sets.",
+    epilog="Example: [bold]greenfold data list[/bold]",
+)
+_OWN = (
+    fit, predict, score, evaluate, mask, memory, sweep, study, explore, demo, reproduce,
+)  # fmt: skip
+for _to, _commands in ((app, _OWN), (_data, (list_, path, fetch))):
+    for _one in _commands:
+        _to.command(_one.__name__.rstrip("_"), epilog=_one.epilog)(_one)
+app.add_typer(_data, name="data")
 
 
 def _print_version(wanted: bool) -> None:
@@ -165,35 +202,3 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(bool(done.code))
     return 0
-
-
-# The modules below add their commands to `app`.
-from . import data as _data  # noqa: E402
-from . import (  # noqa: E402
-    demo,
-    evaluate,
-    explore,
-    fit,
-    mask,
-    memory,
-    predict,
-    reproduce,
-    score,
-    study,
-    sweep,
-)
-
-for _module in (
-    fit, predict, score, evaluate, mask, memory, sweep, study, explore, demo, reproduce,
-):  # fmt: skip
-    _module.register(app)
-app.add_typer(_data.app, name="data")
-
-
-def _flowing(text: str) -> str:
-    """Paragraphs without line breaks of their own: the terminal sets its width."""
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
-
-
-for _info in (*app.registered_commands, *_data.app.registered_commands):
-    _info.help = _flowing(inspect.getdoc(_info.callback) or "")

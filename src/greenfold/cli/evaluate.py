@@ -1,159 +1,111 @@
-"""`greenfold evaluate`: four networks side by side."""
-
-from __future__ import annotations
+"""`greenfold evaluate` and `demo`: random and solved networks side by side."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from .._base.progress import raise_if_interrupted
+from . import options, show
+from .options import Answer, Classifier, Tested, command, opt
 
-from . import options
-from .options import (
-    Alpha,
-    Data,
-    DataDir,
-    Debug,
-    Device,
-    Duration,
-    Eta,
-    Format,
-    Jobs,
-    Json,
-    LabelFile,
-    Neurons,
-    Noise,
-    Report,
-    Seed,
-    Spread,
-    Tau,
-    Test,
-    Trim,
-    Weights,
-    progress,
-    weight_of,
-    write_page,
-)
+_PAGE = Path("greenfold-report.html")
+#: A non-linear fit takes about this many linear ones.
+_NONLINEAR = 20.0
 
 
+@command("greenfold evaluate ECG5000 --report page.html")
 def evaluate(
-    ctx: typer.Context,
-    data: Data,
-    report: Report = None,
-    test: Test = None,
-    holdout: Annotated[
-        float,
-        typer.Option(
-            "--holdout",
-            min=0.01,
-            max=0.9,
-            help="Share of a file's series to hold out for testing.",
-            rich_help_panel="Data",
-        ),
-    ] = 0.25,
-    order: Annotated[
-        str,
-        typer.Option(
-            "--order",
-            metavar="0…5|exact",
-            help="Order of the non-linear network, or 'exact' to integrate it; 0 leaves it "
-            "out.",
-            rich_help_panel="Network",
-        ),
-    ] = "1",
-    alpha: Alpha = 0.05,
-    neurons: Neurons = 100,
-    g: Spread = 0.9,
-    weights: Weights = None,
-    tau: Tau = "0.25",
-    duration: Duration = 10.0,
-    eta: Eta = "10",
-    noise: Noise = 0.1,
-    pooled: Annotated[
-        bool,
-        typer.Option(
-            "--pooled",
-            help="Also the pooled classifier, for series that are not aligned.",
-        ),
-    ] = False,
-    seed: Seed = 0,
-    data_dir: DataDir = None,
-    trim: Trim = False,
-    format: Format = None,
-    y: LabelFile = None,
-    jobs: Jobs = None,
-    device: Device = "cpu",
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+    data: str = options.DATA,
+    report: Path | None = options.REPORT,
+    files: Tested = Tested(),
+    holdout: float = options.holdout(0.25, least=0.01),
+    order: Any = opt("1", "Network", read=options.ORDER),
+    network: Classifier = Classifier(eta="10", noise=0.1),
+    pooled: bool = opt(False),
+    seed: int = options.SEED,
+) -> Answer:
     """Compare random and solved projections, linear and non-linear.
 
     Soft margins compare at the same η only, so all rows share one. With --eta cv each
     row chooses its own by cross-validation, once without and once with the noise; a
     linear network that is read without noise then gains little from its input
     projection.
+
+    order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
+    pooled : Also the pooled classifier, for series that are not aligned.
     """
-    del debug
-    from . import network
     from .inputs import load_task
 
-    options.check_target(report, "--report")
-    parameters: dict[str, Any] = {
-        "alpha": alpha,
-        "n_neurons": neurons,
-        "g": g,
-        "tau": options.number_or("auto", tau, "--tau"),
-        "duration": duration,
-        "eta": options.number_or("cv", eta, "--eta"),
-        # At the large η that cross-validation may choose, tight proofs take minutes.
-        "certify": eta != "cv",
-        "n_jobs": jobs,
+    options.check_targets(report=report)
+    parameters = network.parameters()
+    # At the large η that cross-validation may choose, tight proofs take minutes.
+    parameters["certify"] = network.eta != "cv"
+    task = load_task(data, files, seed=seed, holdout=holdout, device=network.device)
+    return compare(task, order, network.noise, seed, parameters, report, pooled)
+
+
+@command("greenfold demo --report page.html")
+def demo(
+    report: Path = opt(_PAGE, "Output"),
+    orders: bool = opt(False),
+    seed: int = options.SEED,
+) -> Answer:
+    """Show random against solved projections on synthetic heartbeats.
+
+    Takes half a minute, needs no data, and writes a report page.
+
+    report : Where the report goes.
+    orders : Instead, hold the unfolding against an ODE solver, order by order.
+    """
+    from ..apps.demo import NOISE, PARAMETERS, demo_task
+
+    if orders:
+        return _orders()
+    options.check_targets(report=report)
+    return compare(demo_task(seed), 1, NOISE, seed, PARAMETERS, report)
+
+
+def _orders() -> Answer:
+    from ..apps import demo as built_in
+
+    with options.progress(1) as step:
+        step("running the ODE solver")
+        errors = built_in.order_errors()
+    slopes = built_in.order_slopes(errors)
+    record = {
+        "orders": built_in.ORDERS,
+        "alphas": built_in.ALPHAS,
+        "relative_errors": errors,
+        "slopes": slopes,
     }
-    parameters |= network.parameters(ctx, weights)
-    task = load_task(
-        data,
-        test=test,
-        holdout=holdout,
-        data_dir=data_dir,
-        trim=trim,
-        seed=seed,
-        form=format,
-        labels=y,
-    )
-    compare_and_show(
-        options.on_device(task, device),
-        order=options.order_of(order),
-        noise=noise,
-        seed=seed,
-        parameters=parameters,
-        report=report,
-        json=json,
-        pooled=pooled,
-    )
+    columns = ["order", *(f"α = {alpha:g}" for alpha in built_in.ALPHAS), "slope", "theory"]
+    rows = [
+        [str(order), *(f"{error:.1e}" for error in line), f"{slope:.2f}", str(order + 1)]
+        for order, line, slope in zip(built_in.ORDERS, errors, slopes, strict=True)
+    ]
+    title = "Unfolded states against an ODE solver, relative error"
+    return Answer(record, lambda: show.table(columns, rows, title=title, n_text=0))
 
 
-def compare_and_show(
+def compare(
     task: Any,
-    *,
     order: int | str,
     noise: float,
     seed: int,
     parameters: dict[str, Any],
     report: Path | None,
-    json: bool,
     pooled: bool = False,
-) -> None:
-    """Fit the four variants, print the table, write the page."""
+) -> Answer:
+    """Fit the four variants, and write the page."""
     from ..apps.report import comparison
-    from . import show
-    from .pooled import judge
+    from .fit import fit_pooled
 
-    orders = [0, order] if order else [0]
-    variants = [(p, k) for k in orders for p in ("random", "optimal")]
+    variants = [
+        (u, k) for k in ([0, order] if order else [0]) for u in ("random", "optimal")
+    ]
     # Solving for u takes several times as long as solving for v.
-    weights = [weight_of(k) * (1 if p == "random" else 4) for p, k in variants]
-    total = sum(weights) + 2 + (2 * weight_of(order) if report else 0)
-    total += 4 if pooled else 0
-    with progress(total) as bar:
+    weights = [weight_of(k) * (1 if u == "random" else 4) for u, k in variants]
+    drawing = 2 * weight_of(order) if report else 0
+    with options.progress(sum(weights) + 2 + drawing + 4 * pooled) as step:
         todo = iter(weights)
         rows = comparison.compare(
             task,
@@ -161,49 +113,85 @@ def compare_and_show(
             noise=noise,
             seed=seed,
             parameters=parameters,
-            on_fit=lambda text: bar.step(f"fitting {text}", next(todo)),
+            on_fit=lambda text: step(f"fitting {text}", next(todo)),
         )
-        bar.step("drawing other random u", 2)
+        step("drawing other random u", 2)
         spread = comparison.random_spread(rows[0], task, seed=seed)
         other = None
         if pooled:
-            bar.step("fitting the pooled classifier", 4)
-            other = judge(task, seed=seed, jobs=parameters.get("n_jobs"))[1:]
+            step("fitting the pooled classifier", 4)
+            _, accuracy, seconds = fit_pooled(task, seed, parameters.get("n_jobs"))
+            other = {"accuracy": accuracy, "seconds": round(seconds, 3)}
         if report:
-            bar.step("drawing the figures", 2 * weight_of(order))
+            step("drawing the figures", drawing)
             report = write_page(report, task, rows, remark=str(spread))
-    if json:
-        options.print_json(
-            {
-                "data": task.name,
-                "n_train": len(task.y),
-                "n_test": len(task.judged[1]),
-                "rows": [comparison.to_record(row) for row in rows],
-                "random_draws": {
-                    "accuracy": spread.accuracy,
-                    "accuracy_under_noise": spread.noisy_accuracy,
-                    "soft_margin": spread.soft_margin,
-                },
-                "pooled": None
-                if other is None
-                else {"accuracy": other[0], "seconds": round(other[1], 3)},
-                "report": report,
-            }
-        )
-        return
-    title = (
-        f"{task.name}: {len(task.y)} training and {len(task.judged[1])} test series, "
-        f"{rows[0].classifier.reservoir_.n_neurons} neurons"
-    )
+    record = {
+        "data": task.name,
+        "n_train": len(task.y),
+        "n_test": len(task.judged[1]),
+        "rows": [comparison.to_record(row) for row in rows],
+        "random_draws": {
+            "accuracy": spread.accuracy,
+            "accuracy_under_noise": spread.noisy_accuracy,
+            "soft_margin": spread.soft_margin,
+        },
+        "pooled": other,
+        "report": report,
+    }
     notes = [str(spread)]
-    if other is not None:
-        notes.append(f"Pooled classifier: accuracy {other[0]:.1%}, fit {other[1]:.1f} s.")
-    show.comparison(rows, title, notes)
+    if any(row.proven for row in rows):
+        notes.insert(0, "✓ proven: no projections of this network do better at this η.")
+    if other:
+        shown = f"accuracy {other['accuracy']:.1%}, fit {other['seconds']:.1f} s"
+        notes.append(f"Pooled classifier: {shown}.")
     if report:
-        print(f"Report: {report}")
+        notes.append(f"Report: {report}")
+    return Answer(record, lambda: _show(record, rows, notes))
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    example = "Example: [bold]greenfold evaluate ECG5000 --report page.html[/bold]"
-    app.command(epilog=example)(evaluate)
+def weight_of(order: int | str) -> float:
+    """Weight of a fit in the progress bar."""
+    return _NONLINEAR if order else 1.0
+
+
+def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
+    """Write the report, and end here if Ctrl-C was pressed meanwhile."""
+    from ..apps.report.page import write_report
+
+    made = write_report(
+        path,
+        task,
+        rows,
+        remark=remark,
+        command=options.invocation.line(),
+        on_part=lambda _: raise_if_interrupted(),
+    )
+    raise_if_interrupted()
+    return made
+
+
+def _show(record: dict[str, Any], rows: Any, notes: list[str]) -> None:
+    noise = rows[0].noise
+    show.table(
+        ["network", "input u", "η", "margin κ", "bound", "accuracy"]
+        + ([f"noise {noise:g}"] if noise else [])
+        + ["fit"],
+        [
+            [
+                row.network,
+                row.projection,
+                f"{row.classifier.eta_:.3g}",
+                show.number(row.soft_margin),
+                show.number(row.bound) + (" ✓" if row.proven else ""),
+                f"{row.accuracy:.1%}",
+                *([f"{row.noisy_accuracy:.1%}"] if noise else []),
+                f"{row.seconds:.1f} s",
+            ]
+            for row in rows
+        ],
+        title=f"{record['data']}: {record['n_train']} training and {record['n_test']} test "
+        f"series, {rows[0].classifier.reservoir_.n_neurons} neurons",
+        n_text=2,
+        bold=[i for i, row in enumerate(rows) if row.is_solved],
+        notes=notes,
+    )

@@ -1,123 +1,36 @@
 """`greenfold fit`: solve for the projections on a data set."""
 
-from __future__ import annotations
-
-from enum import StrEnum
+import math
+import time
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
-import numpy as np
-import typer
+from . import options, show
+from .options import Answer, Classifier, Tested, command, invocation, opt
 
-from . import options
-from .options import (
-    Alpha,
-    Data,
-    DataDir,
-    Debug,
-    Device,
-    Duration,
-    Eta,
-    Format,
-    Jobs,
-    Json,
-    LabelFile,
-    Neurons,
-    Noise,
-    Report,
-    Seed,
-    Spread,
-    Tau,
-    Test,
-    Trim,
-    Weights,
-    progress,
-    weight_of,
-    write_page,
-)
-from .pooled import Kind
+#: Parameters of the command that the pooled classifier does not have.
+_OF_MARGIN = {"report", "projection", "order", "certify"} | {
+    one.name for one in fields(Classifier) if one.name not in ("jobs", "device")
+}
+#: Gap above which it is said what to do about it.
+_WIDE = 0.05
 
 
-class Projection(StrEnum):
-    """Input projections by name."""
-
-    optimal = "optimal"
-    shared = "shared"
-    random = "random"
-
-
+@command("greenfold fit ECG5000 --model ecg.gfm --report page.html")
 def fit(
-    ctx: typer.Context,
-    data: Data,
-    model: Annotated[
-        Path | None,
-        typer.Option("--model", "-m", help="Write the model.", rich_help_panel="Output"),
-    ] = None,
-    classifier: Annotated[
-        Kind,
-        typer.Option(
-            "--classifier",
-            help="margin: both projections solved, read once, for aligned series. pooled: "
-            "read at every step, for series that are not aligned.",
-        ),
-    ] = Kind.margin,
-    report: Report = None,
-    test: Test = None,
-    holdout: Annotated[
-        float,
-        typer.Option(
-            "--holdout",
-            min=0,
-            max=0.9,
-            help="Share of a file's series to hold out for testing.",
-            rich_help_panel="Data",
-        ),
-    ] = 0.0,
-    projection: Annotated[
-        Projection,
-        typer.Option(
-            "--projection",
-            help="Input projection: solved (for each class, or one shared by all classes) "
-            "or random.",
-            rich_help_panel="Network",
-        ),
-    ] = Projection.optimal,
-    order: Annotated[
-        str,
-        typer.Option(
-            "--order",
-            metavar="0…5|exact",
-            help="0 is the linear network, 1 the paper's first order in α, 'exact' the "
-            "integrated network.",
-            rich_help_panel="Network",
-        ),
-    ] = "0",
-    alpha: Alpha = 0.05,
-    neurons: Neurons = 100,
-    g: Spread = 0.9,
-    weights: Weights = None,
-    tau: Tau = "0.25",
-    duration: Duration = 10.0,
-    eta: Eta = "cv",
-    noise: Noise = 0.0,
-    certify: Annotated[
-        bool,
-        typer.Option(
-            "--certify",
-            help="Take the time to prove the optimum as tightly as possible (order 0).",
-            rich_help_panel="Network",
-        ),
-    ] = False,
-    seed: Seed = 0,
-    data_dir: DataDir = None,
-    trim: Trim = False,
-    format: Format = None,
-    y: LabelFile = None,
-    jobs: Jobs = None,
-    device: Device = "cpu",
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+    data: str = options.DATA,
+    model: Path | None = opt(None, "Output", "-m"),
+    classifier: Literal["margin", "pooled"] = opt("margin"),
+    report: Path | None = options.REPORT,
+    files: Tested = Tested(),
+    holdout: float = options.holdout(0.0, least=0),
+    projection: Literal["optimal", "shared", "random"] = opt("optimal", "Network"),
+    order: Any = opt("0", "Network", read=options.ORDER),
+    network: Classifier = Classifier(),
+    certify: bool = opt(False, "Network"),
+    seed: int = options.SEED,
+) -> Answer:
     """Solve for the projections of a reservoir on a data set.
 
     For series in which things happen at any time, --classifier pooled reads the network at
@@ -125,128 +38,101 @@ def fit(
 
     A data set brings its own test series. All series of a file are used for training,
     unless --test or --holdout says otherwise.
+
+    model : Write the model.
+    classifier : margin: both projections solved, read once, for aligned series. pooled:
+        read at every step, for series that are not aligned.
+    projection : Input projection: solved (for each class, or one shared by all classes) or
+        random.
+    order : 0 is the linear network, 1 the paper's first order in α, 'exact' the integrated
+        network.
+    certify : Take the time to prove the optimum as tightly as possible (order 0).
     """
-    del debug
-    from ..apps.report import comparison
-    from . import network, pooled
     from .inputs import load_task, refuse_opened
 
-    if classifier is Kind.pooled:
-        pooled.refuse_options_of_margin(ctx)
-    options.check_target(model, "--model")
-    options.check_target(report, "--report")
-    parameters: dict[str, Any] = {
-        "alpha": alpha,
-        "n_neurons": neurons,
-        "g": g,
-        "tau": options.number_or("auto", tau, "--tau"),
-        "duration": duration,
-        "eta": options.number_or("cv", eta, "--eta"),
-        "readout_noise": noise,
-        "certify": certify,
-        "n_jobs": jobs,
-    }
-    parameters |= network.parameters(ctx, weights)
-    level = options.order_of(order)
-    reading: dict[str, Any] = {
-        "test": test,
-        "holdout": holdout,
-        "data_dir": data_dir,
-        "trim": trim,
-        "keep": classifier is Kind.pooled,
-        "seed": seed,
-        "form": format,
-        "labels": y,
-    }
+    pooled = classifier == "pooled"
+    if pooled:
+        why = "is for the classifier with solved projections; it goes with --classifier "
+        invocation.refuse(f"{why}margin", *_OF_MARGIN)
+    options.check_targets(model=model, report=report)
+    parameters = network.parameters()
+    parameters |= {"readout_noise": network.noise, "certify": certify}
 
     def read() -> Any:
-        found = load_task(data, **reading)
-        if device != "cpu":
-            refuse_opened(found.X, "--device")
-        return options.on_device(found, device)
+        where = {"holdout": holdout, "device": network.device}
+        return load_task(data, files, seed=seed, keep=pooled, **where)
 
-    if classifier is Kind.pooled:
-        pooled.fit_and_show(read(), model=model, seed=seed, jobs=jobs, json=json)
-        return
-    shares = [weight_of(level), 0.2, 2 * weight_of(level) if report else 0]
-    with progress(1 + sum(shares)) as bar:
-        bar.step("reading the data")
+    if pooled:
+        return _fit_pooled(read(), model, seed, network.jobs)
+    from ..apps.report import comparison
+    from .evaluate import weight_of, write_page
+
+    weight = weight_of(order)
+    with options.progress(1.2 + weight + (2 * weight if report else 0)) as step:
+        step("reading the data")
         task = read()
         if report:
             refuse_opened(task.X, "--report")
-        bar.step("solving for the projections", shares[0])
+        step("solving for the projections", weight)
+        how: dict[str, Any] = {"noise": network.noise, "seed": seed, "refit": False}
         (row,) = comparison.compare(
-            task,
-            [(projection.value, level)],
-            noise=noise,
-            seed=seed,
-            parameters=parameters,
-            refit=False,
+            task, [(projection, order)], parameters=parameters, **how
         )
-        bar.step("writing the model", shares[1])
+        step("writing the model", 0.2)
         if model:
             row.classifier.save(model)
         if report:
-            bar.step("comparing for the report", shares[2])
+            step("comparing for the report", 2 * weight)
             # The pair that the page shows side by side, at the η of the fit.
-            other = "optimal" if projection is Projection.random else "random"
-            twin = comparison.compare(
-                task,
-                [(other, level)],
-                noise=noise,
-                seed=seed,
-                parameters={**parameters, "eta": row.classifier.eta_},
-                refit=False,
-            )
+            other = "optimal" if projection == "random" else "random"
+            parameters["eta"] = row.classifier.eta_
+            twin = comparison.compare(task, [(other, order)], parameters=parameters, **how)
             write_page(report, task, comparison.share_bounds([*twin, row]))
-    record = {
+    record = _record(task, row.classifier, "margin", comparison.to_record(row))
+    record |= {"model": model, "report": report}
+    return Answer(record, lambda: show.facts(_facts(task, row, model, report)))
+
+
+def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict[str, Any]:
+    return {
         "data": task.name,
         "n_train": len(task.y),
         "n_test": 0 if task.y_test is None else len(task.y_test),
-        "classes": row.classifier.classes_,
+        "classes": fitted.classes_,
         "judged_on": task.judged[2],
-        "classifier": "margin",
-        **comparison.to_record(row),
-        "model": model,
-        "report": report,
+        "classifier": kind,
+        **measured,
     }
-    if json:
-        options.print_json(record)
-        return
-    _print_fit(task, row, model, report)
 
 
-def _print_fit(task: Any, row: Any, model: Path | None, report: Path | None) -> None:
-    from . import show
+def _data(task: Any, fitted: Any) -> str:
+    return (
+        f"{task.name}: {len(task.y)} training series of up to {fitted.n_features_in_} "
+        f"steps, {len(fitted.classes_)} classes"
+    )
 
-    judged = task.judged[2]
-    pairs: list[tuple[str, Any]] = [
-        (
-            "data",
-            f"{task.name}: {len(task.y)} training series of up to "
-            f"{row.classifier.n_features_in_} steps, "
-            f"{len(row.classifier.classes_)} classes",
-        ),
-        (
-            "network",
-            f"{row.network_and_order}, {row.classifier.reservoir_.n_neurons} neurons",
-        ),
-        ("input u", row.projection),
-        ("η", _eta(row.classifier)),
-        ("soft margin κ", f"{row.soft_margin:.5g}"),
-    ]
-    if np.isfinite(row.bound):
-        pairs.append(("upper bound", f"{row.bound:.5g} ({_proof(row)})"))
-    pairs.append((f"{judged} accuracy", f"{row.accuracy:.2%}"))
-    if row.noise:
-        pairs.append((f"under noise {row.noise:g}", f"{row.noisy_accuracy:.2%}"))
+
+def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:
+    fitted, expansion = row.classifier, None
     if row.order == "exact":
-        pairs.append(("expansion", "none: the network itself is integrated"))
-    elif row.order and not isinstance(row.classifier.validity_, list):
-        pairs.append(("expansion", row.classifier.validity_))
-    pairs += [("model", model)] if model else []
-    pairs += [("report", report.absolute())] if report else []
-    show.facts(pairs)
+        expansion = "none: the network itself is integrated"
+    elif row.order and not isinstance(fitted.validity_, list):
+        expansion = fitted.validity_
+    bound = f"{row.bound:.5g} ({_proof(row)})" if math.isfinite(row.bound) else None
+    noisy = f"{row.noisy_accuracy:.2%}" if row.noise else None
+    return {
+        "data": _data(task, fitted),
+        "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
+        "input u": row.projection,
+        "η": _eta(fitted),
+        "soft margin κ": f"{row.soft_margin:.5g}",
+        "upper bound": bound,
+        f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
+        f"under noise {row.noise:g}": noisy,
+        "expansion": expansion,
+        "model": model,
+        "report": report and report.absolute(),
+    }
 
 
 def _eta(classifier: Any) -> str:
@@ -254,10 +140,6 @@ def _eta(classifier: Any) -> str:
     scores = classifier.eta_scores_
     note = scores.note if scores is not None else ""
     return f"{classifier.eta_:.4g}" + (f" ({note})" if note else "")
-
-
-#: Gap above which it is said what to do about it.
-_WIDE = 0.05
 
 
 def _proof(row: Any) -> str:
@@ -272,9 +154,47 @@ def _proof(row: Any) -> str:
     return f"{gap}: the bound is not tight at this η; a smaller --eta closes it"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog="Example: [bold]greenfold fit ECG5000 --model ecg.gfm --report "
-        "page.html[/bold]"
-    )(fit)
+def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, float]:
+    """The pooled classifier, its accuracy where the task is judged, and its time."""
+    from ..estimators.pooled.classifier import PooledReservoirClassifier
+
+    begun = time.perf_counter()
+    fitted = PooledReservoirClassifier(random_state=seed, n_jobs=jobs).fit(task.X, task.y)
+    seconds = time.perf_counter() - begun
+    X, y, _ = task.judged
+    return fitted, float((fitted.predict(X) == y).mean()), seconds
+
+
+def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> Answer:
+    import numpy as np
+
+    from ..math.calibration import expected_calibration_error
+
+    with options.progress(2.2) as step:
+        step("fitting the pooled classifier", 2.0)
+        fitted, accuracy, seconds = fit_pooled(task, seed, jobs)
+        X, y, judged = task.judged
+        known = np.isin(y, fitted.classes_)
+        codes = np.searchsorted(fitted.classes_, y[known])
+        chances = fitted.predict_proba(X)[known]
+        error = expected_calibration_error(chances, codes) if known.any() else None
+        step("writing the model", 0.2)
+        if model:
+            fitted.save(model)
+    measured = {
+        "accuracy": accuracy,
+        "calibration_error": error,
+        "seconds": round(seconds, 3),
+        "model": model,
+        "report": None,
+    }
+    facts = {
+        "data": _data(task, fitted),
+        "classifier": f"pooled: {len(fitted.map_.bank.scales)} reservoirs of "
+        f"{fitted.n_oscillators} oscillators, {fitted.n_readouts} readouts each",
+        f"{judged} accuracy": f"{accuracy:.2%}",
+        "calibration error": show.number(error, ".2%"),
+        "time": f"{seconds:.1f} s",
+        "model": model,
+    }
+    return Answer(_record(task, fitted, "pooled", measured), lambda: show.facts(facts))

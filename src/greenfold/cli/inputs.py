@@ -1,24 +1,43 @@
-"""From what the user names to a task: training series and series to judge by."""
+"""What the user's files hold: series with labels, as a task or alone, and weights."""
 
 from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import typer
+from scipy import sparse
 
+from .._base import arrays
+from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
 from ..datasets.archive import load_dataset
-from ..datasets.arrays import OpenedSeries
-from ..datasets.errors import DataError
-from ..datasets.files import FORMATS, OPENED, TABLES, open_series, read_series, suffix_of
-from ..datasets.parsing import Labels, canonical_labels, naming, read_bytes, read_lines
+from ..datasets.files import (
+    FORMATS,
+    OPENED,
+    OpenedSeries,
+    load_array,
+    load_arrays,
+    open_series,
+    read_series,
+)
+from ..datasets.parsing import (
+    DataError,
+    Labels,
+    canonical_labels,
+    lines_of,
+    naming,
+    read_bytes,
+    reason,
+    suffix_of,
+)
+from ..networks.reservoir import Reservoir
+from .options import SYNTHETIC, Reading, Tested
 
-#: Built in, no files needed; clearly synthetic.
-SYNTHETIC = "synthetic-heartbeats"
 _STDIN = "-"
 #: Series up to this size, in bytes of float64, are read at once whatever the format.
 _IN_MEMORY = 2**28
@@ -27,78 +46,136 @@ _IN_MEMORY = 2**28
 def is_file(data: str, form: str | None = None) -> bool:
     """Whether DATA means a file rather than the name of a data set."""
     path = Path(data)
-    known = suffix_of(path)[1:] in FORMATS or path.suffix.lower() in OPENED
-    return bool(data == _STDIN or form or known or path.exists() or len(path.parts) > 1)
+    known = _has_known_suffix(path) or path.exists() or len(path.parts) > 1
+    return bool(data == _STDIN or form or known)
 
 
-def read_file(
-    data: str | Path,
+def _has_known_suffix(path: Path) -> bool:
+    return suffix_of(path)[1:] in FORMATS or path.suffix.lower() in OPENED
+
+
+def load_series(
+    data: str,
+    reading: Reading,
     *,
-    trim: bool,
+    y: Path | None = None,
+    part: Literal["train", "test", "all"] = "train",
+    seed: int = 0,
     keep: bool = False,
-    form: str | None = None,
     labels: Labels = "required",
-    n_steps: int | None = None,
-    classes: Any = (),
+    **known: Any,
 ) -> tuple[Any, Any]:
-    """Series and labels of a file, or of the standard input.
+    """Series and labels of a file, or of one part of a data set.
 
-    Parameters
-    ----------
-    data : str or Path
-        ``-`` for the standard input.
-    trim : bool
-        Take missing values at the end for padding.
-    keep : bool
-        Leave other missing values as they are, instead of an error.
-    form : str or None
-        The format, in place of the suffix.
-    labels, n_steps, classes
-        See `greenfold.datasets.read_series`.
+    ``y`` is a file with the labels, ``seed`` that of the built-in series; ``keep`` leaves
+    missing values as they are; ``labels`` and ``known`` are those of `read_series`.
     """
+    if is_file(data, reading.format):
+        wanted = labels if y is None else "none"
+        X, found = _read(data, reading, reading.format, wanted, keep, **known)
+        return X, found if y is None else _read_labels(y, len(X))
+    _refuse_path("--y", y)
+    if data == SYNTHETIC:
+        drawn = demo_task(seed)
+        if part == "all":
+            return np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
+        return (drawn.X, drawn.y) if part == "train" else drawn.judged[:2]
+    missing = _missing(reading, keep)
+    split: Any = None if part == "all" else part
+    return load_dataset(data, split, data_dir=reading.data_dir, missing=missing)
+
+
+def load_task(
+    data: str,
+    files: Tested,
+    *,
+    seed: int,
+    holdout: float,
+    keep: bool = False,
+    device: str = "cpu",
+) -> Split:
+    """Training series, and test series: those of the data set, of a file, or held out."""
+    test, drawn = files.test, {"seed": seed, "keep": keep}
+    if not is_file(data, files.format):
+        for option, path in (("--test", test), ("--y", files.y)):
+            _refuse_path(option, path)
+        if data == SYNTHETIC:
+            return _on_device(demo_task(seed), device)
+        train = load_series(data, files, part="train", **drawn)
+        judged = load_series(data, files, part="test", **drawn)
+        told = "Training and test series of the archive."
+        return _on_device(Split(data, *train, *judged, told), device)
+    if str(test) == data == _STDIN:
+        raise typer.BadParameter("only one of DATA and --test can be -")
+    X, y = load_series(data, files, y=files.y, **drawn)
+    name = name_of(data)
+    if test is not None:
+        form = None if _has_known_suffix(test) else files.format
+        X_test, y_test = _read(str(test), files, form, "required", keep)
+        task = Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
+    elif holdout == 0:
+        task = Split(name, X, y, note="All series of the file were used for training.")
+    else:
+        refuse_opened(X, "--holdout")
+        train, held = _hold_out(y, holdout, seed)
+        note = f"{len(held)} of {len(y)} series were held out as test series, at random."
+        task = Split(name, _take(X, train), y[train], _take(X, held), y[held], note)
+    return _on_device(task, device)
+
+
+def _refuse_path(option: str, path: Path | None) -> None:
+    if path is not None:
+        raise typer.BadParameter(
+            f"{option} goes with a file; a data set brings its own labels and test series"
+        )
+
+
+def name_of(data: str) -> str:
+    """What a person calls the data."""
+    return "standard input" if data == _STDIN else Path(data).name
+
+
+def _read(
+    data: str, reading: Reading, form: str | None, labels: Labels, keep: bool, **known: Any
+) -> tuple[Any, Any]:
+    """Series and labels of a file, or of the standard input."""
     if form is not None and form.lower().lstrip(".") not in FORMATS:
         raise typer.BadParameter(
             f"--format must be one of {', '.join(FORMATS)}, not {form!r}"
         )
     source: Any = data
-    if str(data) == _STDIN:
+    if data == _STDIN:
         if form is None:
             raise typer.BadParameter(
                 "the standard input (-) has no suffix; name its format with --format: "
                 f"{', '.join(FORMATS)}"
             )
         source = sys.stdin.buffer
-    elif form is None and Path(data).suffix.lower() in OPENED:
-        opened = _open(Path(data), labels)
-        if opened is not None:
-            return opened
-    return read_series(
-        source,
-        missing=_missing(trim, keep),
-        labels=labels,
-        format=form,
-        n_steps=n_steps,
-        classes=classes,
-    )
-
-
-def _open(path: Path, labels: Labels) -> tuple[Any, Any] | None:
-    """Series that are read slice by slice, at once where there are few of them.
-
-    None for a ``.npy`` file that is read as all other formats are.
-    """
-    if path.suffix.lower() == ".npy" and (
-        labels == "required" or not path.is_file() or path.stat().st_size <= _IN_MEMORY
-    ):
-        return None
-    series, y = open_series(path)
-    small = 8 * np.prod(series.shape, dtype=float) <= _IN_MEMORY
+    if form is None and data != _STDIN and _is_opened(Path(data)):
+        X, y = open_series(data)
+        small = 8 * np.prod(X.shape, dtype=float) <= _IN_MEMORY
+        X, y = X[:] if small else X, None if labels == "none" else y
+    else:
+        asked: Labels = "none" if suffix_of(data, form) == ".npy" else labels
+        missing = _missing(reading, keep)
+        X, y = read_series(source, missing=missing, labels=asked, format=form, **known)
     if labels == "required" and y is None:
         raise DataError(
-            f"`{path}` holds no labels `y`: give a file of them with --y, or write both "
+            f"`{data}` holds no labels `y`: give a file of them with --y, or write both "
             "into one file."
         )
-    return series[:] if small else series, None if labels == "none" else y
+    return X, y
+
+
+def _is_opened(path: Path) -> bool:
+    """Whether a file is read slice by slice; a small ``.npy`` is read as others are."""
+    if path.suffix.lower() == ".npy":
+        return path.is_file() and path.stat().st_size > _IN_MEMORY
+    return path.suffix.lower() in OPENED
+
+
+def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
+    return "trim" if reading.trim else "keep" if keep else "error"
 
 
 def refuse_opened(X: Any, option: str) -> None:
@@ -111,182 +188,111 @@ def refuse_opened(X: Any, option: str) -> None:
         )
 
 
-def _missing(trim: bool, keep: bool) -> Literal["error", "keep", "trim"]:
-    """What happens to missing values."""
-    return "trim" if trim else "keep" if keep else "error"
-
-
-def is_table(data: str, form: str | None) -> bool:
-    """Whether the format does not say if there are labels."""
-    return (f".{form.lower().lstrip('.')}" if form else suffix_of(data)) in TABLES
-
-
-def read_labels(path: Path, n_cases: int) -> np.ndarray:
-    """Labels of their own file, one a series.
-
-    Parameters
-    ----------
-    path : Path
-        ``.npy``, or text with one label a line.
-    n_cases : int
-    """
-    if suffix_of(path) == ".npy":
-        name, content = read_bytes(path)
-        try:
-            found = np.load(io.BytesIO(content), allow_pickle=False)
-            written = [str(label) for label in np.asarray(found).ravel().tolist()]
-        except Exception as error:  # damaged bytes surface as almost anything
-            reason = " ".join(str(error).split())[:120] or type(error).__name__
-            raise DataError(
-                f"`{name}` cannot be read as labels ({reason}): write it again with "
-                "numpy.save."
-            ) from error
-    else:
-        name, lines = read_lines(path)
-        written = [line for line in lines if line.strip()]
-        if len(written) == n_cases + 1:  # the name of the column
-            written = written[1:]
-    if len(written) != n_cases:
-        raise DataError(
-            f"`{name}` holds {len(written)} labels for {n_cases} series: give one a series."
-        )
+def _read_labels(path: Path, n_cases: int) -> np.ndarray:
+    """Labels of their own file, ``.npy`` or text with one per line."""
+    name, content = read_bytes(path)
     with naming(name):
+        if suffix_of(path) == ".npy":
+            written = [str(label) for label in load_array(content).ravel().tolist()]
+        else:
+            written = [line for line in lines_of(content) if line.strip()]
+            if len(written) == n_cases + 1:  # the name of the column
+                written = written[1:]
+        if len(written) != n_cases:
+            raise DataError(
+                f"holds {len(written)} labels for {n_cases} series: give one per series."
+            )
         labels = canonical_labels(written)
     assert labels is not None  # required by default
     return labels
 
 
-def load_task(
-    data: str,
-    *,
-    test: Path | None,
-    holdout: float,
-    data_dir: Path | None,
-    trim: bool,
-    seed: int,
-    keep: bool = False,
-    form: str | None = None,
-    labels: Path | None = None,
-) -> Split:
-    """Training and test series.
-
-    Parameters
-    ----------
-    data : str
-        Name of a data set, which has both, or path of a file.
-    test : Path or None
-        File with the test series.
-    holdout : float
-        Share of a file's series to hold out where there is no test file; 0 for none.
-    data_dir : Path or None
-    trim : bool
-        Take missing values at the end for padding.
-    seed : int
-        Of the held-out split.
-    keep : bool
-        Leave missing values as they are, instead of an error.
-    form : str or None
-        Format of a file, in place of its suffix.
-    labels : Path or None
-        File with the labels of the training series.
-    """
-    if labels is not None and not is_file(data, form):
-        raise typer.BadParameter("--y goes with a file; a data set brings its own labels")
-    missing = _missing(trim, keep)
-    if data == SYNTHETIC:
-        from ..apps.demo import demo_task
-
-        return demo_task(seed)
-    if not is_file(data, form):
-        if test is not None:
-            raise typer.BadParameter(
-                "--test goes with a file; a data set brings its own test series"
-            )
-        X, y = load_dataset(data, "train", data_dir=data_dir, missing=missing)
-        X_test, y_test = load_dataset(data, "test", data_dir=data_dir, missing=missing)
-        return Split(data, X, y, X_test, y_test, "Training and test series of the archive.")
-    if str(test) == data == _STDIN:
-        raise typer.BadParameter("only one of DATA and --test can be -")
-    X, y = read_file(
-        data,
-        trim=trim,
-        keep=keep,
-        form=form,
-        labels="required" if labels is None else "none",
-    )
-    if labels is not None:
-        y = read_labels(labels, len(X))
-    name = "standard input" if data == _STDIN else Path(data).name
-    if test is not None:
-        known = suffix_of(test)[1:] in FORMATS or test.suffix.lower() in OPENED
-        X_test, y_test = read_file(test, trim=trim, keep=keep, form=None if known else form)
-        return Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
-    if holdout == 0:
-        return Split(name, X, y, note="All series of the file were used for training.")
-    refuse_opened(X, "--holdout")
-    train, held = split(y, holdout, seed)
-    note = f"{len(held)} of {len(y)} series were held out as test series, at random."
-    return Split(name, _take(X, train), y[train], _take(X, held), y[held], note)
-
-
-def split(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices to train on and to hold out, class by class."""
+def _hold_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which series are trained on and which are held out, the same share of each class."""
     rng = np.random.default_rng(seed)
-    held: list[int] = []
+    held = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):
         members = rng.permutation(np.flatnonzero(y == label))
         # At least one series of each class stays in training.
-        held += members[: min(round(share * len(members)), len(members) - 1)].tolist()
-    if not held:
+        held[members[: min(round(share * len(members)), len(members) - 1)]] = True
+    if not held.any():
         raise DataError(
             "there are too few series to hold any out: give a file with --test, or train "
             "on all with `greenfold fit --holdout 0`."
         )
-    mask = np.zeros(len(y), dtype=bool)
-    mask[held] = True
-    return np.flatnonzero(~mask), np.flatnonzero(mask)
-
-
-def load_series(
-    data: str,
-    *,
-    part: str,
-    data_dir: Path | None,
-    trim: bool,
-    seed: int,
-    keep: bool = False,
-    **options: Any,
-) -> tuple[Any, Any]:
-    """Series and labels of a file, or of one part of a data set.
-
-    Parameters
-    ----------
-    data : str
-    part : {"train", "test", "all"}
-        Of a data set.
-    data_dir : Path or None
-    trim : bool
-    seed : int
-        Of the built-in series.
-    keep : bool
-        Leave missing values as they are, instead of an error.
-    **options
-        How a file is read, see `read_file`.
-    """
-    if data == SYNTHETIC:
-        from ..apps.demo import demo_task
-
-        drawn = demo_task(seed)
-        parts = {"train": (drawn.X, drawn.y), "test": (drawn.X_test, drawn.y_test)}
-        if part in parts:
-            return parts[part]
-        return np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
-    if is_file(data, options.get("form")):
-        return read_file(data, trim=trim, keep=keep, **options)
-    missing = _missing(trim, keep)
-    wanted: Any = None if part == "all" else part
-    return load_dataset(data, wanted, data_dir=data_dir, missing=missing)
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def _take(X: Any, index: np.ndarray) -> Any:
     return [X[i] for i in index] if isinstance(X, list) else X[index]
+
+
+def _on_device(task: Split, device: str) -> Split:
+    """The task with its series on a device."""
+    if device == "cpu":
+        return task
+    refuse_opened(task.X, "--device")
+    if isinstance(task.X, list) or isinstance(task.X_test, list):
+        raise typer.BadParameter(
+            f"--device {device} takes series of one length; these have several, which "
+            "stay on the host: leave it out"
+        )
+    X_test = None if task.X_test is None else arrays.on_device(task.X_test, device)
+    return replace(task, X=arrays.on_device(task.X, device), X_test=X_test)
+
+
+#: Names under which an .npz file with several arrays may hold the weights.
+_NAMES = ("weights", "W", "w")
+#: Spectral abscissa that an unstable network is advised to be scaled to.
+_TARGET = 0.9
+
+
+def read_weights(path: Path) -> np.ndarray:
+    """A square matrix of finite numbers that makes a stable network."""
+    readers = {".npy": load_array, ".npz": _weights_of_npz}
+    readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
+    suffix = suffix_of(path)
+    if suffix not in readers:
+        raise DataError(
+            f"`{path}` has the suffix {suffix!r}; weights are read from "
+            f"{', '.join(readers)}."
+        )
+    name, content = read_bytes(path)
+    with naming(name):
+        try:
+            network = Reservoir(readers[suffix](content), allow_unstable=True)
+        except TypeError as error:  # of a file, not of code
+            raise ValueError(str(error)) from None
+        growth = network.spectral_abscissa
+        if growth >= 1:
+            raise DataError(
+                "makes the network unstable: the largest real part of the eigenvalues is "
+                f"{growth:.4g}, and it must be below 1; multiply the weights by "
+                f"{_TARGET / growth:.3g} to reach {_TARGET}."
+            )
+    return network.weights
+
+
+def _weights_of_npz(content: bytes) -> np.ndarray:
+    arrays = load_arrays(content, "numpy.savez(path, weights=weights)")
+    if {"format", "shape", "data"} <= set(arrays):
+        return sparse.load_npz(io.BytesIO(content)).toarray()
+    named = [key for key in _NAMES if key in arrays]
+    if len(arrays) != 1 and len(named) != 1:
+        raise DataError(
+            f"holds the arrays {sorted(arrays)}; call the one with the weights `weights`, "
+            "or keep it alone."
+        )
+    return arrays[next(iter(arrays if len(arrays) == 1 else named))]
+
+
+def _weights_of_table(content: bytes) -> np.ndarray:
+    lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
+    separator = next((s for s in "\t," if lines and s in lines[0]), None)
+    try:
+        return np.loadtxt(lines, delimiter=separator, ndmin=2)
+    except ValueError as error:
+        why = reason(error).partition(";")[0]
+        raise DataError(
+            f"cannot be read as numbers, one line per neuron and no header ({why})."
+        ) from None

@@ -1,290 +1,277 @@
 """`greenfold mask`: from the recording of a device to the mask it should be given."""
 
-from __future__ import annotations
-
+import csv
+import io
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import typer
 
-from . import options
-from .options import Data, DataDir, Debug, Format, Json, LabelFile, Report, Seed, Trim
+from . import options, show
+from .options import Answer, Labelled, Reader, arg, command, group, invocation, opt, pick
 
-_DEVICE = "Device"
-_MASK = "Mask"
 #: Below this share of linear variance the masks are worth less than they look.
 _LINEAR = 0.8
 
 
+def _levels(text: str) -> int | list[float]:
+    return options.finite_numbers(text) if "," in text else options.counts(text)[0]
+
+
+def _ends(text: str) -> tuple[float, float]:
+    low, high = options.finite_numbers(text)
+    return low, high
+
+
+@group("Device")
+class Recorded:
+    """How the recordings of the device are read, and what is fitted to them.
+
+    drive : Columns of the inputs; by default those called drive_0, input_0, u_0 …
+    states : Columns of the outputs; by default those called state_0, output_0, y_0 …
+    more : A further recording of the same device; may be given several times.
+    lags : Memory of the device in steps, or numbers to choose from; by default
+        cross-validated.
+    """
+
+    drive: Any = opt(None, read=options.WORDS)
+    states: Any = opt(None, read=options.WORDS)
+    more: list[Path] | None = opt()
+    lags: Any = opt(None, read=options.COUNTS)
+
+    def read(self, first: Path) -> list[Any]:
+        """Recordings of one device, with the same columns."""
+        from ..datasets.parsing import DataError
+        from ..datasets.recordings import read_recording
+
+        paths = [first, *(self.more or ())]
+        found = [read_recording(one, drive=self.drive, states=self.states) for one in paths]
+        for path, one in zip(paths, found, strict=True):
+            same = one.drive_names == found[0].drive_names
+            if not same or one.state_names != found[0].state_names:
+                raise DataError(
+                    f"`{path}` has other channels than `{first}`; record the same columns, "
+                    "in the same order."
+                )
+        return found
+
+
+@group("Mask")
+class Hardware:
+    """What the device can do.
+
+    mask : Entries ±1, none below zero, or any. sign by default.
+    levels : Instead: so many levels, whose sizes are solved too, or given values.
+    box : Instead: a range for the entries of the mask, which has unit norm.
+    noise : Standard deviation of the noise on every output as it is read, in the unit of
+        the outputs.
+    input_noise : Standard deviation of the noise on every value of the series, after
+        scaling.
+    """
+
+    mask: Literal["sign", "nonnegative", "free"] | None = opt(None, show_default=False)
+    levels: Any = opt(
+        None,
+        read=Reader.of(_levels, "K|A,B[,…]", "a number or numbers separated by commas"),
+    )
+    box: Any = opt(None, read=Reader.of(_ends, "LOW,HIGH", "LOW,HIGH"))
+    noise: float = opt(0.0, "Device", min=0)
+    input_noise: float = opt(0.0, "Device", min=0)
+
+    def device(self) -> Any:
+        """The device of the library."""
+        from ..devices.device import Device
+
+        given = invocation.given("mask", "levels", "box")
+        if len(given) > 1:
+            raise typer.BadParameter(
+                f"{given[0]} and {given[1]} each say what the mask may be; give one"
+            )
+        kind = self.mask or ("sign" if not given else None)
+        return Device(
+            mask=None if kind == "free" else kind,
+            levels=self.levels,
+            box=self.box,
+            input_noise=self.input_noise or None,
+            readout_noise=self.noise or None,
+        )
+
+
+@command(
+    "greenfold mask loop.csv ECG5000 --classes 1,2 --mask sign --out mask.csv --report "
+    "page.html"
+)
 def mask(
-    recording: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RECORDING",
-            help="Random drive and outputs of the device, a column a channel: .csv, "
-            ".npz or .parquet.",
-        ),
-    ],
-    data: Data,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--mask",
-            metavar="sign|nonnegative|free",
-            help="Entries ±1, none below zero, or any. sign by default.",
-            rich_help_panel=_MASK,
-            show_default=False,
-        ),
-    ] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            "--levels",
-            metavar="K|A,B[,…]",
-            help="Instead: so many levels, whose sizes are solved too, or given values.",
-            rich_help_panel=_MASK,
-        ),
-    ] = None,
-    box: Annotated[
-        str | None,
-        typer.Option(
-            "--box",
-            metavar="LOW,HIGH",
-            help="Instead: a range for the entries of the mask, which has unit norm.",
-            rich_help_panel=_MASK,
-        ),
-    ] = None,
-    eta: Annotated[
-        str,
-        typer.Option(
-            "--eta",
-            help="Control parameter η of the soft margin, or 'cv': chosen by "
-            "cross-validation.",
-            rich_help_panel=_MASK,
-        ),
-    ] = "10",
-    noise: Annotated[
-        float,
-        typer.Option(
-            "--noise",
-            min=0,
-            help="Standard deviation of the noise on every output as it is read, in the "
-            "unit of the outputs.",
-            rich_help_panel=_DEVICE,
-        ),
-    ] = 0.0,
-    input_noise: Annotated[
-        float,
-        typer.Option(
-            "--input-noise",
-            min=0,
-            help="Standard deviation of the noise on every value of the series, after "
-            "scaling.",
-            rich_help_panel=_DEVICE,
-        ),
-    ] = 0.0,
-    drive: Annotated[
-        str | None,
-        typer.Option(
-            "--drive",
-            metavar="A,B[,…]",
-            help="Columns of the inputs; by default those called drive_0, input_0, u_0 …",
-            rich_help_panel=_DEVICE,
-        ),
-    ] = None,
-    states: Annotated[
-        str | None,
-        typer.Option(
-            "--states",
-            metavar="A,B[,…]",
-            help="Columns of the outputs; by default those called state_0, output_0, y_0 …",
-            rich_help_panel=_DEVICE,
-        ),
-    ] = None,
-    more: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--more",
-            help="A further recording of the same device; may be given several times.",
-            rich_help_panel=_DEVICE,
-        ),
-    ] = None,
-    lags: Annotated[
-        str | None,
-        typer.Option(
-            "--lags",
-            metavar="K[,…]",
-            help="Memory of the device in steps, or numbers to choose from; by default "
-            "cross-validated.",
-            rich_help_panel=_DEVICE,
-        ),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes",
-            metavar="A[,B]",
-            help="Two classes to tell apart, or one against all others. Needed where there "
-            "are more than two.",
-            rich_help_panel="Data",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help="Write the mask, a CSV file.", rich_help_panel="Output"
-        ),
-    ] = None,
-    readout: Annotated[
-        Path | None,
-        typer.Option(
-            "--readout",
-            help="Write the weights of the outputs, a CSV file.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    report: Report = None,
-    replicates: Annotated[
-        int,
-        typer.Option(
-            "--replicates",
-            min=10,
-            help="Replicates of the recording behind the interval.",
-            rich_help_panel=_MASK,
-        ),
-    ] = 20,
-    draws: Annotated[
-        int,
-        typer.Option(
-            "--draws", min=1, help="Random masks to compare with.", rich_help_panel=_MASK
-        ),
-    ] = 20,
-    seed: Seed = 0,
-    data_dir: DataDir = None,
-    trim: Trim = False,
-    format: Format = None,
-    y: LabelFile = None,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+    recording: Path = arg(..., "RECORDING"),
+    data: str = options.DATA,
+    hardware: Hardware = Hardware(),
+    eta: Any = opt("10", "Mask", read=options.number_or("cv")),
+    recorded: Recorded = Recorded(),
+    classes: Any = opt(None, "Data", read=options.WORDS),
+    out: Path | None = opt(None, "Output", "-o"),
+    readout: Path | None = opt(None, "Output"),
+    report: Path | None = options.REPORT,
+    replicates: int = opt(20, "Mask", min=10),
+    draws: int = opt(20, "Mask", min=1),
+    seed: int = options.SEED,
+    reading: Labelled = Labelled(),
+) -> Answer:
     """Solve for the mask of a device that is known by a recording.
 
     Feed white noise into its inputs, record its outputs, and give both with the labelled
     series. The mask is solved on what was measured, and said as a share of what no mask
     can exceed. The training series of a data set are used.
+
+    recording : Random drive and outputs of the device, a column per channel: .csv, .npz or
+        .parquet.
+    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
+    classes : Two classes to tell apart, or one against all others. Needed where there are
+        more than two.
+    out : Write the mask, a CSV file.
+    readout : Write the weights of the outputs, a CSV file.
+    replicates : Replicates of the recording behind the interval.
+    draws : Random masks to compare with.
     """
-    del debug
     from ..analysis.eta import choose_eta
     from ..analysis.masks import study_mask
     from ..devices.response import MeasuredResponse
     from ..stimuli.samples import SampleStimuli
-    from . import device as reading
 
-    for path, option in ((out, "--out"), (readout, "--readout"), (report, "--report")):
-        options.check_target(path, option)
-    hardware = reading.device_of(kind, levels, box, input_noise, noise)
-    strength = options.number_or("cv", eta, "--eta")
-    n_lags = None if lags is None else reading.whole_numbers(lags, "--lags")
-    with options.progress(5.0 + bool(report)) as bar:
-        bar.step("reading the recording")
-        parts = reading.recordings([recording, *(more or [])], drive, states)
-        bar.step("reading the data")
-        X, labels, name = reading.two_classes(
-            data, classes, data_dir=data_dir, trim=trim, seed=seed, form=format, labels=y
-        )
+    options.check_targets(out=out, readout=readout, report=report)
+    allowed = hardware.device()
+    with options.progress(5.0 + bool(report)) as step:
+        step("reading the recording")
+        parts = recorded.read(recording)
+        first = parts[0]
+        step("reading the data")
+        X, labels, name = _two_classes(data, reading, classes, seed)
         stimuli = SampleStimuli(X, labels)
-        bar.step("fitting the response")
+        step("fitting the response")
         device = MeasuredResponse.fit(
             [one.drive for one in parts],
             [one.states for one in parts],
             n_steps=stimuli.n_steps,
-            dt=parts[0].dt or 1.0,
-            n_lags=n_lags,
+            dt=first.dt or 1.0,
+            n_lags=recorded.lags,
         )
-        if isinstance(strength, str):
-            choice = choose_eta(device, X, labels, noise=noise, rng=seed)
-            strength = float(choice.best)
-        bar.step("solving for the mask", 2.0)
+        if eta == "cv":
+            eta = float(choose_eta(device, X, labels, noise=hardware.noise, rng=seed).best)
+        step("solving for the mask", 2.0)
         study = study_mask(
             device,
             stimuli,
-            strength,
-            device=hardware,
+            eta,
+            device=allowed,
             n_draws=draws,
             n_replicates=replicates,
             rng=seed,
         )
-        names = parts[0]
         if out:
-            reading.write_weights(out, "input", names.drive_names, study.values)
+            _write_weights(out, "input", first.drive_names, study.values)
         if readout:
-            reading.write_weights(readout, "output", names.state_names, study.projections.v)
+            _write_weights(readout, "output", first.state_names, study.projections.v)
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
-            bar.step("writing the page")
-            from ..apps.report.mask_page import write_mask_page
+            step("writing the page")
+            from ..apps.report.mask_page import write_mask_page  # needs matplotlib
 
             write_mask_page(
                 report,
                 study,
                 device,
                 name=f"A mask for {name} on {recording.name}",
-                rows=rows,
-                inputs=names.drive_names,
+                rows=list(rows.items()),
+                inputs=first.drive_names,
                 notes=notes,
-                command=options.command_line(),
+                command=options.invocation.line(),
             )
-    if json:
-        record = _record(study, device, stimuli)
-        files = {"mask_file": out, "readout_file": readout, "report": report}
-        options.print_json({"data": name, "recording": recording, **record, **files})
-        return
-    from . import show
+    files = {"mask_file": out, "readout_file": readout, "report": report}
+    record = {"data": name, "recording": recording, **_record(study, device, stimuli)}
 
-    written = [("mask file", out), ("readout file", readout), ("report", report)]
-    show.facts([*rows, *((what, path.absolute()) for what, path in written if path)])
-    for note in notes:
-        print(note)
+    def tell() -> None:
+        written = {k.replace("_", " "): v and v.absolute() for k, v in files.items()}
+        show.facts(rows | written)
+        for note in notes:
+            print(note)
+
+    return Answer({**record, **files}, tell)
 
 
-def _rows(study: Any, device: Any, stimuli: Any) -> list[tuple[str, str]]:
+def _two_classes(
+    data: str, reading: Labelled, chosen: list[str] | None, seed: int
+) -> tuple[Any, Any, str]:
+    """Series of one length and labels of two classes, and what they are called."""
+    import numpy as np
+
+    from ..datasets.parsing import DataError
+    from .inputs import load_series, name_of
+
+    X, y = load_series(data, reading, y=reading.y, seed=seed)
+    name = name_of(data)
+    if isinstance(X, list):
+        raise DataError(
+            f"`{name}` has series of different lengths; a mask is solved for one readout "
+            "time: cut or pad them to one length."
+        )
+    X, y = np.asarray(X), np.asarray(y).astype(str)
+    known = np.unique(y).tolist()
+    shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+    if chosen is None:
+        if len(known) != 2:
+            raise DataError(
+                f"`{name}` has {len(known)} classes ({shown}): name two to tell apart with "
+                "--classes A,B, or one against the others with --classes A."
+            )
+        return X, y, name
+    absent = [one for one in chosen if one not in known]
+    if absent:
+        raise DataError(f"`{name}` has no class {absent[0]!r}; --classes may name {shown}.")
+    if len(chosen) == 1 and len(known) > 1:
+        rest = f"not {chosen[0]}"
+        return X, np.where(y == chosen[0], chosen[0], rest), f"{name}, {rest} or not"
+    if len(set(chosen)) != 2:
+        raise typer.BadParameter("--classes must name one or two")
+    kept = np.isin(y, chosen)
+    return X[kept], y[kept], f"{name}, {' or '.join(chosen)}"
+
+
+def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
+    """A table with a row for each channel of the device, in one step."""
+    from .._base.files import replacing
+
+    rows = values.reshape(len(names), -1).tolist()
+    n_channels = len(rows[0])
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    columns = [f"channel_{c}" for c in range(n_channels)] if n_channels > 1 else ["weight"]
+    lines.writerow([what, *columns])
+    # repr of a float reads back as the same number.
+    lines.writerows([name, *map(repr, row)] for name, row in zip(names, rows, strict=True))
+    with replacing(path.expanduser()) as stream:
+        stream.write(text.getvalue().encode("utf-8", errors="replace"))
+
+
+def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
     """The table: names and values."""
     best, interval, fitted = study.projections, study.interval, device.fitted
-    share = "–" if best.share is None else f"{best.share:.1%}"
-    spread = float(study.drawn.std())
-    return [
-        (
-            "device",
-            f"{device.n_inputs} inputs, {device.n_outputs} outputs; {fitted.n_samples} "
-            f"samples, {fitted.n_lags} lags",
-        ),
-        ("linearity", f"{fitted.linearity:.1%} of the held-out variance"),
-        ("series", f"{stimuli.n_steps} steps, {_plural(stimuli.n_channels, 'channel')}"),
-        ("kind of mask", f"{best.mask or 'free'}: {best.message}"),
-        ("η", f"{best.eta:.4g}"),
-        (
-            "expected κ",
-            f"{interval.estimate:.5g}, {interval.level:.0%} interval {interval.low:.5g} to "
-            f"{interval.high:.5g}",
-        ),
-        ("κ as estimated", f"{best.soft_margin:.5g}"),
-        ("proven bound", f"{best.upper_bound:.5g}, of which the mask reaches {share}"),
-        (
-            "κ of a random mask",
-            f"{study.random_margin:.5g} ± {spread:.2g} ({len(study.drawn)} drawn)",
-        ),
-        ("expected gain", _gain(study)),
-    ]
-
-
-def _plural(n: int, word: str) -> str:
-    return f"{n} {word}{'' if n == 1 else 's'}"
-
-
-def _gain(study: Any) -> str:
-    if study.gain is not None:
-        return f"×{study.gain:.2f}"
-    return f"{study.interval.estimate - study.random_margin:+.3g} in κ"
+    n_channels = stimuli.n_channels
+    share = show.number(best.share, ".1%")
+    gain = f"{interval.estimate - study.random_margin:+.3g} in κ"
+    return {
+        "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
+        f"{fitted.n_samples} samples, {fitted.n_lags} lags",
+        "linearity": f"{fitted.linearity:.1%} of the held-out variance",
+        "series": f"{stimuli.n_steps} steps, {n_channels} channel{'s' * (n_channels > 1)}",
+        "kind of mask": f"{best.mask or 'free'}: {best.message}",
+        "η": f"{best.eta:.4g}",
+        "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
+        f"{interval.low:.5g} to {interval.high:.5g}",
+        "κ as estimated": f"{best.soft_margin:.5g}",
+        "proven bound": f"{best.upper_bound:.5g}, of which the mask reaches {share}",
+        "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
+        f"({len(study.drawn)} drawn)",
+        "expected gain": gain if study.gain is None else f"×{study.gain:.2f}",
+    }
 
 
 def _notes(study: Any, device: Any) -> list[str]:
@@ -304,28 +291,14 @@ def _notes(study: Any, device: Any) -> list[str]:
 def _record(study: Any, device: Any, stimuli: Any) -> dict[str, Any]:
     best, interval = study.projections, study.interval
     return {
-        "n_inputs": device.n_inputs,
-        "n_outputs": device.n_outputs,
-        "n_steps": device.n_steps,
-        "n_channels": stimuli.n_channels,
-        "classes": stimuli.classes,
-        "centre": stimuli.centre,
-        "scale": stimuli.scale,
-        "n_samples": device.fitted.n_samples,
-        "n_lags": device.fitted.n_lags,
-        "linearity": device.fitted.linearity,
+        **pick(device, "n_inputs", "n_outputs", "n_steps"),
+        **pick(stimuli, "n_channels", "classes", "centre", "scale"),
+        **pick(device.fitted, "n_samples", "n_lags", "linearity"),
         "kind": best.mask or "free",
-        "status": best.status,
-        "eta": best.eta,
-        "soft_margin": best.soft_margin,
-        "upper_bound": best.upper_bound,
-        "share": best.share,
+        **pick(best, "status", "eta", "soft_margin", "upper_bound", "share"),
         "expected": {
             "soft_margin": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "level": interval.level,
-            "optimism": interval.optimism,
+            **pick(interval, "low", "high", "level", "optimism"),
         },
         "noise_cost": best.noise_cost,
         "random": {"mean": study.random_margin, "soft_margins": study.drawn},
@@ -333,11 +306,3 @@ def _record(study: Any, device: Any, stimuli: Any) -> dict[str, Any]:
         "mask": study.values,
         "readout": best.v,
     }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog="Example: [bold]greenfold mask loop.csv ECG5000 --classes 1,2 --mask sign "
-        "--out mask.csv --report page.html[/bold]"
-    )(mask)

@@ -1,29 +1,273 @@
-"""Options that several commands share, and how they print."""
+"""Options, each written once, and how a command takes them.
 
-from __future__ import annotations
+The parameters of a command are options (``size: int = opt(100, "Size.")``) or groups of
+options: frozen dataclasses whose fields are options. `command` makes one flat signature of
+both, which typer reads, and hands the groups to the function. The modules of commands keep
+their annotations as objects: compiling them from text would slow every start.
+"""
 
+import dataclasses
+import functools
+import inspect
 import json
 import math
 import os
+import re
 import shlex
 import stat
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    dataclass_transform,
+    get_type_hints,
+)
 
 import typer
 
-from .._base.files import is_standard_output, plain
-from .._base.progress import Bar, display, raise_if_interrupted
+from .._base.progress import display, raise_if_interrupted
 
-_OUTPUT = "Output"
-_NETWORK = "Network"
-_DATA = "Data"
-#: The panel of options that say on which machine.
-WHERE = "Where it runs"
+#: The name of the built-in data set, which needs no files.
+SYNTHETIC = "synthetic-heartbeats"
+_Class = TypeVar("_Class")
+
+
+# How a command is made of a function
+
+
+class _Option(NamedTuple):
+    """An option, or an argument if it has no names, as typer will read it."""
+
+    default: Any
+    names: tuple[str, ...] | None
+    settings: dict[str, Any]
+
+    def describe(self, help: str | None, **more: Any) -> "_Option":
+        """The same with its help, if it has none yet."""
+        return self._replace(settings={"help": help, **self.settings, **more})
+
+    def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
+        """A parameter of that name; so is the option, unless it has a long name."""
+        names = self.names
+        if names is None:
+            mark = typer.Argument(**self.settings)
+        elif any(one.startswith("--") for one in names):
+            mark = typer.Option(*names, **self.settings)
+        else:
+            mark = typer.Option(f"--{name.replace('_', '-')}", *names, **self.settings)
+        given = inspect.Parameter.empty if default is ... else default
+        return _keyword(name, Annotated[hint, mark], given)
+
+
+def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> Any:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any) -> Any:
+    """An option, named after its parameter; ``names`` are further names, or others.
+
+    ``read`` is a `Reader` of its text; everything else goes to `typer.Option`. The line
+    ``name : help`` in the docstring of the group or command is its ``help``.
+    """
+    if "read" in more:
+        reader = more.pop("read")
+        more |= {"parser": reader.read, "metavar": reader.form}
+    return _Option(default, names, {"rich_help_panel": panel, **more})
+
+
+def arg(default: Any, metavar: str, **more: Any) -> Any:
+    """An argument, described as options are; ``...`` as its default makes it required."""
+    return _Option(default, None, {"metavar": metavar, **more})
+
+
+def _described(owner: Any) -> tuple[str, dict[str, str]]:
+    """The docstring above its lines ``name : help``, and the help by name."""
+    text, *found = re.split(r"^(\w+) : ", inspect.getdoc(owner) or "", flags=re.MULTILINE)
+    helps = (" ".join(one.split()) for one in found[1::2])
+    return text, dict(zip(found[::2], helps, strict=True))
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
+    """Make a frozen dataclass of options; those that name no panel are in this one."""
+
+    def make(cls: type[_Class]) -> type[_Class]:
+        helps = _described(cls)[1]
+        for name, one in list(vars(cls).items()):
+            if isinstance(one, _Option):
+                place = one.settings["rich_help_panel"] or panel
+                option = one.describe(helps.get(name), rich_help_panel=place)
+                field = dataclasses.field(default=one.default, metadata={"option": option})
+                setattr(cls, name, field)
+        return dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+
+    return make
+
+
+class Answer(NamedTuple):
+    """What a command found: a record for ``--json``, and what prints it otherwise."""
+
+    record: dict[str, Any]
+    show: Callable[[], None]
+    failed: bool = False
+
+
+class _Invocation:
+    """The command that runs, as it was typed."""
+
+    def __init__(self) -> None:
+        self.arguments: list[str] = []
+        self.context: Any = None
+
+    def line(self) -> str:
+        """The command as you would type it again."""
+        return shlex.join(["greenfold", *self.arguments])
+
+    def options(self) -> set[str]:
+        """Every option that the command has."""
+        known = self.context.command.params if self.context else ()
+        return {name for one in known for name in (*one.opts, *one.secondary_opts)}
+
+    def given(self, *names: str) -> list[str]:
+        """Those of the named parameters that were typed, as options."""
+        return [
+            one.opts[0]
+            for one in (self.context.command.params if self.context else ())
+            if one.name in names
+            and self.context.get_parameter_source(one.name).name == "COMMANDLINE"
+        ]
+
+    def refuse(self, why: str, *names: str) -> None:
+        """Refuse the first of the named parameters that was typed."""
+        for option in self.given(*names):
+            raise typer.BadParameter(f"{option} {why}")
+
+
+invocation = _Invocation()
+
+
+def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
+    """Make a command of a function; it also takes ``--json`` and ``--debug``.
+
+    A function with a parameter ``json`` is told whether that was given.
+    """
+
+    def register(function: Callable[..., Answer]) -> Any:
+        hints, (text, helps) = get_type_hints(function), _described(function)
+        groups, flat = {}, [_keyword("ctx", typer.Context)]
+        for name, one in inspect.signature(function).parameters.items():
+            if isinstance(one.default, _Option):
+                option = one.default.describe(helps.get(name))
+                flat.append(option.parameter(name, hints[name], option.default))
+                continue
+            own = get_type_hints(hints[name])
+            groups[name] = list(own)
+            for each in dataclasses.fields(hints[name]):
+                default, option = getattr(one.default, each.name), each.metadata["option"]
+                flat.append(option.parameter(each.name, own[each.name], default))
+        if "json" not in hints:
+            flat.append(JSON.parameter("json", bool, False))
+        debug = opt(False, "Output", help="Show the traceback of an error.")  # for `app`
+        flat.append(debug.parameter("debug", bool, False))
+
+        @functools.wraps(function)
+        def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
+            invocation.context = ctx
+            as_json = given["json"] if "json" in hints else given.pop("json")
+            for name, fields in groups.items():
+                given[name] = hints[name](**{each: given.pop(each) for each in fields})
+            answer = function(**given)
+            if as_json:
+                print_json(answer.record)
+            else:
+                answer.show()
+            if answer.failed:
+                raise typer.Exit(1)
+
+        made: Any = run
+        made.__signature__ = inspect.Signature(flat)
+        made.__annotations__ = {one.name: one.annotation for one in flat}
+        # Paragraphs without line breaks of their own: the terminal sets its width.
+        made.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+        made.epilog = f"Example: [bold]{example}[/bold]"
+        return made
+
+    return register
+
+
+# How the text of an option is read, where typer cannot
+
+
+class Reader(NamedTuple):
+    """Makes a value of a text; ``form`` is what the help calls that text."""
+
+    read: Callable[[str], Any]
+    form: str
+
+    @classmethod
+    def of(cls, read: Callable[[str], Any], form: str, wanted: str) -> "Reader":
+        """One whose ValueError becomes "must be ``wanted``"."""
+
+        def checked(text: str) -> Any:
+            try:
+                return read(text)
+            except ValueError:
+                raise typer.BadParameter(f"must be {wanted}, not {text!r}") from None
+
+        return cls(checked, form)
+
+
+def number_or(word: str) -> Reader:
+    """Read a positive number, or the one word that may stand for it."""
+
+    def read(text: str) -> float | str:
+        if text != word and not 0 < float(text) < math.inf:
+            raise ValueError
+        return word if text == word else float(text)
+
+    return Reader.of(read, f"NUMBER|{word}", f"a positive number or '{word}'")
+
+
+def words(text: str) -> list[str]:
+    """The words of ``A,B``."""
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def finite_numbers(text: str) -> list[float]:
+    """The numbers of ``0.5,2``; a ValueError where one is not finite."""
+    found = [float(one) for one in text.split(",")]
+    if not all(map(math.isfinite, found)):
+        raise ValueError
+    return found
+
+
+def counts(text: str) -> list[int]:
+    """The numbers of ``2,5``; a ValueError where one is below 1."""
+    found = [int(one) for one in text.split(",")]
+    if min(found) < 1:
+        raise ValueError
+    return found
+
+
+def _order(text: str) -> int | str:
+    if text not in (*"012345", "exact"):
+        raise ValueError
+    return text if text == "exact" else int(text)
+
+
+WORDS = Reader(words, "A[,B,…]")
+COUNTS = Reader.of(counts, "K[,…]", "whole numbers from 1 on")
+ORDER = Reader.of(_order, "0…5|exact", "0 to 5 or 'exact'")
+
+
+# Options that several commands share
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -36,308 +280,236 @@ def complete_dataset(incomplete: str) -> list[str]:
         return []
 
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: "
-        ".ts, .tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or "
-        ".parquet, which need not fit into memory. [bold]-[/bold] is the standard input, "
-        "with --format.",
-        autocompletion=complete_dataset,
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print JSON and nothing else.", rich_help_panel=_OUTPUT),
-]
-Debug = Annotated[
-    bool,
-    typer.Option(
-        "--debug", help="Show the traceback of an error.", rich_help_panel=_OUTPUT
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        min=0,
-        max=2**32 - 1,
-        help="Seed of the network, of random projections and of splits.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.",
-        rich_help_panel=WHERE,
-    ),
-]
-Redo = Annotated[bool, typer.Option("--redo", help="Redo finished results too.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="Directory with data sets; by default the one that GREENFOLD_DATA names.",
-        rich_help_panel=_DATA,
-    ),
-]
-Test = Annotated[
-    Path | None,
-    typer.Option("--test", help="File with test series.", rich_help_panel=_DATA),
-]
-Trim = Annotated[
-    bool,
-    typer.Option(
-        "--trim",
-        help="Take missing values at the end of a series for padding.",
-        rich_help_panel=_DATA,
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.",
-        rich_help_panel=_DATA,
-    ),
-]
-LabelFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--y",
-        help="Labels, one a series, where DATA has none: .npy, or text with one a line.",
-        rich_help_panel=_DATA,
-    ),
-]
-Weights = Annotated[
-    Path | None,
-    typer.Option(
-        "--weights",
-        help="Own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds "
-        "the connections to neuron i. In place of a random network.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        "--report", help="Write a report, one HTML file.", rich_help_panel=_OUTPUT
-    ),
-]
-Neurons = Annotated[
-    int,
-    typer.Option("--neurons", "-n", min=1, help="Size.", rich_help_panel=_NETWORK),
-]
-Alpha = Annotated[
-    float,
-    typer.Option(
-        "--alpha",
-        help="Non-linearity of the gain y + αy²; used from order 1 on.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Spread = Annotated[
-    float,
-    typer.Option("--g", help="Spread of the random weights.", rich_help_panel=_NETWORK),
-]
-Tau = Annotated[
-    str,
-    typer.Option(
-        "--tau",
-        help="Time constant in the unit of the duration, or 'auto'.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Duration = Annotated[
-    float,
-    typer.Option(
-        "--duration", help="Time the longest series takes.", rich_help_panel=_NETWORK
-    ),
-]
-Noise = Annotated[
-    float,
-    typer.Option(
-        "--noise",
-        min=0,
-        help="Standard deviation of the noise on every neuron's state at the readout.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Eta = Annotated[
-    str,
-    typer.Option(
-        "--eta",
-        help="Control parameter η of the soft margin, or 'cv': chosen by cross-validation.",
-        rich_help_panel=_NETWORK,
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", help="Processes or threads.", rich_help_panel=_OUTPUT),
-]
+DATA = arg(
+    ...,
+    "DATA",
+    help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, "
+    ".tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which "
+    "need not fit into memory. [bold]-[/bold] is the standard input, with --format.",
+    autocompletion=complete_dataset,
+)
+MODEL = arg(..., "MODEL", help="File that fit wrote.")
+JSON = opt(False, "Output", help="Print JSON and nothing else.")
+REPORT = opt(None, "Output", help="Write a report, one HTML file.")
+JOBS = opt(None, "Output", "-j", help="Processes or threads.")
+DURATION = opt(10.0, "Network", help="Time the longest series takes.")
+DATA_DIR = opt(
+    None,
+    "Data",
+    help="Directory with data sets; by default the one that GREENFOLD_DATA names.",
+)
+PART = opt("test", "Data", help="Part of a data set.")
+Part = Literal["train", "test", "all"]
 
 
-Device = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="Where the network is run: cpu, cuda or cuda:1, … (PyTorch).",
-        rich_help_panel=_OUTPUT,
-    ),
-]
+def seed(what: str, panel: str | None = "Network", default: int | None = 0) -> Any:
+    """The seed of something."""
+    return opt(default, panel, help=what, min=0, max=2**32 - 1)
 
 
-def on_device(task: Any, device: str) -> Any:
-    """The series of a `Split` on a device."""
-    if device == "cpu":
-        return task
-    from .._base import arrays as _arrays
-
-    if isinstance(task.X, list) or isinstance(task.X_test, list):
-        raise typer.BadParameter(
-            f"--device {device} takes series of one length; these have several, which "
-            "stay on the host: leave it out"
-        )
-    moved = {
-        name: _arrays.on_device(getattr(task, name), device)
-        for name in ("X", "X_test")
-        if getattr(task, name) is not None
-    }
-    return replace(task, **moved)
+SEED = seed("Seed of the network, of random projections and of splits.")
+DATA_SEED = seed("Seed of the built-in synthetic series and of noise.", "Data")
 
 
-def number_or(word: str, text: str, option: str) -> float | str:
-    """A positive number, or the one word that may stand for it."""
-    if text == word:
-        return word
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise typer.BadParameter(
-            f"{option} must be a positive number or '{word}', not {text!r}"
-        )
-    return value
+def holdout(default: float, least: float) -> Any:
+    """The share of a file's series to test with."""
+    what = "Share of a file's series to hold out for testing."
+    return opt(default, "Data", help=what, min=least, max=0.9)
 
 
-def order_of(text: str) -> int | str:
-    """The order of an expansion, or "exact" for none."""
-    if text == "exact":
-        return text
-    if text not in ("0", "1", "2", "3", "4", "5"):
-        raise typer.BadParameter(f"--order must be 0 to 5 or 'exact', not {text!r}")
-    return int(text)
+@group("Data")
+class Reading:
+    """How DATA is read.
+
+    trim : Take missing values at the end of a series for padding.
+    format : Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.
+    """
+
+    data_dir: Path | None = DATA_DIR
+    trim: bool = opt(False)
+    format: str | None = opt(None, metavar="FORMAT")
 
 
-def check_target(path: Path | None, option: str) -> None:
-    """Refuse a file that cannot be written before the work begins."""
-    if path is None:
-        return
-    name = repr(str(path))
+@group("Data")
+class Labelled(Reading):
+    """How DATA is read with its labels.
+
+    y : Labels, one per series, where DATA has none: .npy, or text with one per line.
+    """
+
+    y: Path | None = opt()
+
+
+@group("Data")
+class Tested(Labelled):
+    """How DATA is read, and what it is tested on.
+
+    test : File with test series.
+    """
+
+    test: Path | None = opt()
+
+
+@group("Network")
+class Network:
+    """A random network, or your own.
+
+    neurons : Size.
+    g : Spread of the random weights.
+    weights : Your own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds
+        the connections to neuron i. In place of a random network.
+    """
+
+    neurons: int = opt(100, None, "-n", min=1)
+    g: float = opt(0.9)
+    weights: Path | None = opt()
+
+    def own_weights(self) -> Any:
+        """The matrix in the file; None for a random network."""
+        if self.weights is None:
+            return None
+        why = "is for random networks; it does not go with --weights"
+        invocation.refuse(why, "neurons", "g")
+        from .inputs import read_weights
+
+        return read_weights(self.weights)
+
+    def reservoir(self, tau: float, rng: Any) -> Any:
+        """The network with one time constant."""
+        from ..networks.reservoir import Reservoir
+
+        weights = self.own_weights()
+        if weights is not None:
+            return Reservoir(weights, tau=tau)
+        return Reservoir.random(self.neurons, g=self.g, tau=tau, rng=rng)
+
+
+@group("Network")
+class Classifier(Network):
+    """What `ReservoirClassifier` is made of.
+
+    alpha : Non-linearity of the gain y + αy²; used from order 1 on.
+    tau : Time constant in the unit of the duration, or 'auto'.
+    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
+    noise : Standard deviation of the noise on every neuron's state at the readout.
+    device : Where the network is run: cpu, cuda or cuda:1, … (PyTorch).
+    """
+
+    alpha: float = opt(0.05)
+    tau: Any = opt("0.25", read=number_or("auto"))
+    duration: float = DURATION
+    eta: Any = opt("cv", read=number_or("cv"))
+    noise: float = opt(0.0, min=0)
+    jobs: int | None = JOBS
+    device: str = opt("cpu", "Output", metavar="DEVICE")
+
+    def parameters(self, **more: Any) -> dict[str, Any]:
+        """Parameters of the estimator, except the noise."""
+        found = pick(self, "alpha", "g", "tau", "duration", "eta") | more
+        found |= {"n_neurons": self.neurons, "n_jobs": self.jobs}
+        weights = self.own_weights()
+        return found if weights is None else {**found, "reservoir": weights}
+
+
+@group("Where it runs")
+class Runs:
+    """How many jobs are run, and what is made of their results.
+
+    figures : Format of the figures.
+    jobs : Processes; all cores by default.
+    dask : Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.
+    redo : Redo finished results too.
+    """
+
+    figures: Literal["svg", "png", "pdf", "none"] = opt("svg", "Output")
+    jobs: int | None = opt(None, None, "-j", min=1)
+    dask: str | None = opt(None, metavar="ADDRESS")
+    redo: bool = opt(False, "Options")
+    data_dir: Path | None = DATA_DIR
+
+    def arguments(self) -> dict[str, Any]:
+        """What the library calls them."""
+        if self.dask is not None and self.jobs is not None:
+            raise typer.BadParameter("--jobs is for this machine; leave it out with --dask")
+        return pick(self, "data_dir", "dask", "redo") | {"n_jobs": self.jobs}
+
+
+# What is checked before the work begins
+
+
+def check_targets(**paths: Path | None) -> None:
+    """Refuse a file that cannot be written, by its option, and a page without its parts."""
+    for name, path in paths.items():
+        if path is not None:
+            _check_target(path, f"--{name}")
+    if paths.get("report"):
+        need("matplotlib", "jinja2")
+
+
+def need(*packages: str) -> None:
+    """Refuse to begin work that could not be drawn or written at its end."""
+    for name in packages:
+        try:
+            import_module(name)
+        except ImportError:
+            raise ImportError(
+                f"Pages and figures need {name}: install it with `pip install "
+                "greenfold[report]`."
+            ) from None
+
+
+def _check_target(path: Path, option: str) -> None:
+    from .._base.files import is_standard_output
+
+    what = f"{option} {str(path)!r}"
     try:
         kind = os.stat(path.expanduser()).st_mode
     except FileNotFoundError:
-        kind = None  # or a link to a file that is yet to be written
+        kind = stat.S_IFREG  # or a link to a file that is yet to be written
     except OSError as error:
-        raise typer.BadParameter(
-            f"{option} {name} cannot be used: {error.strerror}"
-        ) from None
-    if kind is not None and stat.S_ISDIR(kind):
-        raise typer.BadParameter(f"{option} names a directory, {name}; name a file")
-    if kind is not None and (stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)):
-        raise typer.BadParameter(
-            f"{option} {name} is neither a file nor a pipe; name a file"
-        )
-    if is_standard_output(path):
-        raise typer.BadParameter(
-            f"{option} {name} is the standard output, where the results are printed; name "
-            "a file or another pipe"
-        )
+        raise typer.BadParameter(f"{what} cannot be used: {error.strerror}") from None
+    device = stat.S_ISBLK(kind) or stat.S_ISSOCK(kind)
     folder = Path(os.path.realpath(path.expanduser())).parent
-    if (kind is None or stat.S_ISREG(kind)) and not folder.is_dir():
-        raise typer.BadParameter(f"the directory of {option} {name} does not exist")
+    for wrong, why in (
+        (stat.S_ISDIR(kind), "is a directory; name a file"),
+        (device, "is neither a file nor a pipe; name a file"),
+        (is_standard_output(path), "is the standard output, for the results; name a file"),
+        (stat.S_ISREG(kind) and not folder.is_dir(), "is in a folder that does not exist"),
+    ):
+        if wrong:
+            raise typer.BadParameter(f"{what} {why}")
 
 
-_invocation: list[str] = []
+# What a command says
 
 
-def remember(arguments: list[str]) -> None:
-    """Keep the arguments, so that a page can say how it was made."""
-    _invocation[:] = arguments
-
-
-def command_line() -> str:
-    """The command as it would be typed again."""
-    return shlex.join(["greenfold", *_invocation])
+def pick(source: Any, *names: str) -> dict[str, Any]:
+    """Attributes of an object, by their names."""
+    return {name: getattr(source, name) for name in names}
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document."""
+    from .._base.files import plain
+
     # Text that is no text (lone surrogates) stays escaped, so that any reader parses it.
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
-class Progress:
-    """Steps of a command, one after the other, in one bar."""
-
-    def __init__(self, bar: Bar) -> None:
-        self._bar, self._pending = bar, 0.0
-
-    def step(self, text: str, weight: float = 1.0) -> None:
-        """The work before is done; what follows is ``text``, of the given weight."""
-        raise_if_interrupted()
-        self._bar.advance(self._pending, text)
-        self._pending = weight
-
-
 @contextmanager
-def progress(total: float) -> Iterator[Progress]:
-    """Show the steps of a command; ends it if Ctrl-C was pressed meanwhile.
+def progress(total: float) -> Iterator[Callable[..., None]]:
+    """Show steps whose weights sum to ``total``; end if Ctrl-C was pressed meanwhile.
 
-    Parameters
-    ----------
-    total : float
-        Sum of the weights of the steps.
+    Yields ``step(text, weight=1.0)``: the work before is done, and what follows is that.
     """
+    pending = 0.0
     with display() as shown, shown.bar("", total) as bar:
-        yield Progress(bar)
+
+        def step(text: str, weight: float = 1.0) -> None:
+            nonlocal pending
+            raise_if_interrupted()
+            bar.advance(pending, text)
+            pending = weight
+
+        yield step
     raise_if_interrupted()
-
-
-#: A non-linear fit takes about this many linear ones.
-_NONLINEAR = 20.0
-
-
-def weight_of(order: int | str) -> float:
-    """Weight of a fit in the progress bar."""
-    return _NONLINEAR if order else 1.0
-
-
-def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
-    """Write the report, and end here if Ctrl-C was pressed meanwhile."""
-    from ..apps.report.page import write_report
-
-    made = write_report(
-        path,
-        task,
-        rows,
-        remark=remark,
-        command=command_line(),
-        on_part=lambda _: raise_if_interrupted(),
-    )
-    raise_if_interrupted()
-    return made
-
-
-def console() -> Any:
-    """Where tables go: plain and wide enough in a pipe."""
-    from rich.console import Console
-
-    return Console() if sys.stdout.isatty() else Console(width=110, no_color=True)

@@ -1,116 +1,72 @@
-"""`greenfold predict`: the class of each series."""
-
-from __future__ import annotations
+"""`greenfold predict` and `score`: what a saved model says, and how right it is."""
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import numpy as np
 import typer
 
-from . import options
-from .options import Data, DataDir, Debug, Format, Json, Trim
+from . import options, show
+from .options import Answer, Labelled, Reading, command, opt
+
+#: Classes up to which the table of confusions is printed; the JSON always has it.
+_MAX_CLASSES = 12
 
 
-class Part(StrEnum):
-    """Parts of a data set."""
-
-    train = "train"
-    test = "test"
-    all = "all"
-
-
+@command("greenfold predict ecg.gfm ECG5000")
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that fit wrote.")],
-    data: Data,
-    part: Annotated[
-        Part,
-        typer.Option("--part", help="Part of a data set.", rich_help_panel="Data"),
-    ] = Part.test,
-    proba: Annotated[
-        bool,
-        typer.Option(
-            "--proba", help="Add the probability of each class.", rich_help_panel="Output"
-        ),
-    ] = False,
-    labels: Annotated[
-        bool | None,
-        typer.Option(
-            "--labels/--no-labels",
-            help="Whether the series have labels. By default the file says so, or the "
-            "length of the series that the model knows.",
-            show_default=False,
-            rich_help_panel="Data",
-        ),
-    ] = None,
-    format: Format = None,
-    data_dir: DataDir = None,
-    trim: Trim = False,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            min=0,
-            max=2**32 - 1,
-            help="Seed of the built-in synthetic series.",
-            rich_help_panel="Data",
-        ),
-    ] = 0,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Print the class of each series, one a line.
+    model: Path = options.MODEL,
+    data: str = options.DATA,
+    part: options.Part = options.PART,
+    proba: bool = opt(False, "Output"),
+    labels: bool | None = opt(None, "Data", "--labels/--no-labels", show_default=False),
+    reading: Reading = Reading(),
+    seed: int = options.DATA_SEED,
+) -> Answer:
+    """Print the class of each series, one per line.
 
     The series may come with labels, which only serve to print the accuracy, or without.
     With --proba the probabilities of the classes follow, separated by tabs.
-    """
-    del debug
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
-    from .inputs import is_file, is_table, load_series
 
-    classifier = load_classifier(model)
-    pooled = isinstance(classifier, PooledReservoirClassifier)
-    X, y = load_series(
-        data,
-        part=part.value,
-        data_dir=data_dir,
-        trim=trim,
-        seed=seed,
-        keep=pooled,
-        form=format,
-        labels={None: "optional", True: "required", False: "none"}[labels],
-        n_steps=None if classifier._any_length else int(classifier.n_features_in_),
-        classes=classifier.classes_.tolist(),
-    )
-    if labels is None and is_file(data, format) and is_table(data, format) and not json:
-        _say_assumption(data, X, y)
+    proba : Add the probability of each class.
+    labels : Whether the series have labels. By default the file says so, or the length of
+        the series that the model knows.
+    """
+    from ..datasets.files import TABLES, suffix_of
+    from .inputs import is_file, load_series
+
+    classifier, known = load_classifier(model)
+    asked: Any = {None: "optional", True: "required", False: "none"}[labels]
+    X, y = load_series(data, reading, part=part, seed=seed, labels=asked, **known)
     found = classifier.predict(X)
     chances = classifier.predict_proba(X) if proba else None
     accuracy = None if y is None else _accuracy(found, y, classifier.classes_)
-    if json:
-        options.print_json(
-            {
-                "model": model,
-                "data": data,
-                "classes": classifier.classes_,
-                "predictions": found,
-                "probabilities": chances,
-                "labelled": y is not None,
-                "accuracy": accuracy,
-            }
-        )
-        return
-    for i, label in enumerate(found.tolist()):
-        numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
-        print("\t".join([str(label), *numbers]))
-    if accuracy is not None and sys.stderr.isatty():
-        print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+    form = reading.format
+    is_table = is_file(data, form) and suffix_of(data, form) in TABLES
+
+    def tell() -> None:
+        if labels is None and is_table:
+            _say_assumption(data, X, y)
+        for i, label in enumerate(found.tolist()):
+            numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
+            print("\t".join([str(label), *numbers]))
+        if accuracy is not None and sys.stderr.isatty():
+            print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
+
+    record = {
+        "model": model,
+        "data": data,
+        "classes": classifier.classes_,
+        "predictions": found,
+        "probabilities": chances,
+        "labelled": y is not None,
+        "accuracy": accuracy,
+    }
+    return Answer(record, tell)
 
 
-def load_classifier(model: Path) -> Any:
-    """The classifier of a file; one sentence if it holds something else."""
+def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
+    """The classifier of a file, and what it knows about the series it is given."""
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.classifier import PooledReservoirClassifier
     from ..saving import ModelFileError, load
@@ -118,12 +74,16 @@ def load_classifier(model: Path) -> Any:
     found = load(model)
     if not isinstance(found, ReservoirClassifier | PooledReservoirClassifier):
         raise ModelFileError(f"{model} holds a {type(found).__name__}, not a classifier.")
-    return found
+    return found, {
+        "keep": isinstance(found, PooledReservoirClassifier),
+        "n_steps": None if found._any_length else int(found.n_features_in_),
+        "classes": found.classes_.tolist(),
+    }
 
 
 def _say_assumption(data: str, X: Any, y: Any) -> None:
     """Tell how a table was read that does not say it itself."""
-    lengths = {np.shape(one)[-1] for one in X}
+    lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
     kind, cure = ("without", "--labels") if y is None else ("with", "--no-labels")
     print(
@@ -133,19 +93,123 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
     )
 
 
-def _accuracy(found: np.ndarray, y: np.ndarray, classes: np.ndarray) -> float | None:
+def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
     """Share of the labelled series that were found; None if the labels are others."""
-    pairs = [
-        (one, label)
-        for one, label in zip(found.tolist(), y.tolist(), strict=True)
-        if label is not None
-    ]
+    pairs = zip(found.tolist(), y.tolist(), strict=True)
+    labelled = [(one, label) for one, label in pairs if label is not None]
     known = set(classes.tolist())
-    if not any(label in known for _, label in pairs):
+    if not any(label in known for _, label in labelled):
         return None
-    return float(np.mean([one == label for one, label in pairs]))
+    return sum(one == label for one, label in labelled) / len(labelled)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: [bold]greenfold predict ecg.gfm ECG5000[/bold]")(predict)
+@command("greenfold score beats.gfm test.tsv")
+def score(
+    model: Path = options.MODEL,
+    data: str = options.DATA,
+    part: options.Part = options.PART,
+    noise: float = opt(0.0, min=0),
+    reading: Labelled = Labelled(),
+    seed: int = options.DATA_SEED,
+) -> Answer:
+    """Score a saved model on labelled series.
+
+    Prints the accuracy, how many series of each class were found, and which class they
+    were taken for. Series without a label are left out.
+
+    noise : Also the accuracy with noise of this standard deviation on every neuron's state
+        at the readout.
+    """
+    from ..estimators.margin.classifier import ReservoirClassifier
+    from ..estimators.margin.noise import noisy_accuracy
+    from .inputs import load_series
+
+    classifier, known = load_classifier(model)
+    if noise and not isinstance(classifier, ReservoirClassifier):
+        raise typer.BadParameter("--noise needs a model with a readout at one time")
+    X, y = load_series(data, reading, y=reading.y, part=part, seed=seed, **known)
+    X, y = _labelled(data, X, y)
+    record = {"model": model, "data": data, **_judge(classifier, X, y)}
+    if noise:
+        record["readout_noise"] = noise
+        record["accuracy_under_noise"] = noisy_accuracy(classifier, X, y, noise, rng=seed)
+    return Answer(record, lambda: _show(record))
+
+
+def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
+    """The series that have a label; it is said how many do not."""
+    import numpy as np
+
+    from ..datasets.parsing import DataError
+
+    known = np.array([label is not None for label in y.tolist()])
+    if not known.any():
+        raise DataError(f"`{data}` has no labels to score by: give them with --y.")
+    if not known.all():
+        print(
+            f"greenfold: {int((~known).sum())} series without a label are left out.",
+            file=sys.stderr,
+        )
+        X = [one for one, kept in zip(X, known, strict=True) if kept]
+    return X, np.array(y.tolist(), dtype=object)[known]
+
+
+def _judge(classifier: Any, X: Any, y: Any) -> dict[str, Any]:
+    """Accuracy and confusions; a label that the model does not know counts as missed.
+
+    The confusion has true classes along rows (first those of the model, then others in the
+    data) and the classes of the model along columns.
+    """
+    import numpy as np
+
+    classes = classifier.classes_.tolist()
+    others = sorted({label for label in y.tolist() if label not in classes}, key=str)
+    rows = [*classes, *others]
+    confusion = np.zeros((len(rows), len(classes)), dtype=int)
+    for label, taken in zip(y.tolist(), classifier.predict(X).tolist(), strict=True):
+        confusion[rows.index(label), classes.index(taken)] += 1
+    right = [int(n) for n in np.diagonal(confusion)] + [0] * len(others)
+    counts, taken_for = confusion.sum(1).tolist(), confusion.sum(0).tolist()
+    taken_for += [0] * len(others)
+    of_each = [
+        {
+            "label": label,
+            "known": label in classes,
+            "n_series": n,
+            "recall": hits / n if n else None,
+            "precision": hits / taken if taken else None,
+        }
+        for label, n, hits, taken in zip(rows, counts, right, taken_for, strict=True)
+    ]
+    recalls = [one["recall"] for one in of_each if one["recall"] is not None]
+    return {
+        "n_series": len(y),
+        "accuracy": sum(right) / len(y),
+        "balanced_accuracy": float(np.mean(recalls)),
+        "classes": of_each,
+        "confusion": confusion,
+    }
+
+
+def _show(record: dict[str, Any]) -> None:
+    classes = record["classes"]
+    print(f"accuracy {record['accuracy']:.2%} of {record['n_series']} series")
+    if len(classes) > 2:
+        print(f"mean over the classes {record['balanced_accuracy']:.2%}")
+    if "readout_noise" in record:
+        under = f"under readout noise {record['readout_noise']:g}"
+        print(f"{under}: {record['accuracy_under_noise']:.2%}")
+    known = [f"as {one['label']}" for one in classes if one["known"]]
+    confused = known if len(known) <= _MAX_CLASSES else []
+    rows = []
+    for one, line in zip(classes, record["confusion"].tolist(), strict=True):
+        shares = [show.number(one[k], ".1%") for k in ("recall", "precision")]
+        counts = map(str, line if confused else ())
+        rows.append([str(one["label"]), str(one["n_series"]), *shares, *counts])
+    strange = [str(one["label"]) for one in classes if not one["known"]]
+    show.table(
+        ["class", "series", "found", "precision", *confused],
+        rows,
+        wrap=True,
+        notes=[f"The model was not trained on: {', '.join(strange)}."] if strange else (),
+    )

@@ -1,66 +1,40 @@
 """`greenfold reproduce`: the paper's figures and table."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from . import options
-from .options import DataDir, Debug, Jobs, Json
+from .options import Answer, arg, command, opt
 
 
+@command("greenfold reproduce fig2 --quick")
 def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (what goes "
-            "beyond the paper); all by default.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option("--out", help="Folder for the files.", rich_help_panel="Output"),
-    ] = Path("reproduction"),
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="A reduced version, seconds a figure."),
-    ] = False,
-    redraw: Annotated[
-        bool,
-        typer.Option(
-            "--redraw",
-            help="Draw again from the JSON files in the folder; compute nothing.",
-        ),
-    ] = False,
-    data_dir: DataDir = None,
-    jobs: Jobs = None,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+    names: list[str] | None = arg(None, "NAME"),
+    out: Path = opt(Path("reproduction"), "Output"),
+    quick: bool = opt(False),
+    redraw: bool = opt(False),
+    data_dir: Path | None = options.DATA_DIR,
+    jobs: int | None = options.JOBS,
+    json: bool = options.JSON,
+) -> Answer:
     """Reproduce the figures and tables of the paper.
 
-    Their seeds and parameters are fixed, at the top of the files in greenfold/paper.
+    Their seeds and parameters are fixed, at the top of the files in greenfold/apps/paper.
+
+    names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (what goes beyond
+        the paper); all by default.
+    out : Folder for the files.
+    quick : A reduced version, seconds per figure.
+    redraw : Draw again from the JSON files in the folder; compute nothing.
     """
-    del debug
+    options.need("matplotlib")
     from ..apps import paper
 
-    records, skipped = [], False
+    outcomes = []
     for name in names or paper.FIGURES:
         for outcome in paper.reproduce(name, out, quick, data_dir, jobs, redraw):
-            skipped |= outcome.skipped is not None
-            if json:
-                records.append(asdict(outcome))
-            else:
+            outcomes.append(asdict(outcome))
+            if not json:  # as they come: each may take minutes
                 print(outcome, flush=True)
-    if json:
-        options.print_json({"outcomes": records})
-    raise typer.Exit(int(skipped))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: [bold]greenfold reproduce fig2 --quick[/bold]")(reproduce)
+    skipped = any(one["skipped"] is not None for one in outcomes)
+    return Answer({"outcomes": outcomes}, lambda: None, skipped)

@@ -1,338 +1,203 @@
 """`greenfold study`: many networks on the same stimuli, a table and figures."""
 
-from __future__ import annotations
-
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import typer
 
-from . import options
-from .options import DataDir, Debug, Json, complete_dataset
-from .sweep import tell
+from . import options, show
+from .options import Answer, Reader, Runs, arg, command, group, opt, pick
+from .sweep import resumable, tell
 
-_NETWORKS = "Networks"
+#: What varies from network to network.
+_AXES = ("dataset", "architecture", "neurons", "g", "tau", "order", "gain", "inside")
+#: Networks that are printed; the table in the folder has all.
+_BEST = 15
 _JUDGED = "How they are judged"
-_OUTPUT = "Output"
 
 
-def study(
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[DATA]...",
-            help="Names of data sets or their folders; of more than two classes, which "
-            "two, as in ECG5000:1,2.",
-            autocompletion=complete_dataset,
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option("--preset", help="A study with a name: architectures."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", help="A study in a TOML file, with tables \\[\\[grid]]."),
-    ] = None,
-    architecture: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--architecture",
-            "-a",
-            metavar="NAME",
-            help="random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre, "
-            "or all. Give it once for each.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    neurons: Annotated[
-        str | None,
-        typer.Option(
-            "--neurons",
-            "-n",
-            metavar="N[,…]",
-            help="Sizes; 50 by default.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    g: Annotated[
-        str | None,
-        typer.Option(
-            "--g",
-            metavar="G[,…]",
-            help="Spectral radii, or a range low..high for --random; 0.9 by default.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    tau: Annotated[
-        str | None,
-        typer.Option(
-            "--tau",
-            metavar="TAU[,…]",
-            help="Time constants in the unit of the duration, or a range; 0.25 by default.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            "--seeds", min=1, help="Networks of each kind.", rich_help_panel=_NETWORKS
-        ),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            "--order",
-            metavar="K[,…]",
-            help="Orders of the unfolding, or exact.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    gain: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--gain",
-            metavar="NAME",
-            help="linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    inside: Annotated[
-        str | None,
-        typer.Option(
-            "--inside",
-            metavar="Q[,…]",
-            help="Sizes of white noise inside the network (order 0).",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    random: Annotated[
-        int | None,
-        typer.Option(
-            "--random",
-            min=1,
-            metavar="N",
-            help="Draw so many networks instead of all combinations.",
-            rich_help_panel=_NETWORKS,
-        ),
-    ] = None,
-    random_state: Annotated[
-        int,
-        typer.Option(
-            "--random-state", min=0, help="Of --random.", rich_help_panel=_NETWORKS
-        ),
-    ] = 0,
-    eta: Annotated[
-        float | None,
-        typer.Option("--eta", help="η; 10 by default.", rich_help_panel=_JUDGED),
-    ] = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(
-            "--duration",
-            help="Time a series takes; 10 by default.",
-            rich_help_panel=_JUDGED,
-        ),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            "--noise",
-            metavar="S[,…]",
-            help="Noise on every state at the readout, for the accuracy; 0,0.1 by default.",
-            rich_help_panel=_JUDGED,
-        ),
-    ] = None,
-    draws: Annotated[
-        int | None,
-        typer.Option("--draws", min=1, help="Random u drawn.", rich_help_panel=_JUDGED),
-    ] = None,
-    memory: Annotated[
-        bool,
-        typer.Option("--memory", help="Memory capacity too.", rich_help_panel=_JUDGED),
-    ] = False,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder of results.", rich_help_panel=_OUTPUT)
-    ] = Path("study"),
-    table: Annotated[
-        str,
-        typer.Option("--table", help="csv or parquet.", rich_help_panel=_OUTPUT),
-    ] = "csv",
-    figures: Annotated[
-        str,
-        typer.Option("--figures", help="svg, png, pdf or none.", rich_help_panel=_OUTPUT),
-    ] = "svg",
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            min=1,
-            help="Processes; all cores by default.",
-            rich_help_panel=options.WHERE,
-        ),
-    ] = None,
-    dask: options.Dask = None,
-    redo: options.Redo = False,
-    data_dir: DataDir = None,
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Certified margins of many networks, beside random projections.
+def _values(kind: type) -> Reader:
+    """Read numbers from ``1,2``, or a range, logarithmic, from ``1..2``."""
 
-    Finished results are kept, and a study that was stopped goes on when the same command is
-    given again. Exit code 1 if a network failed; the rest is done.
-    """
-    del debug
-    if figures not in ("svg", "png", "pdf", "none"):
-        raise typer.BadParameter(
-            f"--figures must be svg, png, pdf or none, not {figures!r}"
-        )
-    if table not in ("csv", "parquet"):
-        raise typer.BadParameter(f"--table must be csv or parquet, not {table!r}")
-    if dask is not None and jobs is not None:
-        raise typer.BadParameter("--jobs is for this machine; leave it out with --dask")
-    axes = {
-        "architecture": architecture,
-        "neurons": _numbers(neurons, "--neurons", int),
-        "g": _numbers(g, "--g"),
-        "tau": _numbers(tau, "--tau"),
-        "seed": None if seeds is None else list(range(seeds)),
-        "order": _orders(order),
-        "gain": gain,
-        "inside": _numbers(inside, "--inside"),
-    }
-    settings = {
-        "eta": eta,
-        "duration": duration,
-        "noise": _numbers(noise, "--noise"),
-        "draws": draws,
-        "memory": memory or None,
-    }
-    planned = _plan(axes, settings, random, random_state, preset, config)
-    wanted = data or planned.datasets
-    if not wanted:
-        raise typer.BadParameter("name a data set, or give --preset or --config")
-    where = {"data_dir": data_dir, "n_jobs": jobs, "dask": dask, "redo": redo}
-    summary, paths = _run(wanted, planned.grids, out, where)
-    made = _show(out, paths, table, figures, quiet=json)
-    if json:
-        options.print_json({"out": str(out), **asdict(summary), **made})
-    else:
-        tell(summary, out)
-    raise typer.Exit(int(bool(summary.failures)))
-
-
-def _plan(
-    axes: dict[str, Any],
-    settings: dict[str, Any],
-    random: int | None,
-    random_state: int,
-    preset: str | None,
-    config: Path | None,
-) -> Any:
-    from ..apps.study.experiment import ARCHITECTURES
-    from ..apps.study.plan import PRESETS, Grid, Plan, read_config
-
-    given = {k: v for k, v in axes.items() if v is not None}
-    judged = {k: v for k, v in settings.items() if v is not None}
-    if preset is not None or config is not None:
-        if given or judged or random or (preset is not None and config is not None):
-            raise typer.BadParameter(
-                "--preset and --config say which networks; give one, without other options "
-                "of networks"
-            )
-        if config is not None:
-            return read_config(config)
-        if preset not in PRESETS:
-            raise typer.BadParameter(
-                f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}"
-            )
-        return PRESETS[preset]
-    if given.get("architecture") == ["all"]:
-        given["architecture"] = list(ARCHITECTURES)
-    return Plan([], [Grid(given, random, judged, random_state)])
-
-
-def _run(data: list[str], grids: Any, out: Path, where: dict[str, Any]) -> Any:
-    from ..apps.runner import Summary, run_jobs
-    from ..apps.study.plan import plan
-
-    jobs = plan(data, grids, data_dir=where.pop("data_dir"))
-    summary = Summary()
-    try:
-        run_jobs(jobs, out, label="study", summary=summary, **where)
-    except KeyboardInterrupt:
-        done = summary.found + summary.made
-        print(
-            f"greenfold: {done} of {summary.total} results are written; the same command "
-            "goes on from there.",
-            file=sys.stderr,
-        )
-        raise
-    return summary, {job.path for job in jobs}
-
-
-def _show(
-    out: Path, paths: set[str], table: str, figures: str, quiet: bool
-) -> dict[str, Any]:
-    """Write the table and the figures of this study, and print its best networks."""
-    from ..apps.study.table import read_study, write_table
-
-    try:
-        rows = read_study(out, paths)
-    except FileNotFoundError:  # all have failed
-        return {"files": []}
-    files = [write_table(rows, out / f"study.{table}")]
-    if figures != "none":
-        from ..apps.study.table import draw
-
-        files += draw(rows, out, figures)
-    if not quiet:
-        from .show import study_table
-
-        study_table(rows)
-        print(f"Table and figures: {', '.join(str(path) for path in files)}")
-    return {"rows": rows, "files": [str(path) for path in files]}
-
-
-def _numbers(text: str | None, option: str, kind: type = float) -> Any:
-    """Numbers from ``1,2`` or a range, logarithmic, from ``1..2``."""
-    if text is None:
-        return None
-    try:
+    def read(text: str) -> Any:
         low, dots, high = text.partition("..")
         if dots:
             return {"low": kind(low), "high": kind(high), "log": True}
         return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(
-            f"{option} must be like 0.5,0.9 or, with --random, 0.5..0.9, not {text!r}"
-        ) from None
+
+    wanted = "numbers like 1,2 or, with --random, 1..2"
+    return Reader.of(read, "A,B[,…]|A..B", wanted)
 
 
-def _orders(text: str | None) -> list[Any] | None:
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    return [part if part == "exact" else _order(part) for part in parts]
+def _orders(text: str) -> list[int | str]:
+    return [one if one == "exact" else int(one) for one in options.words(text)]
 
 
-def _order(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"--order must be like 0,1 or exact, not {text!r}"
-        ) from None
+@group("Networks")
+class Networks:
+    """One grid of networks, or draws from it.
 
+    architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
+        or all. Give it once for each.
+    neurons : Sizes; 50 by default.
+    g : Spectral radii; 0.9 by default.
+    tau : Time constants in the unit of the duration; 0.25 by default.
+    seeds : Networks of each kind.
+    order : Orders of the unfolding, or exact.
+    gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.
+    random : Draw so many networks instead of all combinations, from values or ranges A..B.
+    eta : η; 10 by default.
+    noise : Noise on every state at the readout, for the accuracy; 0,0.1 by default.
+    memory : Memory capacity too.
+    """
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    example = (
-        "Example: [bold]greenfold study ECG5000:1,2 -a random -a cycle -n 50,100 --seeds 5"
-        "[/bold]"
+    architecture: list[str] | None = opt(None, None, "-a", metavar="NAME")
+    neurons: Any = opt(None, None, "-n", read=_values(int))
+    g: Any = opt(None, read=_values(float))
+    tau: Any = opt(None, read=_values(float))
+    seeds: int | None = opt(None, min=1)
+    order: Any = opt(None, read=Reader.of(_orders, "K[,…]", "like 0,1 or exact"))
+    gain: list[str] | None = opt(None, metavar="NAME")
+    random: int | None = opt(None, metavar="N", min=1)
+    eta: float | None = opt(None, _JUDGED)
+    noise: Any = opt(
+        None,
+        _JUDGED,
+        read=Reader.of(options.finite_numbers, "S[,…]", "numbers separated by commas"),
     )
-    app.command(epilog=example)(study)
+    memory: bool = opt(False, _JUDGED)
+
+    def grid(self) -> Any:
+        """The grid of the library; what was not given is left to its defaults."""
+        from ..apps.study.experiment import ARCHITECTURES
+        from ..apps.study.plan import Grid
+
+        axes = pick(self, "neurons", "g", "tau", "order", "gain")
+        every = self.architecture == ["all"]
+        axes["architecture"] = list(ARCHITECTURES) if every else self.architecture
+        axes["seed"] = self.seeds and list(range(self.seeds))
+        settings = {"eta": self.eta, "noise": self.noise, "memory": self.memory or None}
+        given = (
+            {name: one for name, one in each.items() if one is not None}
+            for each in (axes, settings)
+        )
+        return Grid(next(given), self.random, next(given))
+
+
+@command("greenfold study ECG5000:1,2 -a random -a cycle -n 50,100 --seeds 5")
+def study(
+    data: list[str] | None = arg(
+        None, "[DATA]...", autocompletion=options.complete_dataset
+    ),
+    preset: str | None = opt(),
+    config: Path | None = opt(),
+    networks: Networks = Networks(),
+    out: Path = opt(Path("study"), "Output"),
+    table: Literal["csv", "parquet"] = opt("csv", "Output"),
+    runs: Runs = Runs(),
+) -> Answer:
+    r"""Certified margins of many networks, beside random projections.
+
+    Finished results are kept, and a study that was stopped goes on when the same command is
+    given again. Exit code 1 if a network failed; the rest is done.
+
+    data : Names of data sets or their folders; of more than two classes, which two, as in
+        ECG5000:1,2.
+    preset : A study with a name: architectures.
+    config : A study in a TOML file, with tables \[\[grid]], which also take inside,
+        duration, draws and random_state.
+    out : Folder of results.
+    table : Format of the table.
+    """
+    from ..apps.runner import Summary, run_jobs
+    from ..apps.study.plan import plan
+    from ..apps.study.table import draw, read_study, write_table
+
+    where = runs.arguments()
+    planned = _plan(networks, preset, config)
+    wanted = data or planned.datasets
+    if not wanted:
+        raise typer.BadParameter("name a data set, or give --preset or --config")
+    if runs.figures != "none":
+        options.need("matplotlib")
+    summary = Summary()
+    jobs = plan(wanted, planned.grids, data_dir=where.pop("data_dir"))
+    with resumable(summary):
+        run_jobs(jobs, out, label="study", summary=summary, **where)
+    try:
+        rows = read_study(out, {job.path for job in jobs})
+    except FileNotFoundError:  # all have failed
+        rows = []
+    files = [write_table(rows, out / f"study.{table}")] if rows else []
+    if rows and runs.figures != "none":
+        files += draw(rows, out, runs.figures)
+    made: dict[str, Any] = {"rows": rows} if rows else {}
+    made["files"] = [str(path) for path in files]
+
+    def display() -> None:
+        if rows:
+            _show(rows)
+            print(f"Table and figures: {', '.join(made['files'])}")
+        tell(summary, out)
+
+    record = {"out": str(out), **asdict(summary), **made}
+    return Answer(record, display, bool(summary.failures))
+
+
+def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
+    from ..apps.study.plan import PRESETS, Plan, read_config
+
+    if preset is None and config is None:
+        return Plan([], [networks.grid()])
+    if networks != Networks() or (preset is not None and config is not None):
+        raise typer.BadParameter(
+            "--preset and --config say which networks; give one, without other options of "
+            "networks"
+        )
+    if config is not None:
+        return read_config(config)
+    if preset not in PRESETS:
+        raise typer.BadParameter(
+            f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}"
+        )
+    return PRESETS[preset]
+
+
+def _show(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the networks with the largest κ*, means over their seeds."""
+    varied = [k for k in _AXES if len({str(row[k]) for row in rows}) > 1]
+    varied = varied or ["architecture"]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[k] for k in _AXES), []).append(row)
+    accuracies = [k for k in rows[0] if k.startswith("accuracy_") and "random" not in k]
+    noise = accuracies[-1].partition("_")[2]
+
+    def mean(own: list[dict[str, Any]], key: str) -> float:
+        found = [float("nan") if row[key] is None else row[key] for row in own]
+        return sum(found) / len(found)
+
+    def cells(own: list[dict[str, Any]]) -> list[str]:
+        values = (own[0][k] for k in varied)
+        return [
+            *(f"{one:.4g}" if isinstance(one, float) else str(one) for one in values),
+            str(len(own)),
+            f"{mean(own, 'kappa'):.4f}",
+            show.number(mean(own, "bound"), ".4f"),
+            f"{mean(own, 'kappa_random'):.4f}",
+            f"{mean(own, f'accuracy_{noise}'):.1%}",
+            f"{mean(own, f'accuracy_random_{noise}'):.1%}",
+        ]
+
+    ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
+    few = f"The {_BEST} of largest κ of {len(ranked)}; the table has all."
+    numbers = ["nets", "κ", "bound", "κ random", f"accuracy, noise {noise}", "random"]
+    show.table(
+        [*varied, *numbers],
+        map(cells, ranked[:_BEST]),
+        n_text=len(varied),
+        wrap=True,
+        notes=[few] if len(ranked) > _BEST else (),
+    )

@@ -17,53 +17,48 @@ import zipfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path, PureWindowsPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._base.checks import must
 from .._base.files import replacing
-from .errors import DataError
 from .files import SUFFIXES, read_series
-from .parsing import Collection, Missing, naming, reason
+from .parsing import Collection, DataError, Missing, naming, reason, refuse
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
 MAX_UNPACKED_BYTES = 8 * 2**30
 # A name becomes part of paths and addresses: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
+Folder: TypeAlias = str | Path | None
 _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 
 
 def check_name(name: str) -> None:
     """Reject a `name` that cannot be that of a data set."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise DataError(
-            "`name` must be the name of a data set such as 'ECG5000' (letters, digits, "
-            f"'_' and '-'); got {name!r} instead."
-        )
+    wanted = "be the name of a data set such as 'ECG5000' (letters, digits, '_' and '-')"
+    ok = isinstance(name, str) and _NAME.fullmatch(name)
+    must(ok, "name", wanted, repr(name), DataError)
 
 
-def data_directory(data_dir: str | Path | None = None) -> Path | None:
+def data_directory(data_dir: Folder = None) -> Path | None:
     """Return the data directory: the argument, else ``GREENFOLD_DATA``, else None."""
     given = data_dir or os.environ.get("GREENFOLD_DATA")
-    if not given:
-        return None
-    path = Path(given).expanduser()
-    if not path.is_dir():
+    if given and not Path(given).expanduser().is_dir():
         source = "`data_dir`" if data_dir else "The environment variable GREENFOLD_DATA"
         raise FileNotFoundError(
             f"{source} names {str(given)!r}, which is not a directory: create it or "
             "correct the name."
         )
-    return path
+    return Path(given).expanduser() if given else None
 
 
 def cache_directory() -> Path | None:
-    """Return where downloads are kept; the folder need not exist yet.
+    """Where downloads are kept, ``GREENFOLD_CACHE`` or the platform's cache directory.
 
-    ``GREENFOLD_CACHE`` if it is set, else the platform's cache directory. None if
-    neither is known because pooch is not installed; there are no downloads then.
+    None if neither is known because pooch is not installed; there are no downloads then.
     """
     given = os.environ.get("GREENFOLD_CACHE")
     if given:
@@ -84,7 +79,7 @@ def find_split(folder: Path, name: str, split: str) -> Path | None:
     return None
 
 
-def list_datasets(data_dir: str | Path | None = None) -> dict[str, Path]:
+def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
     """Data sets that can be loaded without a download.
 
     Parameters
@@ -95,25 +90,21 @@ def list_datasets(data_dir: str | Path | None = None) -> dict[str, Path]:
     Returns
     -------
     dict of str to Path
-        Folder of each data set found in the data directory and in the download cache, in
-        alphabetical order. A set that lies in several places appears with the one that
-        :func:`load_dataset` uses.
+        Folder of each data set in the data directory and in the download cache, in
+        alphabetical order; of several, the one that :func:`load_dataset` uses.
     """
-    found: dict[str, Path] = {}
-    for root in (data_directory(data_dir), cache_directory()):
-        if root is not None:
-            found = datasets_below(root) | found
-    return dict(sorted(found.items()))
+    roots = (data_directory(data_dir), cache_directory())
+    first, second = (datasets_below(root) if root else {} for root in roots)
+    return dict(sorted((second | first).items()))
 
 
 def datasets_below(root: Path) -> dict[str, Path]:
     """Folder of each data set in `root` or one level down, in a fixed order."""
-    found: dict[str, Path] = {}
     tops = _folders(root)
-    for folder in [*tops, *(f for top in tops for f in _folders(top))]:
-        if _NAME.fullmatch(folder.name) and _is_dataset(folder):
-            found.setdefault(folder.name, folder)
-    return dict(sorted(found.items()))
+    below = [*tops, *(f for top in tops for f in _folders(top))]
+    # Of several the first counts.
+    valid = (f for f in reversed(below) if _NAME.fullmatch(f.name) and _is_dataset(f))
+    return dict(sorted({f.name: f for f in valid}.items()))
 
 
 def _folders(root: Path) -> list[Path]:
@@ -127,25 +118,13 @@ def _is_dataset(folder: Path) -> bool:
     return any(find_split(folder, folder.name, split) for split in _SPLITS)
 
 
-def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
-    """Folder of a data set on this machine; never downloads.
+def dataset_path(name: str, data_dir: Folder = None) -> Path:
+    """Folder of a data set on this machine, or a FileNotFoundError; never downloads.
 
     Parameters
     ----------
-    name : str
-        Name in the archive, such as ``"ECG5000"``.
-    data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
-
-    Returns
-    -------
-    Path
-        The folder with the files of both splits.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data set is neither in the data directory nor in the download cache.
+    name, data_dir
+        As for :func:`load_dataset`.
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
@@ -158,7 +137,7 @@ def dataset_path(name: str, data_dir: str | Path | None = None) -> Path:
     )
 
 
-def how_to_supply(name: str, data_dir: str | Path | None = None) -> str:
+def how_to_supply(name: str, data_dir: Folder = None) -> str:
     """Half a sentence that says where to put the files of a data set."""
     root = data_directory(data_dir)
     folder = f"a folder {name} of the directory that GREENFOLD_DATA names"
@@ -171,9 +150,7 @@ def how_to_supply(name: str, data_dir: str | Path | None = None) -> str:
     )
 
 
-def download_dataset(
-    name: str, *, url: str | None = None, data_dir: str | Path | None = None
-) -> Path:
+def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = None) -> Path:
     """Download a data set into the cache, replacing what the cache has of it.
 
     Only the files of the two splits are kept, in one format. The folder appears in the
@@ -186,23 +163,19 @@ def download_dataset(
     url : str, optional
         Address of a mirror that offers ``<name>.zip``. Default: the public archive.
     data_dir : str or Path, optional
-        Data directory that the error messages advise to use. Default: the environment
-        variable ``GREENFOLD_DATA``. The download itself goes to the cache.
+        Data directory that errors advise to use, as for :func:`load_dataset`.
 
     Returns
     -------
     Path
-        The data set's folder in the cache: ``GREENFOLD_CACHE`` if that is set, else in
-        the platform's cache directory.
+        The data set's folder in the cache: ``GREENFOLD_CACHE``, or the platform's.
 
     Raises
     ------
-    ImportError
-        If pooch is not installed; ``pip install greenfold[data]`` brings it.
-    FileNotFoundError
-        If the archive cannot be reached or has no such data set.
-    DataError
-        If what arrives is damaged, lacks a split, or differs from the first download.
+    ImportError, FileNotFoundError, DataError
+        If pooch is not installed (``pip install greenfold[data]``); if the archive cannot
+        be reached or has no such data set; if what arrives is damaged, lacks a split, or
+        differs from the first download.
 
     Notes
     -----
@@ -230,7 +203,12 @@ def download_dataset(
         record = cache / f"{name}.zip.sha256"
         with naming(address):
             if record.is_file():
-                _compare(digest, record)
+                known = [*record.read_text("utf-8", errors="replace").split(), "nothing"][0]
+                refuse(
+                    known != digest,
+                    f"has changed: its SHA-256 is {digest} but `{record}` has {known} from "
+                    "the first download; delete that file to accept the new version.",
+                )
             _unpack(archive, unpacked, otherwise)
         with replacing(record) as stream:
             stream.write(f"{digest}  {name}.zip\n".encode())
@@ -253,29 +231,17 @@ def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) ->
     try:
         fetch(address, str(target), None)
     except OSError as error:  # requests' exceptions are OSErrors, with a response if any
-        response = getattr(error, "response", None)
-        if response is not None:
-            response.close()  # pooch leaves the connection open when the server says no
         what = (
             f"The data set {name!r} is not on this machine and could not be downloaded "
             f"from {address} ({type(error).__name__}): connect and try again"
         )
-        if getattr(response, "status_code", None) == 404:
-            what = (
-                f"The archive has no data set {name!r} ({address} does not exist): check "
-                "the spelling"
-            )
+        response = getattr(error, "response", None)
+        if response is not None:
+            response.close()  # pooch leaves the connection open when the server says no
+            if response.status_code == 404:
+                gone = f"({address} does not exist): check the spelling"
+                what = f"The archive has no data set {name!r} {gone}"
         raise FileNotFoundError(f"{what}, or {otherwise}.") from error
-
-
-def _compare(digest: str, record: Path) -> None:
-    """Refuse an archive that is not the one first downloaded."""
-    recorded = record.read_text(encoding="utf-8", errors="replace").split() or ["nothing"]
-    if recorded[0] != digest:
-        raise DataError(
-            f"has changed: its SHA-256 is {digest} but `{record}` has {recorded[0]} from "
-            "the first download; delete that file to accept the new version."
-        )
 
 
 def _unpack(archive: Path, target: Path, otherwise: str) -> None:
@@ -291,8 +257,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
                     shutil.copyfileobj(source, sink)
     except (DataError, OSError):
         raise
-    # Damage surfaces as almost any exception of zipfile and the decompressors; and the
-    # archive's server answers a wrong name with a web page, not with an error.
+    # The server answers a wrong name with a web page, and damage surfaces as anything.
     except Exception as error:
         raise DataError(
             f"did not deliver an intact zip archive ({reason(error)}): check that "
@@ -335,7 +300,7 @@ def load_dataset(
     name: str,
     split: Literal["train", "test"] | None = None,
     *,
-    data_dir: str | Path | None = None,
+    data_dir: Folder = None,
     missing: Missing = "error",
     download: bool = True,
 ) -> tuple[Collection, NDArray[Any]]:
@@ -343,7 +308,7 @@ def load_dataset(
 
     The files are looked for in the data directory, then in the download cache; if they
     are in neither, they are downloaded from https://timeseriesclassification.com into
-    the cache (see :func:`download_dataset` for what is checked).
+    the cache by :func:`download_dataset`.
 
     Parameters
     ----------
@@ -361,21 +326,11 @@ def load_dataset(
 
     Returns
     -------
-    X : ndarray or list of ndarrays, float64
-        Shape (n_cases, n_steps) for one channel and (n_cases, n_channels, n_steps) for
-        several; for unequal lengths a list of (n_channels, n_steps_i) arrays.
-    y : ndarray of shape (n_cases,)
-        Class labels: integers if all are whole numbers, else strings.
-
-    Raises
-    ------
-    FileNotFoundError, DataError, ImportError
-        As :func:`download_dataset`, if the set is not on this machine; a DataError also if
-        the files do not hold what they should.
+    X, y
+        As :func:`read_series` returns them. Errors are those of the two functions.
     """
     check_name(name)
-    if split not in (*_SPLITS, None):
-        raise ValueError(f"`split` must be 'train', 'test' or None; got {split!r} instead.")
+    must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
     try:
         folder = dataset_path(name, data_dir)
@@ -413,20 +368,16 @@ _COUNTS = {"train": (292, 177), "test": (2627, 1590)}
 
 
 class BinarySplit(NamedTuple):
-    """A two-class problem with labels ±1, ready to unpack."""
+    """A two-class problem, ready to unpack: series (n, n_steps) and labels ±1 (n,)."""
 
     X_train: NDArray[np.float64]
-    """Training series, shape (n_train, n_steps)."""
     y_train: NDArray[np.int64]
-    """Their labels, +1 or -1, shape (n_train,)."""
     X_test: NDArray[np.float64]
-    """Test series, shape (n_test, n_steps)."""
     y_test: NDArray[np.int64]
-    """Their labels, +1 or -1, shape (n_test,)."""
 
 
 def ecg5000_paper(
-    data_dir: str | Path | None = None,
+    data_dir: Folder = None,
     selection: Literal["first"] | int | np.random.Generator = "first",
 ) -> BinarySplit:
     """Load the heartbeat task of the paper: ECG5000, classes 1 and 2.
@@ -452,22 +403,15 @@ def ecg5000_paper(
         contractions, is -1. Training series are in the order of the archive; the 115
         series left over are the last of the test set.
 
-    Raises
-    ------
-    FileNotFoundError, DataError, ImportError
-        As :func:`load_dataset`; also a DataError if the files are not the archive's.
-
     Notes
     -----
     Not to be compared with published accuracies on ECG5000, which are for all five
     classes and the archive's own split of 500 and 4500.
     """
     is_seed = isinstance(selection, int | np.integer) and not isinstance(selection, bool)
-    if not (selection == "first" or is_seed or isinstance(selection, np.random.Generator)):
-        raise ValueError(
-            f"`selection` must be 'first', a seed or a NumPy Generator; got {selection!r} "
-            "instead."
-        )
+    known = selection == "first" or is_seed or isinstance(selection, np.random.Generator)
+    wanted = "be 'first', a seed or a NumPy Generator"
+    must(known, "selection", wanted, repr(selection))
     (X_train, y_train), (X_test, y_test) = (_two_classes(one, data_dir) for one in _SPLITS)
     normal = np.flatnonzero(y_train == 1)
     n_kept = _COUNTS["train"][1]
@@ -485,7 +429,7 @@ def ecg5000_paper(
 
 
 def _two_classes(
-    split: Literal["train", "test"], data_dir: str | Path | None
+    split: Literal["train", "test"], data_dir: Folder
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Series of classes 1 and 2 of one split, with labels +1 and -1."""
     X, y = load_dataset("ECG5000", split, data_dir=data_dir)

@@ -1,16 +1,7 @@
 """What every reader shares: content of a source, values, labels, and one pair ``(X, y)``.
 
-A format's own part is a function that turns content into `Parsed`; :func:`read` does
-everything else. What is wrong with a file is raised without its name, which `naming` puts
-in front.
-
-The archives write the class "1" as ``1``, ``1.0`` or ``  1.0000000e+00`` depending on the
-format. Labels are spelled alike here, whatever the format:
-
-* all labels are whole numbers: an ``int64`` array;
-* all labels are numbers, some not whole: strings, each in Python's shortest spelling
-  (strings, because scikit-learn takes fractional numbers for a regression target);
-* anything else: strings as written, without surrounding blanks and quotes.
+A format's own part is a function that turns content into `Parsed`; `read` does everything
+else. What is wrong with a file is raised without its name, which `naming` puts in front.
 """
 
 from __future__ import annotations
@@ -19,7 +10,6 @@ import gzip
 import os
 import re
 import stat
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,19 +18,35 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError, MissingValueError
+from .._base.checks import must
 
+
+class DataError(ValueError):
+    """A data file, archive or array does not hold what it should."""
+
+
+class MissingValueError(DataError):
+    """A data file has missing values and the caller did not say what to do with them.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_missing, 3) or None
+        Series, channel and time step of every missing value, counted from 0.
+    """
+
+    # Pickling calls the class with the message alone and restores the attribute after.
+    def __init__(self, message: str, positions: NDArray[np.intp] | None = None) -> None:
+        super().__init__(message)
+        self.positions = positions
+
+
+#: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
 Source: TypeAlias = str | Path | BinaryIO
-"""The path of a file, or a stream of bytes such as ``sys.stdin.buffer``."""
-
+#: Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays.
 Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
-"""Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays."""
-
+#: What is asked of the labels, and what happens to missing values; see `read_series`.
 Labels: TypeAlias = Literal["required", "optional", "none"]
-"""What is asked of the labels; see :func:`greenfold.datasets.read_series`."""
-
 Missing: TypeAlias = Literal["error", "keep", "trim"]
-"""What happens to missing values; see :func:`greenfold.datasets.read_series`."""
 
 MISSING_VALUES = {"", "?", "nan", "na"}
 _MISSING_LABELS = MISSING_VALUES - {"na"}  # which may be a class
@@ -55,15 +61,15 @@ _GZIP = b"\x1f\x8b"
 class Parsed(NamedTuple):
     """What a format's parser found in one file."""
 
+    #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
     series: Collection
-    """Arrays of shape (n_channels, n_steps_i), NaN for a missing value."""
+    #: As the file has them; None if it has none.
     labels: Sequence[str] | NDArray[Any] | None = None
-    """As the file has them; None if it has none."""
+    #: Those that the header declares; None if the labels are targets of a regression.
     classes: Sequence[str] | None = ()
-    """Those that the header declares; None if the labels are targets of a regression."""
+    #: Unequal lengths are declared: X is a list even if the lengths happen to agree, so
+    #: that both splits of a data set come out in the same form.
     unequal: bool = False
-    """Unequal lengths are declared: X is a list even if the lengths happen to agree, so
-    that both splits of a data set come out in the same form."""
 
 
 def read(
@@ -74,13 +80,9 @@ def read(
     **known: Any,
 ) -> tuple[Collection, Any]:
     """Read a source with a format's parser ``parse(content, labels, **known)``."""
-    for argument, value, allowed in (
-        ("missing", missing, get_args(Missing)),
-        ("labels", labels, get_args(Labels)),
-    ):
-        if value not in allowed:
-            choice = "{!r}, {!r} or {!r}".format(*allowed)
-            raise ValueError(f"`{argument}` must be {choice}; got {value!r} instead.")
+    for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
+        wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
+        must(value in get_args(kinds), argument, wanted, repr(value))
     name, content = read_bytes(source)
     with naming(name):
         found = parse(content, labels, **known)
@@ -88,6 +90,12 @@ def read(
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
         return _assemble(found, missing), y
+
+
+def refuse(wrong: Any, text: str) -> None:
+    """Raise a `DataError` that does not name the file."""
+    if wrong:
+        raise DataError(text)
 
 
 @contextmanager
@@ -98,6 +106,18 @@ def naming(name: str | Path) -> Iterator[None]:
     except DataError as error:
         error.args = (f"`{name}` {error}",)
         raise
+
+
+@contextmanager
+def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
+    """Make one sentence of whatever a library says about damaged bytes."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except Exception as error:  # damage surfaces as almost anything
+        why = reason(error)
+        raise DataError(f"cannot be read as {kind} ({why}): {cure}.") from error
 
 
 def reason(error: Exception) -> str:
@@ -137,41 +157,23 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
     # No text and neither of NumPy's formats begins with these two bytes.
     if not content.startswith(_GZIP):
         return name, content
-    try:
+    with naming(name), readable("gzip", "fetch or write it again"):
         return name, gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"`{name}` is compressed by gzip and damaged ({reason(error)}): fetch or write "
-            "it again."
-        ) from error
 
 
 def _check_file(path: str | Path) -> None:
     """Refuse what does not exist, or need not end."""
+    advice = "give the path of a data file."
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(
-            f"`{path}` does not exist: give the path of a data file."
-        ) from None
+        raise FileNotFoundError(f"`{path}` does not exist: {advice}") from None
     if stat.S_ISDIR(found.st_mode):
-        raise FileNotFoundError(
-            f"`{path}` is a directory, not a file: give the path of a data file."
-        )
-    readable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
+        raise FileNotFoundError(f"`{path}` is a directory, not a file: {advice}")
+    usable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
     with suppress(OSError):  # /dev/stdin may be anything, others (/dev/zero) never end
-        readable = readable or os.path.samestat(found, os.fstat(0))
-    if not readable:
-        raise DataError(
-            f"`{path}` is neither a file nor a pipe: give the path of a data file."
-        )
-
-
-def read_lines(source: Source) -> tuple[str, list[str]]:
-    """Name of the source, and its lines as UTF-8 without their ends."""
-    name, content = read_bytes(source)
-    with naming(name):
-        return name, lines_of(content)
+        usable = usable or os.path.samestat(found, os.fstat(0))
+    refuse(not usable, f"`{path}` is neither a file nor a pipe: {advice}")
 
 
 def lines_of(content: bytes) -> list[str]:
@@ -199,34 +201,30 @@ def number(text: str) -> float | None:
         return None
 
 
-def parse_values(channels: Sequence[list[str]], case: int) -> NDArray[np.float64]:
+def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
     """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
             return np.array(channels, dtype=np.float64)
-    return np.array([_parse_slowly(fields, case) for fields in channels])
-
-
-def _parse_slowly(fields: list[str], case: int) -> list[float]:
-    values: list[float] = []
-    for step, field in enumerate(fields):
-        field = field.strip()
-        value = None if "_" in field else number(field)
-        if value is None and field.lower() not in MISSING_VALUES:
-            raise DataError(
-                f"has {field[:40]!r} instead of a number in series {case}, position {step} "
-                "(counting from 0): correct the value, or write `?` if it is missing."
-            )
-        values.append(np.nan if value is None else value)
+    values = np.full((len(channels), len(channels[0])), np.nan)
+    for row, fields in zip(values, channels, strict=True):
+        for step, field in enumerate(one.strip() for one in fields):
+            value = None if "_" in field else number(field)
+            if value is not None:
+                row[step] = value
+            elif field.lower() not in MISSING_VALUES:
+                raise DataError(
+                    f"has {field[:40]!r} instead of a number in {where}, position {step} "
+                    "(counting from 0): correct the value, or write `?` if it is missing."
+                )
     return values
 
 
 def _assemble(found: Parsed, missing: Missing) -> Collection:
     """Check the series of one file and bring them into their final shape."""
     series = found.series
-    if not len(series):
-        raise DataError("holds no series: is it the right file, and complete?")
+    refuse(not len(series), "holds no series: is it the right file, and complete?")
     n_channels = len(series[0])
     for case, one in enumerate(series):
         if len(one) != n_channels:
@@ -235,24 +233,31 @@ def _assemble(found: Parsed, missing: Missing) -> Collection:
                 "every series needs the same channels."
             )
     if len(infinite := _locate(np.isinf, series)):
-        case, channel, step = infinite[0]
-        raise DataError(
-            f"has an infinite value in series {case}, channel {channel}, position {step} "
-            "(counting from 0): correct it, or write `?` if it is missing."
-        )
+        where, cure = _place(infinite[0]), "correct it, or write `?` if it is missing"
+        raise DataError(f"has an infinite value in {where}: {cure}.")
     if missing == "trim":
         series = [_trim(one) for one in series]
-    if 0 in (sizes := [one.size for one in series]):
-        raise DataError(
-            f"has no value at all in series {sizes.index(0)} (counting from 0): remove "
-            "that series."
-        )
+    for case, one in enumerate(series):
+        empty = f"has no value at all in series {case} (counting from 0)"
+        refuse(not one.size, f"{empty}: remove that series.")
     if missing != "keep" and len(positions := _locate(np.isnan, series)):
-        raise _missing_values(series, positions)
+        n = len(positions)
+        what = "1 missing value," if n == 1 else f"{n} missing values, the first"
+        cure = "fill them or leave the series out"
+        if not any(np.isnan(_trim(one)).any() for one in series):
+            cure = "fill them, or pass missing='trim' if the series have unequal lengths"
+        cure = f"{cure}, or pass missing='keep' to keep NaN"
+        where = _place(positions[0])
+        raise MissingValueError(f"has {what} in {where}: {cure}.", positions)
     if found.unequal or len({one.shape[1] for one in series}) > 1:
         return list(series)
     X = np.asarray(series)
     return X[:, 0, :] if n_channels == 1 else X
+
+
+def _place(position: NDArray[np.intp]) -> str:
+    case, channel, step = position
+    return f"series {case}, channel {channel}, position {step} (counting from 0)"
 
 
 def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
@@ -271,23 +276,6 @@ def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
     """The series up to the last step at which any channel has a value."""
     observed = np.flatnonzero(~np.isnan(one).all(axis=0))
     return one[:, : observed[-1] + 1 if observed.size else 0]
-
-
-def _missing_values(series: Collection, positions: NDArray[np.intp]) -> MissingValueError:
-    """The error that says where values are missing and what can be done."""
-    n, (case, channel, step) = len(positions), positions[0]
-    what = "1 missing value," if n == 1 else f"{n} missing values, the first"
-    cure = "pass missing='keep' to keep them as NaN"
-    if not any(np.isnan(_trim(one)).any() for one in series):
-        cure = (
-            "pass missing='trim' if the series have unequal lengths, or missing='keep' to "
-            "keep NaN"
-        )
-    return MissingValueError(
-        f"has {what} in series {case}, channel {channel}, position {step} (counting from "
-        f"0): {cure}.",
-        positions,
-    )
 
 
 # Labels
@@ -309,10 +297,14 @@ def canonical_labels(
 ) -> NDArray[Any] | None:
     """Class labels (n_cases,) as one array, spelled alike for every file format.
 
-    A label outside the classes that are `declared` is an error. They also take part in the
-    choice between integers and strings, so that both splits of a data set come out in the
-    same type. With ``labels="optional"``, labels may be missing (``?``, ``NaN``, nothing):
-    the array then holds objects, with None in their place; None alone if all are missing.
+    The archives write the class "1" as ``1``, ``1.0`` or ``1.0000000e+00``. Whole numbers
+    become int64; other numbers strings in Python's shortest spelling, because scikit-learn
+    takes fractions for a regression target; all else strings without blanks and quotes.
+
+    A label outside the classes that are `declared` is an error; they also decide between
+    integers and strings, so that both splits of a data set have the same type. With
+    ``labels="optional"`` missing labels (``?``, ``NaN``, nothing) are None in an array of
+    objects; the result is None if all are missing.
     """
     if isinstance(written, np.ndarray):
         if written.dtype.kind in "iub":  # no detour through text and float64, which rounds
@@ -333,24 +325,20 @@ def canonical_labels(
         if _key(name) not in allowed:
             raise DataError(
                 f"gives series {names.index(name)} (counting from 0) the label "
-                f"{name[:40]!r}, which its header does not declare: correct the label or "
-                "the list of classes in the header."
+                f"{name[:40]!r}, which its header does not declare: correct either of them."
             )
-    y = _spell_alike(given, classes)
+    y = np.array(given, dtype=np.str_)
+    if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
+        values = [float(name) for name in [*given, *classes]]
+        if all(one.is_integer() and abs(one) < _EXACT for one in values):
+            y = np.array(values[: len(given)]).astype(np.int64)
+        else:
+            y = np.array([repr(one) for one in values[: len(given)]], dtype=np.str_)
     if all(known):
         return y
     filled = np.full(len(names), None, dtype=object)
     filled[known] = y.tolist()
     return filled if given else None
-
-
-def _spell_alike(names: list[str], classes: list[str]) -> NDArray[Any]:
-    if not all(_NUMBER.fullmatch(name) for name in [*names, *classes]):
-        return np.array(names, dtype=np.str_)
-    numbers = [float(name) for name in [*names, *classes]]
-    if all(one.is_integer() and abs(one) < _EXACT for one in numbers):
-        return np.array(numbers[: len(names)]).astype(np.int64)
-    return np.array([repr(one) for one in numbers[: len(names)]], dtype=np.str_)
 
 
 def _key(name: str) -> float | str:

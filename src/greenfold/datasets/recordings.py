@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import load_arrays, optional_import
-from .errors import DataError
+from .files import load_arrays, optional_import
 from .parsing import (
+    DataError,
     Source,
     lines_of,
     name_of,
     naming,
     number,
+    parse_values,
     read_bytes,
-    reason,
+    readable,
+    refuse,
     suffix_of,
 )
 
@@ -78,21 +80,15 @@ def read_recording(
     Returns
     -------
     Recording
-        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``.
-
-    Raises
-    ------
-    DataError, FileNotFoundError
-        If the file cannot be read, has gaps in time, or its columns are not known.
+        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``; a gap in
+        time is a `DataError`.
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import io
     >>> from greenfold.datasets import read_recording
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "loop.csv")
-    ...     _ = path.write_text("t,drive_0,state_0\n0.0,1.0,0.5\n0.1,-1.0,-0.2\n")
-    ...     recording = read_recording(path)
+    >>> content = b"t,drive_0,state_0\n0.0,1.0,0.5\n0.1,-1.0,-0.2\n"
+    >>> recording = read_recording(io.BytesIO(content), format="csv")
     >>> recording.drive.shape, recording.state_names, round(recording.dt, 3)
     ((2, 1), ('state_0',), 0.1)
     """
@@ -180,31 +176,20 @@ def _read_csv(content: bytes) -> dict[str, Any]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
     try:
         values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2)
-    except ValueError:
-        values = _parse_slowly(csv.reader(lines, delimiter=delimiter), len(header))
+    except ValueError:  # empty fields, which become NaN, or what is not a number
+        rows = list(csv.reader(lines, delimiter=delimiter))
+        for i, row in enumerate(rows, start=1):
+            if len(row) != len(header):
+                raise DataError(
+                    f"has {len(row)} values in line {i} where the first line names "
+                    f"{len(header)} columns; samples were lost there: cut it there."
+                ) from None
+        pairs = enumerate(rows[1:], start=2)
+        values = np.concatenate([parse_values([row], f"line {i}") for i, row in pairs])
     if values.shape[1] != len(header):
         what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
         raise DataError(f"{what}; write one value for each column.")
     return dict(zip(header, values.T, strict=True))
-
-
-def _parse_slowly(rows: Any, width: int) -> NDArray[np.float64]:
-    """Lines with empty fields, which become NaN, or with what is not a number."""
-    next(rows)
-    values = []
-    for line_number, row in enumerate(rows, start=2):
-        if len(row) != width:
-            raise DataError(
-                f"has {len(row)} values in line {line_number} where the first line names "
-                f"{width} columns; samples were lost there: cut it there."
-            )
-        values.append([number(word) if word.strip() else np.nan for word in row])
-        if None in values[-1]:
-            raise DataError(
-                f"has {row[values[-1].index(None)]!r} in line {line_number}, which is no "
-                "number; write plain numbers with a decimal point."
-            )
-    return np.array(values)
 
 
 def _read_npz(content: bytes) -> dict[str, Any]:
@@ -233,21 +218,16 @@ def _read_npz(content: bytes) -> dict[str, Any]:
 
 def _read_parquet(content: bytes) -> dict[str, Any]:
     parquet = optional_import("pyarrow.parquet", "Parquet", "parquet")
-    try:
+    with readable(".parquet"):
         table = parquet.read_table(io.BytesIO(content))
-    except Exception as error:  # damaged bytes surface as almost anything
-        raise DataError(
-            f"cannot be read as .parquet ({reason(error)}): write it again."
-        ) from error
-    return {
-        key: _numbers(key, table.column(key).to_numpy(zero_copy_only=False))
-        for key in table.column_names
+    arrays = {
+        key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
     }
+    return {key: _numbers(key, array) for key, array in arrays.items()}
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:
-    if array.dtype.kind not in "fiu":
-        raise DataError(f"holds {array.dtype} in {key!r}, not numbers.")
+    refuse(array.dtype.kind not in "fiu", f"holds {array.dtype} in {key!r}, not numbers.")
     return array.astype(np.float64)
 
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from .._base import checks as check
 
 Floats = NDArray[np.float64]
+Seed = np.random.Generator | int | None
 
 
 def memory_task(
-    n_samples: int, delays: Any = 10, rng: np.random.Generator | int | None = None
+    n_samples: int, delays: Any = 10, rng: Seed = None
 ) -> tuple[Floats, Floats]:
     """**Synthetic** white input, and itself some steps ago.
 
@@ -34,8 +35,8 @@ def memory_task(
     n_samples = check.count(n_samples, "n_samples")
     steps = np.asarray(delays)
     steps = np.arange(1, check.count(delays, "delays") + 1) if steps.ndim == 0 else steps
-    if steps.dtype.kind not in "iu" or steps.min() < 0:
-        raise ValueError(f"`delays` must be whole numbers of at least 0; got {delays!r}.")
+    whole = steps.dtype.kind in "iu" and steps.min() >= 0
+    check.must(whole, "delays", "be whole numbers of at least 0", repr(delays))
     x = check.generator(rng).standard_normal(n_samples)
     y = np.zeros((n_samples, len(steps)))
     for column, step in zip(y.T, steps, strict=True):
@@ -43,9 +44,7 @@ def memory_task(
     return x, y
 
 
-def narma(
-    n_samples: int, order: int = 10, rng: np.random.Generator | int | None = None
-) -> tuple[Floats, Floats]:
+def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Floats]:
     """**Synthetic** non-linear moving average of the given order (NARMA-10).
 
     y_{t+1} = 0.3 y_t + 0.05 y_t Σ_{i<n} y_{t−i} + 1.5 x_{t−n+1} x_t + 0.1, with x uniform
@@ -79,7 +78,7 @@ def narma(
 
 
 def channel_equalisation(
-    n_samples: int, noise: float = 24.0, rng: np.random.Generator | int | None = None
+    n_samples: int, noise: float = 24.0, rng: Seed = None
 ) -> tuple[Floats, Floats]:
     """**Synthetic** signal through a non-linear channel with echoes, and the signal sent.
 
@@ -97,10 +96,8 @@ def channel_equalisation(
 
     Returns
     -------
-    x : ndarray (n_samples,)
-        What is received.
-    y : ndarray (n_samples,)
-        The symbol d_{t−2}, sent two steps before.
+    x, y : ndarray (n_samples,)
+        What is received, and the symbol d_{t−2}, sent two steps before.
     """
     n_samples = check.count(n_samples, "n_samples")
     generator = check.generator(rng)
@@ -109,12 +106,65 @@ def channel_equalisation(
     taps = [0.08, -0.12, 1, 0.18, -0.1, 0.091, -0.05, 0.04, 0.03, 0.01]
     q = np.convolve(d, taps, mode="valid")
     x = q + 0.036 * q**2 - 0.011 * q**3
-    level = float(check.host_array(noise, "noise", ndim=(0,)))
+    level = check.number(noise, "noise")
     x = x + np.sqrt(x.var() / 10 ** (level / 10)) * generator.standard_normal(n_samples)
     # Entry t of the convolution has d[t + 9] as its newest symbol, the d_{t+2} above.
     return x, d[5 : n_samples + 5]
 
 
+<<<<<<< HEAD
+=======
+def mackey_glass(
+    n_samples: int,
+    delay: float = 17.0,
+    dt: float = 1.0,
+    rng: Seed = None,
+) -> Floats:
+    """**Synthetic** chaotic series of Mackey & Glass (1977).
+
+    ẋ = 0.2 x(t−τ)/(1 + x(t−τ)¹⁰) − 0.1 x, by Runge–Kutta steps of 0.1 with the delayed
+    value interpolated, after a thousand units of time.
+
+    Parameters
+    ----------
+    n_samples : int
+    delay : float
+        τ; 17 is chaotic.
+    dt : float
+        Time between samples, a multiple of 0.1.
+    rng : numpy Generator, int or None
+        Draws the start.
+
+    Returns
+    -------
+    ndarray (n_samples,)
+    """
+    n_samples = check.count(n_samples, "n_samples")
+    h = 0.1
+    lag = round(check.positive(delay, "delay") / h)
+    every = round(check.positive(dt, "dt") / h)
+    for name, n, value in (("delay", lag, delay), ("dt", every, dt)):
+        whole = n >= 1 and abs(n * h - value) <= 1e-9
+        check.must(whole, name, f"be a multiple of {h}", repr(value))
+    first = 1.2 + 0.1 * check.generator(rng).standard_normal()
+    n_steps = round(1000 / h) + n_samples * every
+    path = np.full(lag + 1 + n_steps, first)
+
+    def slope(x: float, past: float) -> float:
+        return 0.2 * past / (1 + past**10) - 0.1 * x
+
+    for t in range(lag, lag + n_steps):
+        x, past, later = path[t], path[t - lag], path[t - lag + 1]
+        middle = (past + later) / 2
+        k1 = slope(x, past)
+        k2 = slope(x + h / 2 * k1, middle)
+        k3 = slope(x + h / 2 * k2, middle)
+        k4 = slope(x + h * k3, later)
+        path[t + 1] = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return path[-n_samples * every :: every].copy()
+
+
+>>>>>>> main
 # Waves P, Q, R, S and T, each a Gaussian bump: height in mV, centre, standard deviation,
 # times in fractions of the beat. The normal values follow the textbook lead II; sums of
 # Gaussians are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans.
@@ -151,29 +201,25 @@ def synthetic_heartbeats(
     n_steps: int = 140,
     ectopic_fraction: float = 0.5,
     noise: float = 0.1,
-    rng: np.random.Generator | int | None = None,
+    rng: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Draw **synthetic** heartbeats, normal and ectopic, of about the look of ECG5000.
 
     No patient's data: each beat is a sum of five Gaussian bumps (P, Q, R, S, T) whose
-    heights, times and widths vary from beat to beat, on a slowly wandering baseline with
-    white noise. Ectopic beats lack the P wave, have a broad and early QRS complex and an
-    inverted T wave, to a degree that varies from a faint fusion beat to a full premature
-    ventricular contraction.
+    heights, times and widths vary, on a slowly wandering baseline with white noise. Ectopic
+    beats lack the P wave, have a broad and early QRS complex and an inverted T wave, to a
+    degree that varies from a faint fusion beat to a full premature contraction.
 
     Parameters
     ----------
-    n_cases : int
-        Number of beats.
-    n_steps : int, default 140
-        Samples a beat.
+    n_cases, n_steps : int
+        Number of beats, and samples per beat.
     ectopic_fraction : float, default 0.5
         Share of ectopic beats; their number is ``round(ectopic_fraction * n_cases)``.
     noise : float, default 0.1
-        Standard deviation of the white noise, in the unit of the series (an R peak is
-        about 1.1 high). With the default a linear classifier is good but not perfect.
+        Standard deviation of the white noise; an R peak is about 1.1 high. With the
+        default a linear classifier is good but not perfect.
     rng : numpy Generator, int or None, default None
-        Generator or seed. None draws differently every time.
 
     Returns
     -------
@@ -190,12 +236,9 @@ def synthetic_heartbeats(
     ((10, 140), 3)
     """
     n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
-    if not 0.0 <= ectopic_fraction <= 1.0:
-        raise ValueError(
-            f"`ectopic_fraction` must lie between 0 and 1; got {ectopic_fraction!r}."
-        )
-    if not 0.0 <= noise < np.inf:
-        raise ValueError(f"`noise` must be finite and not negative; got {noise!r}.")
+    ok, share = 0.0 <= ectopic_fraction <= 1.0, repr(ectopic_fraction)
+    check.must(ok, "ectopic_fraction", "lie between 0 and 1", share)
+    check.must(0.0 <= noise < np.inf, "noise", "be finite and not negative", repr(noise))
     rng = check.generator(rng)
     ectopic = np.zeros(n_cases, dtype=bool)
     ectopic[: round(ectopic_fraction * n_cases)] = True

@@ -1,22 +1,21 @@
 """Series as text: tables, the ``.ts`` format of sktime and aeon, and ARFF of Weka.
 
-`scipy.io.arff` is the judge of ours in the tests, but is not used: it drops surplus values
-of a row without a word, reads ``1_0`` as ten, refuses the label ``1.0`` for a class
-declared as ``1`` and every label outside ASCII, and cannot say which series is at fault.
+`scipy.io.arff` judges ours in the tests, but is not used: it drops surplus values of a row
+without a word, reads ``1_0`` as ten, and cannot say which series is at fault.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import DataError
 from .parsing import (
     MISSING_VALUES,
     Collection,
+    DataError,
     Labels,
     Missing,
     Parsed,
@@ -26,6 +25,7 @@ from .parsing import (
     number,
     parse_values,
     read,
+    refuse,
 )
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
@@ -54,23 +54,15 @@ def read_table(
 
     Parameters
     ----------
-    path : str, Path or binary stream
-    missing : {"error", "keep", "trim"}, default "error"
+    path, missing
         As for :func:`greenfold.datasets.read_series`, and so are results and errors.
     labels : {"required", "optional", "none"}, default "required"
         With ``"none"`` the first value of a line is one of the series. With
         ``"optional"``, a header or labels that are no numbers decide; then `n_steps`;
         then `classes`: values that are all classes are labels, values that are neither
         classes nor whole numbers are not. Where nothing decides, that is an error.
-    n_steps : int, optional
-        Length of the series, where it is known.
-    classes : iterable, optional
-        The labels, where they are known.
-
-    Returns
-    -------
-    X : ndarray of shape (n_cases, n_steps), or list of (1, n_steps_i) arrays
-    y : ndarray of shape (n_cases,) or None
+    n_steps, classes : int, iterable, optional
+        Length of the series and their labels, where they are known.
     """
     return read(path, _parse_table, missing, labels, n_steps=n_steps, classes=classes)
 
@@ -97,7 +89,7 @@ def _parse_table(
                 "and the values by tabs, commas or blanks."
             )
         try:
-            values[case, :, : len(fields)] = parse_values([fields], case)
+            values[case, :, : len(fields)] = parse_values([fields], f"series {case}")
         except DataError as error:
             if case or header:
                 raise
@@ -117,18 +109,14 @@ class _Header(NamedTuple):
 
 
 def _read_header(rows: Sequence[list[str]]) -> _Header | None:
-    """What the first line says, if it is a header.
-
-    It is one only where no series could be meant: it names every column, or numbers them as
-    spreadsheet programs and pandas do. A mistyped number in the first series must not make
-    that series disappear.
-    """
+    """What the first line says, if it is a header."""
+    # It is one only where no series could be meant: it names every column, or numbers them
+    # as pandas does. A mistyped number must not make the first series disappear.
     if not rows or not _is_header(rows[0], rows[1:]):
         return None
     names = [bare(field).casefold() for field in rows[0]]
     width = max((len(row) for row in rows[1:]), default=0)
-    if not width:
-        raise DataError("names columns and has no series below: is the file complete?")
+    refuse(not width, "names columns and has no series below: is the file complete?")
     if width == len(names) + 1:  # R leaves the column of row names without one
         names = ["", *names]
     if width > len(names):
@@ -139,9 +127,7 @@ def _read_header(rows: Sequence[list[str]]) -> _Header | None:
     labels = [i for i, name in enumerate(names) if name in _LABEL]
     if len(labels) > 1:
         named = " and ".join(repr(names[i]) for i in labels)
-        raise DataError(
-            f"names {len(labels)} columns as labels, {named}: keep one of them."
-        )
+        raise DataError(f"names {len(labels)} columns as labels, {named}: keep one.")
     if labels:
         return _Header(labels[0], 0 if names[0] in _INDEX | {""} else None)
     return _Header(None, 0 if names[0] in _INDEX else None, _carries_on(*names[:2]))
@@ -200,8 +186,8 @@ def _label_column(
     if header.label is not None:
         return header.label
     if header.all_values or header.identifier is not None:
-        if labels == "required":
-            raise DataError("names no column as labels: call that column `label`.")
+        cure = "names no column as labels: call that column `label`."
+        refuse(labels == "required", cure)
         return None
     if labels == "required":
         return 0
@@ -236,6 +222,18 @@ def _split_at_data(
     raise DataError(f"has no @data tag: is it a complete {kind} file?")
 
 
+def _parse_rows(
+    rows: list[str], divide: Callable[[str, str], tuple[str, list[list[str]]]]
+) -> tuple[list[Any], list[str]]:
+    """Values and labels of rows; ``divide(row, where)`` gives a label and channels."""
+    series, labels = [], []
+    for case, row in enumerate(rows):
+        label, channels = divide(row, f"series {case} (counting from 0)")
+        series.append(parse_values(channels, f"series {case}"))
+        labels.append(label)
+    return series, labels
+
+
 # One "(time stamp,value)" pair; stamps may hold colons and blanks, values hold neither.
 _STAMPED = re.compile(r"\(([^()]*),([^(),]*)\)\s*,?")
 
@@ -245,21 +243,10 @@ def read_ts(
 ) -> tuple[Collection, Any]:
     """Read a ``.ts`` file.
 
-    Time stamps are dropped: the series are taken as evenly sampled.
-
-    Parameters
-    ----------
-    path : str, Path or binary stream
-    missing, labels : str
-        As for :func:`greenfold.datasets.read_series`, and so are results and errors.
-
-    Returns
-    -------
-    X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        A list of (n_channels, n_steps_i) arrays if the header declares unequal lengths.
-    y : ndarray of shape (n_cases,) or None
-        Strings are in the case the file has (aeon turns them to lower case); floats if the
-        header declares a regression target.
+    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`.
+    Time stamps are dropped: the series are taken as evenly sampled. ``X`` is a list if the
+    header declares unequal lengths. Labels that are text keep the case of the file (aeon
+    turns them to lower case); they are floats if the header declares a regression target.
     """
     return read(path, _parse_ts, missing, labels)
 
@@ -268,14 +255,12 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
     head, rows = _split_at_data(content, "#", ".ts")
     tags, classes = _read_tags(head)
     labelled = tags["classlabel"] or tags["targetlabel"]
-    if labels == "required" and not labelled:
-        raise DataError("declares no class labels: add a `@classLabel true ...` tag.")
-    series, written = [], []
-    for case, line in enumerate(rows):
-        at = f"series {case} (counting from 0)"
-        body, colon, label = line.rpartition(":") if labelled else (line, ":", "")
-        if not colon:
-            raise DataError(f"has no label after a colon in {at}: is the file complete?")
+    undeclared = "declares no class labels: add a `@classLabel true ...` tag."
+    refuse(labels == "required" and not labelled, undeclared)
+
+    def divide(row: str, at: str) -> tuple[str, list[list[str]]]:
+        body, colon, label = row.rpartition(":") if labelled else (row, ":", "")
+        refuse(not colon, f"has no label after a colon in {at}: is the file complete?")
         if tags["timestamps"]:
             channels = _stamped_channels(body, at)
         else:
@@ -291,9 +276,11 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
                 f"has channels of {min(lengths)} to {max(lengths)} steps in {at}: the "
                 "channels of a series need the same length."
             )
-        series.append(parse_values(channels, case))
-        written.append(label)
-        n_steps, expected = series[-1].shape[1], series[0].shape[1]
+        return label, channels
+
+    series, written = _parse_rows(rows, divide)
+    for case, one in enumerate(series):
+        n_steps, expected = one.shape[1], series[0].shape[1]
         if tags["equallength"] and n_steps != expected:
             raise DataError(
                 f"declares equal lengths but has {n_steps} steps in series {case} and "
@@ -301,17 +288,14 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
             )
     unequal = not tags["equallength"]
     if tags["targetlabel"]:
-        targets = [parse_values([[one]], case).item() for case, one in enumerate(written)]
+        targets = [parse_values([[y]], f"series {i}").item() for i, y in enumerate(written)]
         return Parsed(series, np.array(targets), None, unequal)
     return Parsed(series, written if labelled else None, classes, unequal)
 
 
 def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[str]]:
-    """The tags that decide how the data are read, and the classes; defaults as in aeon.
-
-    The other tags (dimensions, series length, …) repeat what the data say themselves, and
-    are wrong in several files of the archive.
-    """
+    """The tags that decide how the data are read, and the classes; defaults as in aeon."""
+    # The other tags repeat what the data say, and are wrong in files of the archive.
     tags = {"timestamps": False, "univariate": True, "equallength": True}
     tags |= {"classlabel": True, "targetlabel": False}
     classes: list[str] = []
@@ -354,17 +338,8 @@ def read_arff(
 ) -> tuple[Collection, Any]:
     """Read an ARFF file of the UCR or UEA archive, univariate or relational.
 
-    Parameters
-    ----------
-    path : str, Path or binary stream
-    missing, labels : str
-        As for :func:`greenfold.datasets.read_series`, and so are results and errors. The
-        archive pads series of unequal length with ``?``; ``"trim"`` cuts them.
-
-    Returns
-    -------
-    X : ndarray (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-    y : ndarray of shape (n_cases,) or None
+    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`. The
+    archive pads series of unequal length with ``?``; ``missing="trim"`` cuts them.
     """
     return read(path, _parse_arff, missing, labels)
 
@@ -378,19 +353,16 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
             f"declares no {'class' if n_steps else 'values'} before @data: an archive ARFF "
             "file has numeric attributes, then the class."
         )
-    series, written = [], []
-    for case, line in enumerate(rows):
-        at = f"series {case} (counting from 0)"
+
+    def divide(row: str, at: str) -> tuple[str, list[list[str]]]:
         if relational:
-            row = _RELATIONAL.fullmatch(line)
-            if row is None or (row[3] is None) != (classes is None):
+            found = _RELATIONAL.fullmatch(row)
+            if found is None or (found[3] is None) != (classes is None):
                 form = r"'channel\nchannel'" + ("" if classes is None else ",label")
-                raise DataError(
-                    f"does not have {at} in the form {form}: complete or correct that row."
-                )
-            body, label = row[1] or row[2] or "", row[3]
+                raise DataError(f"does not have {at} in the form {form}: correct that row.")
+            body, label = found[1] or found[2] or "", found[3]
         else:
-            body, _, label = (line, "", "") if classes is None else line.rpartition(",")
+            body, _, label = (row, "", "") if classes is None else row.rpartition(",")
         bodies = body.split("\\n") if relational else [body]
         channels = [channel.split(",") for channel in bodies]
         for channel in channels:
@@ -399,8 +371,9 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
                     f"has the wrong number of values in {at}, {len(channel)} instead of "
                     f"the {n_steps} that the header declares: complete or correct that row."
                 )
-        series.append(parse_values(channels, case))
-        written.append(label)
+        return label, channels
+
+    series, written = _parse_rows(rows, divide)
     return Parsed(series) if classes is None else Parsed(series, written, classes)
 
 

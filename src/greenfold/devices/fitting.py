@@ -26,7 +26,7 @@ from scipy import linalg
 from .._base import checks as check
 from .._base.arrays import to_host
 from .._base.threads import with_few_threads
-from ..datasets.errors import DataError
+from ..datasets.parsing import DataError
 from .response import FitReport
 
 #: Share of samples at the largest or smallest value from which an output counts as clipped;

@@ -26,7 +26,7 @@ from ... import __version__
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
-from ...datasets.errors import DataError
+from ...datasets.parsing import DataError
 from ..pools import default_jobs
 from ..runner import run_map, source_digest
 from .setting import style

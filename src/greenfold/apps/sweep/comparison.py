@@ -19,7 +19,7 @@ import numpy as np
 from ... import __version__
 from ..._base.files import plain, replacing, write_figure, write_json
 from ...datasets.archive import data_directory
-from ...datasets.errors import DataError
+from ...datasets.parsing import DataError
 from .predictions import read_predictions
 
 _PATTERN = "*/Predictions/*/testResample*.csv"

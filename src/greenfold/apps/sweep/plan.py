@@ -24,8 +24,8 @@ from ...datasets.archive import (
     find_split,
     list_datasets,
 )
-from ...datasets.errors import DataError, MissingValueError
 from ...datasets.files import read_series
+from ...datasets.parsing import DataError, MissingValueError
 from ..runner import SEAL, Job, Summary, run_jobs
 from .estimators import EstimatorSpec, parse_estimator
 from .predictions import Predictions

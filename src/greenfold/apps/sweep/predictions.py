@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...datasets.errors import DataError
+from ...datasets.parsing import DataError
 from ..runner import is_whole
 
 _HEAD = 3
