@@ -17,7 +17,7 @@ from .files import open_series, read_series
 from .files import OpenedSeries, open_series, read_npy, read_npz, read_series, write_npz
 from .parsing import DataError, MissingValueError
 >>>>>>> main
-from .recordings import Recording, read_recording
+from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,
     memory_task,
@@ -32,6 +32,7 @@ __all__ = [
     "MissingValueError",
     "OpenedSeries",
     "Recording",
+    "SampledSeries",
     "channel_equalisation",
     "dataset_path",
     "download_dataset",
@@ -49,6 +50,7 @@ __all__ = [
     "read_npy",
     "read_npz",
     "read_recording",
+    "read_sampled",
     "read_series",
     "read_table",
     "read_ts",
