@@ -65,7 +65,7 @@ def test_mackey_glass_does_not_depend_on_its_substeps():
     other = datasets.mackey_glass(9, dt=0.05, rng=3)
     # A thousand units of time are six Lyapunov times: errors of 1e-9 grow 400 times.
     assert one == pytest.approx(other[::2], abs=1e-4)
-    assert 0.2 < datasets.mackey_glass(2000, rng=0).min()
+    assert datasets.mackey_glass(2000, rng=0).min() > 0.2
     assert datasets.mackey_glass(2000, rng=0).max() < 1.5
 
 

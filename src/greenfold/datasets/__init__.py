@@ -8,15 +8,9 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-<<<<<<< HEAD
-from .arrays import OpenedSeries, read_npy, read_npz, write_npz
 from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
-from .errors import DataError, MissingValueError
-from .files import open_series, read_series
-=======
 from .files import OpenedSeries, open_series, read_npy, read_npz, read_series, write_npz
 from .parsing import DataError, MissingValueError
->>>>>>> main
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,

@@ -112,9 +112,6 @@ def channel_equalisation(
     return x, d[5 : n_samples + 5]
 
 
-<<<<<<< HEAD
-=======
->>>>>>> main
 # Waves P, Q, R, S and T, each a Gaussian bump: height in mV, centre, standard deviation,
 # times in fractions of the beat. The normal values follow the textbook lead II; sums of
 # Gaussians are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans.
