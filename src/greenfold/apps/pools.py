@@ -20,6 +20,7 @@ from typing import Any
 
 import joblib
 
+from .._base.checks import must
 from .._base.progress import noticing_interrupts
 
 #: Seconds that a scheduler may take to answer.
@@ -86,12 +87,8 @@ class Processes:
         from joblib.externals import loky
 
         # Kept by loky and made anew where it is broken.
-        self._made = loky.get_reusable_executor(
-            max_workers=self._n_jobs,
-            timeout=300,
-            env=_ONE_THREAD,
-            initializer=_belong_to_parent,
-        )
+        options: dict[str, Any] = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
+        self._made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
         return self._made
 
     def close(self, *, at_once: bool = False) -> None:
@@ -134,11 +131,9 @@ class Cluster:
         self._address = address
         is_file = os.path.isfile(address)
         # Client takes its time to refuse what cannot be an address.
-        if not (is_file or re.fullmatch(r"(\w+://)?\S+:\d+/?", address)):
-            raise ValueError(
-                "`dask` must be the address of a scheduler, such as tcp://10.0.0.1:8786, "
-                f"or a scheduler file; got {address!r}."
-            )
+        usable = is_file or re.fullmatch(r"(\w+://)?\S+:\d+/?", address)
+        wanted = "be the address of a scheduler, such as tcp://10.0.0.1:8786, or its file"
+        must(usable, "dask", wanted, repr(address))
         place: Any = {"scheduler_file": address} if is_file else {"address": address}
         try:
             self._client = Client(**place, timeout=_CONNECT, set_as_default=False)
@@ -199,16 +194,10 @@ class Cluster:
 Pool = Here | Processes | Cluster
 
 
-def default_jobs() -> int:
-    """Number of cores that this process may use."""
-    return joblib.cpu_count()
-
-
 def open_pool(n_jobs: int | None, dask: str | None) -> Pool:
     """The cluster at an address, or so many processes; one of them is this one."""
     if dask is not None:
         return Cluster(dask)
-    wanted = default_jobs() if n_jobs is None else n_jobs
-    if wanted < 1:
-        raise ValueError(f"`n_jobs` must be at least 1; got {n_jobs}.")
+    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
+    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
     return Here() if wanted == 1 else Processes(wanted)

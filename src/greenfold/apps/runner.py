@@ -1,22 +1,23 @@
 """Many jobs, one result file each: resumed after a stop, on one machine or on a cluster.
 
-A result file says itself what made it, and whether it is whole: it holds a seal,
-``greenfold:<configuration>:<content>``, the hash of the configuration that made it and that
-of its own text (with zeros in the place of the latter). Result and seal are one file, so
-that no crash can part them, and the format is free as long as it has room for a comment.
+A result file holds a seal, ``greenfold:<configuration>:<content>``: the hash of the
+configuration that made it and that of its own text (with zeros in the place of the latter).
+So it says itself what made it and whether it is whole, and no crash can part the two.
 
 Two runs on one folder share the work. A run that begins a job locks a file that belongs to
-it. The system releases the lock when the run ends, however it ends, so a killed run leaves
-no claim behind. Where a platform or a file system has no such locks every claim is granted;
-the worst that follows is work done twice, as results are replaced as a whole.
+it. The system releases the lock when the run ends, however it ends. Where there are no such
+locks every claim is granted; at worst work is done twice, as results are replaced whole.
 """
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import os
+import platform
 import re
 import sys
 import tempfile
@@ -24,15 +25,18 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .. import __version__
+from .._base.checks import must
 from .._base.files import plain, replacing, write_json
 from .._base.progress import Bar, display
 from .._base.threads import one_thread
@@ -92,16 +96,24 @@ class Job:
 
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts
-        if not parts or self.path.startswith("/") or ".." in parts or "\\" in self.path:
-            raise ValueError(
-                f"`path` must stay below the folder of results; got {self.path!r}."
-            )
+        leaves = self.path.startswith("/") or ".." in parts or "\\" in self.path
+        must(
+            parts and not leaves,
+            "path",
+            "stay below the folder of results",
+            repr(self.path),
+        )
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the configuration, 16 hexadecimal digits."""
-        shown = json.dumps(plain(dict(self.configuration)), sort_keys=True)
-        return hashlib.sha256(shown.encode()).hexdigest()[:16]
+        return fingerprint(dict(self.configuration))
+
+
+def fingerprint(values: Any) -> str:
+    """Hash of values that JSON can hold, 16 hexadecimal digits."""
+    shown = json.dumps(plain(values), sort_keys=True)
+    return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
 class State(Enum):
@@ -124,12 +136,9 @@ class Failure:
 
     Attributes
     ----------
-    path : str
-        Where its result would be.
-    error : str
-        What went wrong, a sentence.
-    traceback : str
-        Where; empty if the process died.
+    path, error, traceback : str
+        Where its result would be, what went wrong, and where; the last is empty if the
+        process died.
     configuration : str
         Hash of the configuration it was run with.
     """
@@ -141,13 +150,7 @@ class Failure:
 
 
 class Store:
-    """A folder of results.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Made by `prepare` where it does not exist.
-    """
+    """A folder of results, made by `prepare` where it does not exist."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
@@ -181,19 +184,13 @@ class Store:
     def write(self, job: Job, text: str) -> None:
         """Seal and write a result; it appears complete or not at all."""
         if text.count(SEAL) != 1 or SEAL not in text.partition("\n")[0]:
-            raise ValueError(
-                "The text of a result must hold `SEAL` once, in its first line."
-            )
+            raise ValueError("A result must hold `SEAL` once, in its first line.")
         content = text.replace(SEAL, f"greenfold:{job.fingerprint}:{_ZEROS}").encode()
-        found = _SEAL.search(content)
-        assert found is not None
-        target = self.target(job)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target) as stream:
-            stream.write(content[: found.start(2)] + _digest(content, found))
-            stream.write(content[found.end(2) :])
-            stream.flush()
-            os.fsync(stream.fileno())
+        found: Any = _SEAL.search(content)
+        digest = _digest(content, found)
+        write_bytes(
+            self.target(job), content[: found.start(2)] + digest + content[found.end(2) :]
+        )
         self._failure_file(job).unlink(missing_ok=True)
 
     def write_failure(self, job: Job, error: str, traceback: str = "") -> Failure:
@@ -235,6 +232,41 @@ def source_digest(folder: Path, leave_out: Collection[str] = ()) -> str:
         if name.parts[0] not in leave_out:
             digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file that is on the disk complete or not at all; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return path
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
+    """Write rows as CSV, complete or not at all."""
+    made = io.StringIO(newline="")
+    csv.writer(made, lineterminator="\n").writerows(rows)
+    return write_bytes(path, made.getvalue().encode())
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Versions of greenfold, Python and those of the packages that are installed."""
+    found = {"greenfold": __version__, "python": platform.python_version()}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def must_be_planned_with(planned: str, own: str) -> None:
+    """Refuse a job that was planned with other code than this worker has."""
+    if own != planned:
+        raise RuntimeError(
+            f"The worker has {own}, but the work was planned with {planned}: install the "
+            "same version on all machines."
+        )
 
 
 class _Claim:
@@ -284,14 +316,9 @@ class Summary:
 
     Attributes
     ----------
-    total : int
-        Number of jobs.
-    found : int
-        Results that were there already.
-    made : int
-        Results of this run.
-    redone : int
-        Of those, the ones in whose place a stale or damaged file lay.
+    total, found, made, redone : int
+        Jobs, results that were there already, results of this run, and of those the ones
+        in whose place a stale or damaged file lay.
     foreign : list of str
         Paths where a file lies that was not written by us; left alone.
     elsewhere : int
@@ -472,11 +499,9 @@ class _Loop:
             except self._pool.died as error:
                 # A cluster has tried several workers by itself.
                 if alone or isinstance(self._pool, Cluster):
-                    self._fail(
-                        job,
-                        "The process that ran it died, as when memory runs out or an "
-                        f"extension module crashes ({type(error).__name__}).",
-                    )
+                    why = "The process that ran it died, as when memory runs out or an "
+                    why += f"extension module crashes ({type(error).__name__})."
+                    self._fail(job, why)
                 else:
                     self._suspects.append(job)
             except CancelledError:

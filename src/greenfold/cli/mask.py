@@ -222,7 +222,7 @@ def mask(
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
             bar.step("writing the page")
-            from ..apps.report.mask_page import write_mask_page
+            from ..apps.report.page import write_mask_page
 
             write_mask_page(
                 report,

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count as default_jobs
 
 from ... import __version__
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
 from ...datasets.errors import DataError
-from ..pools import default_jobs
 from ..runner import run_map, source_digest
 from .setting import style
 
