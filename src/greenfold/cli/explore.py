@@ -170,7 +170,7 @@ def _of_model(
             f"{name!r} holds a {type(model).__name__}; explore needs a "
             "ReservoirClassifier, a network or series"
         )
-    from ..apps.explorer.model import kept_series, remarks, start_of, with_model
+    from ..apps.explorer.make import kept_series, remarks, start_of, with_model
 
     if data is None:
         chosen = kept_series(model, Path(name).name)
