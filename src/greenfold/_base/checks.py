@@ -226,3 +226,9 @@ def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
     wanted = f"have one entry per neuron, shape ({n_neurons},)"
     must(array.shape == (n_neurons,), "v", wanted, f"shape {array.shape}")
     return array
+
+
+def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None:
+    """Raise ``error(sentence)`` unless ``ok``, where `must` does not say enough."""
+    if not ok:
+        raise error(sentence)

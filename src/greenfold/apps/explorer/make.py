@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def make_explorer(
 
     def solve(series: PageSeries, pair: tuple[int, int]) -> SolvedPair:
         words = f"solving {' or '.join(series.classes[c] for c in pair)}"
-        step = None if on_step is None else lambda: on_step(words, share)
+        step = None if on_step is None else partial(on_step, words, share)
         return solve_grid(unfolding, series, pair, grid, seed=seed, on_step=step)
 
     sets = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import re
 import socket
@@ -17,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
-from ..._base.files import plain, replacing, write_figure, write_json
+from ..._base.checks import require
+from ..._base.files import plain, write_figure, write_json
 from ...datasets.archive import data_directory
 from ...datasets.errors import DataError
-from .predictions import read_predictions
+from ..runner import write_csv
+from .plan import read_predictions
 
 _PATTERN = "*/Predictions/*/testResample*.csv"
 #: Follows the names of estimators whose results are published ones.
@@ -48,15 +49,14 @@ class Comparison:
     ----------
     estimators : list of str
         The own ones first; published ones end in " (published)".
-    datasets : list of str
-        The sets that every estimator has results of.
+    datasets, left_out : list of str
+        The sets that every estimator has results of, and those that some estimator lacks,
+        in whole or in part.
     accuracy : ndarray of shape (n_datasets, n_estimators)
         Mean over the resamples; rounded to four digits, as published ones are, where
         there are such.
     resamples : list of int
         Those that are averaged.
-    left_out : list of str
-        Sets that some estimator lacks, in whole or in part.
     notes : list of str
         What else a reader should know, a sentence each.
     """
@@ -108,14 +108,12 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        width = max(map(len, self.estimators))
-        order = np.argsort(-self.mean_accuracy, kind="stable")
-        rows = [
-            f"{self.estimators[i]:{width}}  {self.mean_accuracy[i]:.4f}  "
-            f"{self.mean_rank[i]:.2f}"
-            for i in order
-        ]
-        return "\n".join([f"Mean accuracy and mean rank, {self.basis}:", *rows])
+        width, ranks = max(map(len, self.estimators)), self.mean_rank
+        lines = [f"Mean accuracy and mean rank, {self.basis}:"]
+        for i in np.argsort(-self.mean_accuracy, kind="stable"):
+            name, mean = f"{self.estimators[i]:{width}}", self.mean_accuracy[i]
+            lines.append(f"{name}  {mean:.4f}  {ranks[i]:.2f}")
+        return "\n".join(lines)
 
 
 def compare(
@@ -154,20 +152,16 @@ def compare(
         If the folder holds no results, or no set has results of every estimator.
     """
     scores, notes = read_folder(folder)
-    if estimators is not None:
-        wanted = list(estimators)
-        missing = [one for one in wanted if one not in scores]
-        if missing:
-            raise FileNotFoundError(
-                f"The folder {str(folder)!r} has no results of {', '.join(missing)}; it "
-                f"has those of {', '.join(scores) or 'nobody'}."
-            )
-        scores = {one: scores[one] for one in wanted}
-    if not scores:
-        raise FileNotFoundError(
-            f"The folder {str(folder)!r} holds no results "
-            "(<estimator>/Predictions/<dataset>/testResample<k>.csv): run a sweep first."
-        )
+    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
+    wanted = list(scores if estimators is None else estimators)
+    missing = ", ".join(one for one in wanted if one not in scores)
+    lacks = f"{here} has no results of {missing}; it has those of {there}."
+    require(not missing, lacks, FileNotFoundError)
+    place = "<estimator>/Predictions/<dataset>/testResample<k>.csv"
+    require(
+        scores, f"{here} holds no results ({place}): run a sweep first.", FileNotFoundError
+    )
+    scores = {one: scores[one] for one in wanted}
     sets = sorted({name for own in scores.values() for name in own})
     datasets, resamples = _complete(scores, sets)
     means = {
@@ -183,23 +177,16 @@ def compare(
         else:
             notes.append(f"Nothing is published of {name} on these sets.")
     common = [one for one in datasets if all(one in known for known in means.values())]
-    if not common:
-        raise FileNotFoundError(
-            "There is no data set that all the published estimators have results of: "
-            "compare with fewer."
-        )
+    none = (
+        "There is no data set that all the published estimators have results of: compare "
+    )
+    require(common, f"{none}with fewer.", FileNotFoundError)
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
         # Published tables have so many digits; more of our own would make ties wins.
         accuracy = accuracy.round(_DIGITS)
-    return Comparison(
-        estimators=list(means),
-        datasets=common,
-        accuracy=accuracy,
-        resamples=resamples,
-        left_out=[one for one in sets if one not in common],
-        notes=notes,
-    )
+    left_out = [one for one in sets if one not in common]
+    return Comparison(list(means), common, accuracy, resamples, left_out, notes)
 
 
 Results = dict[str, dict[str, dict[int, float]]]
@@ -226,14 +213,14 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
 def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int]]:
     """Sets for which every estimator has all resamples, and which these are."""
     asked = sorted({k for own in scores.values() for one in own.values() for k in one})
-    for resamples in (asked, [0]):
-        found = [
-            one
-            for one in sets
-            if all(set(resamples) <= own.get(one, {}).keys() for own in scores.values())
+    for numbers in (asked, [0]):
+        complete = [
+            {one for one, k in own.items() if set(numbers) <= k.keys()}
+            for own in scores.values()
         ]
+        found = [one for one in sets if all(one in own for own in complete)]
         if found:
-            return found, resamples
+            return found, numbers
     raise FileNotFoundError(
         "There is no data set that all the estimators have results of "
         f"({', '.join(scores)}): finish the sweep, or compare fewer."
@@ -258,7 +245,7 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
     rows = [["dataset", *comparison.estimators]]
     for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
         rows.append([name, *(f"{one:.6f}" for one in line)])
-    written = [_write_rows(folder / "accuracy.csv", rows), folder / "comparison.json"]
+    written = [write_csv(folder / "accuracy.csv", rows), folder / "comparison.json"]
     write_json(written[1], plain(comparison.record()))
     scores, _ = read_folder(results)
     for label in comparison.own:
@@ -267,31 +254,18 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
             own = scores[label][name]
             rows.append([name, *(repr(own[k]) for k in comparison.resamples)])
         place = folder / "classification" / "accuracy" / f"{label}_accuracy.csv"
-        written.append(_write_rows(place, rows))
+        written.append(write_csv(place, rows))
     return written
 
 
-def _write_rows(path: Path, rows: list[list[str]]) -> Path:
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as stream:
-        stream.write(made.getvalue().encode())
-    return path
-
-
 def _published_accuracies(
-    names: Iterable[str],
-    datasets: Sequence[str],
-    resamples: Sequence[int],
-    data_dir: str | Path | None = None,
+    names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
 ) -> tuple[Scores, list[str]]:
-    """Accuracies of published estimators on the same resamples.
+    """Accuracies of published estimators on the same resamples, and what was not found.
 
     The provided split and the mean of resamples 0 to 29 are read from the tables in the
     folder ``reference`` of the data directory; whatever is not there is asked of
-    https://timeseriesclassification.com by aeon. Returned are the accuracies by estimator
-    and data set, as far as they are known, and a sentence for each that could not be found.
+    https://timeseriesclassification.com by aeon.
     """
     table = _table(resamples, data_dir)
     found: Scores = {}
@@ -371,14 +345,10 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
         for i, j in itertools.combinations(range(len(names)), 2):
             if names[i] not in comparison.own:
                 continue
-            figure, axes = scatter(
-                comparison.accuracy[:, i],
-                comparison.accuracy[:, j],
-                names[i],
-                names[j],
-                statistic_tests=n_sets >= _MIN_SETS,
-                title=f"Accuracy, {comparison.basis}",
-            )
+            columns = (comparison.accuracy[:, i], comparison.accuracy[:, j])
+            titled: dict[str, Any] = {"title": f"Accuracy, {comparison.basis}"}
+            titled["statistic_tests"] = n_sets >= _MIN_SETS
+            figure, axes = scatter(*columns, names[i], names[j], **titled)
             for axis in (axes.xaxis, axes.yaxis):
                 axis.label.set_size("medium")  # a long name would run into the legend
             target = folder / f"scatter_{_file(names[i])}_{_file(names[j])}.{kind}"
