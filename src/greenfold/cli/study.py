@@ -233,8 +233,7 @@ def _plan(
     preset: str | None,
     config: Path | None,
 ) -> Any:
-    from ..apps.study.experiment import ARCHITECTURES
-    from ..apps.study.plan import PRESETS, Grid, Plan, read_config
+    from ..apps.study.plan import ARCHITECTURES, PRESETS, Grid, Plan, read_config
 
     given = {k: v for k, v in axes.items() if v is not None}
     judged = {k: v for k, v in settings.items() if v is not None}

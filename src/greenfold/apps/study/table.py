@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..._base.files import replacing, write_figure
-from ..runner import is_whole
+from ..._base.checks import must, require
+from ..._base.files import write_figure
+from ..runner import is_whole, write_bytes, write_csv
 from ..style import BOUND, RANDOM, SOLVED, drawing
-from .experiment import ARCHITECTURES
+from .plan import ARCHITECTURES
 
 Row = dict[str, Any]
 #: What a network is beside its architecture and seed; networks are compared where these
@@ -45,59 +45,48 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
     for path in sorted((place / "results").rglob("*.json")):
         if paths is not None and path.relative_to(place).as_posix() not in paths:
             continue
-        content = path.read_bytes()
-        try:
+        content, row = path.read_bytes(), None
+        with suppress(ValueError):
             row = json.loads(content)
-        except ValueError:
-            continue
-        if not isinstance(row, dict) or "seal" not in row or not is_whole(content):
-            continue
-        del row["seal"]
-        rows.append(row)
-    if not rows:
-        raise FileNotFoundError(
-            f"There are no results of a study in {str(folder)!r}; run one first."
-        )
+        if isinstance(row, dict) and row.pop("seal", None) and is_whole(content):
+            rows.append(row)
+    none = f"There are no results of a study in {str(folder)!r}; run one first."
+    require(rows, none, FileNotFoundError)
     return rows
 
 
 def write_table(rows: Sequence[Row], path: str | Path) -> Path:
-    """Write the rows as CSV or, by the suffix, as Parquet.
+    """Write the rows of `read_study` as CSV or, by the suffix, as Parquet.
 
     Parameters
     ----------
     rows : sequence of dict
-        From `read_study`.
     path : str or Path
         ``.csv`` or ``.parquet`` (needs pyarrow: ``greenfold[parquet]``).
     """
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     # Lists have no place in a cell, and orders may be numbers or a word.
-    flat = [{name: _cell(name, row.get(name)) for name in columns} for row in rows]
+    cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
+    must(
+        target.suffix in (".csv", ".parquet"),
+        "path",
+        "end in .csv or .parquet",
+        repr(str(path)),
+    )
     if target.suffix == ".csv":
-        made = io.StringIO(newline="")
-        writer = csv.DictWriter(made, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(flat)
-        content = made.getvalue().encode()
-    elif target.suffix == ".parquet":
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise ImportError(
-                "Parquet needs pyarrow: pip install 'greenfold[parquet]'."
-            ) from None
-        sink = pyarrow.BufferOutputStream()
-        parquet.write_table(pyarrow.Table.from_pylist(flat), sink)
-        content = sink.getvalue().to_pybytes()
-    else:
-        raise ValueError(f"`path` must end in .csv or .parquet; got {str(path)!r}.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as stream:
-        stream.write(content)
-    return target
+        return write_csv(target, [columns, *cells])
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(
+            "Parquet needs pyarrow: pip install 'greenfold[parquet]'."
+        ) from None
+    sink = pyarrow.BufferOutputStream()
+    flat = [dict(zip(columns, row, strict=True)) for row in cells]
+    parquet.write_table(pyarrow.Table.from_pylist(flat), sink)
+    return write_bytes(target, sink.getvalue().to_pybytes())
 
 
 def _cell(name: str, value: Any) -> Any:
@@ -140,34 +129,32 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
     kinds = [k for k in ARCHITECTURES if any(row["architecture"] == k for row in own)]
     if len(kinds) < 2:
         return None
-    panels: list[tuple[str, str, list[Row], str]] = []
+    panels: list[tuple[str, str, str, list[Row]]] = []
     for inside in sorted({row["inside"] for row in own}):
         part = [row for row in own if row["inside"] == inside]
         title = f"noise inside, √Q = {inside:g}" if inside else "no noise inside"
-        panels.append((title, "kappa", part, "soft margin κ (a.u.)"))
+        panels.append((title, "kappa", "soft margin κ (a.u.)", part))
     remembering = [row for row in own if row.get("memory") is not None]
     if remembering:
-        label = "memory capacity (steps of input)"
-        panels.append(("memory, 40 steps of white input", "memory", remembering, label))
+        shown = (
+            "memory, 40 steps of white input",
+            "memory",
+            "memory capacity (steps of input)",
+        )
+        panels.append((*shown, remembering))
     figure = Figure(figsize=(3.1 * len(panels) + 0.6, 3.6))
     axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
-    for at, (title, column, part, label) in zip(axes, panels, strict=True):
+    for at, (title, column, label, part) in zip(axes, panels, strict=True):
         _points(at, kinds, column, part)
         at.set_title(title, loc="left", fontsize=9.5)
         at.set_xlabel(label)
         at.set_xlim(left=min(0.0, at.get_xlim()[0]))
     axes[0].set_yticks(range(len(kinds)), [k.replace("_", " ") for k in kinds])
     axes[0].set_ylim(len(kinds) - 0.5, -0.5)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside upper left",
-        ncols=3,
-        frameon=False,
-        fontsize=8.5,
-        title=f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}",
-        title_fontsize=9.5,
-        alignment="left",
-    )
+    title = f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}"
+    look: dict[str, Any] = {"ncols": 3, "frameon": False, "fontsize": 8.5, "title": title}
+    look |= {"title_fontsize": 9.5, "alignment": "left", "loc": "outside upper left"}
+    figure.legend(*axes[0].get_legend_handles_labels(), **look)
     return figure
 
 
@@ -200,9 +187,8 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
 
     kinds: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        kinds[tuple(row[k] for k in ("architecture", "order", "gain", "inside"))].append(
-            row
-        )
+        kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
+        kinds[kind].append(row)
     own = max(kinds.values(), key=lambda part: len({(r["g"], r["tau"]) for r in part}))
     gs, taus, own = _lattice(own)
     if len(gs) < 2 or len(taus) < 2:
@@ -223,16 +209,16 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
             [[[_mean(cells[n, g, tau]) for tau in taus] for g in gs] for n in sizes]
         )
         limits = (float(np.nanmin(table)), float(np.nanmax(table)))
+        look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
         shown: Any = None
+        centred = {"ha": "center", "va": "center", "size": 7.5}
         for column, n in enumerate(sizes):
             at = axes[line, column]
-            shown = at.imshow(table[column], origin="lower", aspect="auto",
-                              cmap="cividis", vmin=limits[0], vmax=limits[1])  # fmt: skip
+            shown = at.imshow(table[column], vmin=limits[0], vmax=limits[1], **look)
             for (i, j), value in np.ndenumerate(table[column]):
                 if np.isfinite(value):
                     colour = "white" if value < sum(limits) / 2 else "black"
-                    at.text(j, i, f"{value:.2f}", ha="center", va="center", size=7.5,
-                            c=colour)  # fmt: skip
+                    at.text(j, i, f"{value:.2f}", c=colour, **centred)
             at.grid(False)
             if line == 0:
                 at.set_title(f"N = {n}", fontsize=9.5)
