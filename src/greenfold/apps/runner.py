@@ -552,7 +552,7 @@ def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
 
 def run_map(
     work: Callable[[Any], Any], items: Sequence[Any], folder: str | Path,
-    configuration: Mapping[str, Any], *, label: str, n_jobs: int = 1,
+    configuration: Mapping[str, Any], *, label: str, n_jobs: int | None = 1,
 ) -> list[Any]:  # fmt: skip
     """Results of ``work(item)`` for every item, in order, as plain JSON values.
 
