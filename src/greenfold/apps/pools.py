@@ -20,7 +20,7 @@ from typing import Any
 
 import joblib
 
-from .._base.checks import must
+from .._base.checks import must, needs
 from .._base.progress import noticing_interrupts
 
 #: Seconds that a scheduler may take to answer.
@@ -116,12 +116,8 @@ class Cluster:
     """On the workers of a dask cluster, by the address or the file of its scheduler."""
 
     def __init__(self, address: str) -> None:
-        try:
+        with needs("A cluster of dask", "dask"):
             from distributed import Client, KilledWorker
-        except ImportError:
-            raise ImportError(
-                "A sweep on a cluster needs dask: pip install 'greenfold[dask]'."
-            ) from None
         # What it says about lost connections, with tracebacks, is said here in a sentence.
         logs = [logging.getLogger(name) for name in _LOUD]
         self._levels = [(log, log.level) for log in logs]

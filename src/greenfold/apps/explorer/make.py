@@ -15,6 +15,7 @@ from ...estimators.margin.classifier import ReservoirClassifier, class_weights
 from ...networks.echo_state import EchoStateNetwork
 from ...networks.reservoir import Reservoir
 from ...unfolding.unfolding import Unfolding, unfold
+from ..report.comparison import Split
 from .page import MAX_NEURONS, Start, room_for_series, write_explorer
 from .series import (
     MAX_NUMBERS,
@@ -37,17 +38,13 @@ def _text(labels: Any) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Source(Split):
     """Labelled series with what is known of them.
 
     Attributes
     ----------
-    name : str
-    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-    y : array_like (n_cases,)
-    X_test, y_test
-        Test series, or None.
-    note : str
+    name, X, y, X_test, y_test, note
+        As of a `greenfold.apps.report.Split`.
     class_weights : dict
         Factor on the weight of a class, by its name.
     scaling : float
@@ -56,12 +53,6 @@ class Source:
         Series of training and of test to keep on the page, each.
     """
 
-    name: str
-    X: Any
-    y: Any
-    X_test: Any = None
-    y_test: Any = None
-    note: str = ""
     class_weights: dict[str, float] = field(default_factory=dict)
     scaling: float = 1.0
     n_series: int = MAX_SERIES
@@ -69,13 +60,10 @@ class Source:
     def only(self, classes: Sequence[str]) -> Source:
         """The same with some of the classes; ValueError where a class does not occur."""
         found = sorted(set(_text(self.y)))
+        shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
         for one in classes:
-            if one not in found:
-                shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
-                raise ValueError(
-                    f"`classes` names {one!r}, which is none of the classes of "
-                    f"{self.name}: {shown}."
-                )
+            none = f"`classes` names {one!r}, which is none of the classes of {self.name}"
+            check.require(one in found, f"{none}: {shown}.")
 
         def part(X: Any, y: Any) -> tuple[Any, Any]:
             kept = [i for i, one in enumerate(_text(y)) if one in classes]
@@ -96,14 +84,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """A page that was made.
-
-    Attributes
-    ----------
-    path : Path
-    unfolding : Unfolding
-    sets : list of (PageSeries, list of SolvedPair)
-    """
+    """A page that was made: where, its network, and its data sets with what is solved."""
 
     path: Path
     unfolding: Unfolding
@@ -143,11 +124,8 @@ def make_explorer(
         Called with words and the share of the work that follows, before each part.
     """
     neurons = reservoir.n_neurons
-    if neurons > MAX_NEURONS:
-        raise ValueError(
-            f"`reservoir` has {neurons} neurons; the explorer shows networks of up to "
-            f"{MAX_NEURONS}: take a smaller one."
-        )
+    most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
+    check.require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
     prepared: list[PageSeries] = []
     for source in sources:
         prepared.append(_prepare(source, neurons, prepared, len(sources)))
@@ -265,10 +243,8 @@ def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
     """The training series a saved classifier has kept; ValueError where there is none."""
     stream = getattr(classifier, "_stream", None)
     if stream is None or not len(stream.sample.codes):
-        raise ValueError(
-            f"`{name}` holds no series to show; name some after it: greenfold explore "
-            f"{name} DATA."
-        )
+        how = f"name some after it: greenfold explore {name} DATA."
+        raise ValueError(f"`{name}` holds no series to show; {how}")
     sample = stream.sample
     kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
     # A sample stands for all series of its class.
@@ -284,18 +260,14 @@ def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
 
     ValueError where they are not the model's: channels or classes differ.
     """
-    if source.n_channels != classifier.n_channels_in_:
-        raise ValueError(
-            f"`{source.name}` has {source.n_channels} channel(s), but the model was fitted "
-            f"on {classifier.n_channels_in_}."
-        )
+    given, fitted = source.n_channels, classifier.n_channels_in_
+    has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
+    check.require(given == fitted, has)
     names, labels = _text(classifier.classes_), _text(source.y)
-    unknown = set(labels) - set(names)
-    if unknown:
-        raise ValueError(
-            f"`{source.name}` holds the class {min(unknown)!r}, which the model does not "
-            f"know; it knows {', '.join(sorted(names)[:8])}."
-        )
+    unknown = min(set(labels) - set(names), default=None)
+    has = f"`{source.name}` holds the class {unknown!r}, which the model does not know"
+    known = ", ".join(sorted(names)[:8])
+    check.require(unknown is None, f"{has}; it knows {known}.")
     counts = np.array([labels.count(one) for one in names], dtype=float)
     return _as_fitted(source, classifier, counts, np.ones(len(counts)))
 

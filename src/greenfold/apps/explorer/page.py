@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ..._base.checks import must, require
 from ..._base.files import plain
 from ...unfolding.unfolding import Unfolding
 from ..report.page import fill_template, write_page
@@ -58,15 +59,13 @@ def script() -> str:
         text = asset(f"js/{name}.js")
         for names, module in _IMPORT.findall(text):
             for needed in filter(None, (one.strip() for one in names.split(","))):
-                if needed not in exported.get(module, ()):
-                    raise ValueError(
-                        f"{name}.js imports {needed} of {module}.js, which does not come "
-                        "before it or does not export that."
-                    )
+                why = "which does not come before it or does not export that."
+                wrong = f"{name}.js imports {needed} of {module}.js, {why}"
+                require(needed in exported.get(module, ()), wrong)
         exported[name] = []
         for public, found in _NAMES.findall(text):
-            if found in seen:
-                raise ValueError(f"{found} is in {seen[found]}.js and in {name}.js.")
+            both = f"{found} is in {seen.get(found)}.js and in {name}.js."
+            require(found not in seen, both)
             seen[found] = name
             if public:
                 exported[name].append(found)
@@ -155,17 +154,13 @@ def render(
     note: str = "", command: str = "",
 ) -> str:  # fmt: skip
     """The page as text; see `write_explorer`."""
-    if unfolding.n_neurons > MAX_NEURONS:
-        raise ValueError(
-            f"`unfolding` has {unfolding.n_neurons} neurons; the explorer shows networks "
-            f"of up to {MAX_NEURONS}."
-        )
-    for series, _ in sets:
-        if series.n_steps != unfolding.n_steps:
-            raise ValueError(
-                f"`sets` must have the {unfolding.n_steps} steps of `unfolding`; "
-                f"{series.name!r} has {series.n_steps}."
-            )
+    neurons, steps = unfolding.n_neurons, unfolding.n_steps
+    must(
+        neurons <= MAX_NEURONS, "unfolding", f"have at most {MAX_NEURONS} neurons", neurons
+    )
+    for one, _ in sets:
+        got = f"{one.name!r} with {one.n_steps}"
+        must(one.n_steps == steps, "sets", f"have the {steps} steps of `unfolding`", got)
     begin = vars(start or Start())
     content = {
         "network": _network(unfolding),

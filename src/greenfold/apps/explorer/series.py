@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from ..._base.checks import must, require
 from ...optimizers.linear import LinearProblem
 from ...optimizers.run import optimize
 from ...stimuli.samples import SampleStimuli
@@ -141,19 +142,16 @@ def prepare(
     labels = [str(label) for label in np.asarray(y).tolist()]
     classes = list(dict.fromkeys(str(label) for label in np.unique(y).tolist()))
     counts = [labels.count(one) for one in classes]
-    if sum(count >= 2 for count in counts) < 2:
-        got = [f"{n} of {c!r}" for c, n in zip(classes[:5], counts, strict=False)]
-        raise ValueError(
-            f"`{name}` must hold two classes of at least two series each; got "
-            f"{', '.join(got)}."
-        )
+    got = ", ".join(f"{n} of {c!r}" for c, n in zip(classes[:5], counts, strict=False))
+    two = sum(count >= 2 for count in counts) >= 2
+    must(two, name, "hold two classes of at least two series each", got)
     n_channels, given_steps = values.shape[1:]
-    if len(classes) > MAX_CLASSES or n_channels > MAX_CHANNELS:
-        raise ValueError(
-            f"`{name}` has {len(classes)} classes and {n_channels} channels; the explorer "
-            f"shows up to {MAX_CLASSES} and {MAX_CHANNELS}: choose classes with "
-            "`--classes`, or leave channels out."
-        )
+    wanted = (
+        f"have at most {MAX_CLASSES} classes and {MAX_CHANNELS} channels (choose classes "
+    )
+    got = f"{len(classes)} classes and {n_channels} channels"
+    few = len(classes) <= MAX_CLASSES and n_channels <= MAX_CHANNELS
+    must(few, name, f"{wanted}with `--classes`, or leave channels out)", got)
     codes = np.array([classes.index(label) for label in labels])
     others, other_codes = values[:0], codes[:0]
     if X_test is not None:
@@ -162,7 +160,9 @@ def prepare(
         others = _cube(X_test, [], given_steps)[known]
         other_codes = np.array([classes.index(found[i]) for i in known], dtype=int)
     judged = "test" if len(others) else "training"
-    length = n_steps or _length(n_channels, given_steps)
+    # Each step is the mean of as many of the series as the others.
+    most = max(1, MAX_VALUES // n_channels)
+    length = n_steps or -(-given_steps // -(-given_steps // most))
     if length != given_steps:
         how = "averaged to" if length < given_steps else "repeated to fill"
         thinned.append(f"{given_steps} steps of each series were {how} {length}.")
@@ -172,10 +172,8 @@ def prepare(
     values, codes = _thin(values, codes, room, "training", thinned)
     others, other_codes = _thin(others, other_codes, room, "test", thinned)
     unit = float(max(np.abs(values).max(), np.abs(others).max(initial=0.0))) / _LEVELS
-    if not (np.isfinite(unit) and unit > 0):
-        raise ValueError(
-            f"`{name}` holds nothing but zeros; there is nothing to tell apart."
-        )
+    zeros = f"`{name}` holds nothing but zeros; there is nothing to tell apart."
+    require(np.isfinite(unit) and unit > 0, zeros)
     values, others = (np.rint(part / unit) * unit for part in (values, others))
     if judged == "training":
         others, other_codes = values, codes
@@ -187,8 +185,7 @@ def prepare(
 def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
     """Series as (n_cases, n_channels, n_steps), those of unequal lengths filled up."""
     series = [np.atleast_2d(np.asarray(one, dtype=float)) for one in X]
-    if not series:
-        raise ValueError("there are no series to explore.")
+    require(series, "there are no series to explore.")
     lengths = {one.shape[1] for one in series}
     longest = max(lengths) if n_steps is None else n_steps
     if len(lengths) > 1:
@@ -197,18 +194,11 @@ def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
             "stay at their first value before they begin."
         )
     cut = [one[:, -longest:] for one in series]
-    made = np.stack(
-        [np.pad(one, ((0, 0), (longest - one.shape[1], 0)), mode="edge") for one in cut]
-    )
-    if not np.isfinite(made).all():
-        raise ValueError("series must be finite; fill missing values, or use --trim.")
+    before = [((0, 0), (longest - one.shape[1], 0)) for one in cut]
+    made = np.stack([np.pad(one, n, "edge") for one, n in zip(cut, before, strict=True)])
+    finite = np.isfinite(made).all()
+    require(finite, "series must be finite; fill missing values, or use --trim.")
     return made
-
-
-def _length(n_channels: int, n_steps: int) -> int:
-    """Steps that fit on the page, each the mean of as many of the series as the others."""
-    most = max(1, MAX_VALUES // n_channels)
-    return n_steps if n_steps <= most else -(-n_steps // -(-n_steps // most))
 
 
 def _resample(values: np.ndarray, n_steps: int) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
@@ -11,22 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._base.checks import needs
 from ..._base.files import replacing
 from ...analysis.masks import MaskStudy
 from ...devices.response import MeasuredResponse
 from ..runner import versions
 from .comparison import Row, Split, headline
-
-
-@contextmanager
-def extra() -> Iterator[None]:
-    """Imports of what a page needs; says how to install what is missing."""
-    try:
-        yield
-    except ImportError as error:
-        raise ImportError(
-            f"A page needs {error.name}: install it with `pip install greenfold[report]`."
-        ) from error
 
 
 def fill_template(template: str, **values: Any) -> str:
@@ -35,7 +24,7 @@ def fill_template(template: str, **values: Any) -> str:
     The filter ``ours`` leaves a text as it is: our own SVG, scripts and styles are safe, as
     they hold no text of the user's.
     """
-    with extra():
+    with needs("A page", "report"):
         import jinja2
         from markupsafe import Markup
 
@@ -133,7 +122,7 @@ def render(
     on_part: Callable[[str], None] | None = None,
 ) -> str:
     """The page as text; see `write_report`."""
-    with extra():
+    with needs("A page", "report"):
         from . import figures
     main = headline(rows, len(task.judged[1]))
     pair = [row for row in rows if row.order == main.order]
@@ -295,7 +284,7 @@ def write_mask_page(
     the device's inputs, ``notes`` sentences below the table, ``command`` the command that
     made the page. The device is the fitted one.
     """
-    with extra():
+    with needs("A page", "report"):
         from . import figures
     values = study.values.reshape(device.n_inputs, -1)
     names = list(inputs or (f"input {i}" for i in range(device.n_inputs)))

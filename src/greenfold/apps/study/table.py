@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.checks import must, require
+from ..._base.checks import must, needs, require
 from ..._base.files import write_figure
 from ..runner import is_whole, write_bytes, write_csv
 from ..style import BOUND, RANDOM, SOLVED, drawing
@@ -76,13 +76,9 @@ def write_table(rows: Sequence[Row], path: str | Path) -> Path:
     )
     if target.suffix == ".csv":
         return write_csv(target, [columns, *cells])
-    try:
+    with needs("Parquet", "parquet"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError:
-        raise ImportError(
-            "Parquet needs pyarrow: pip install 'greenfold[parquet]'."
-        ) from None
     sink = pyarrow.BufferOutputStream()
     flat = [dict(zip(columns, row, strict=True)) for row in cells]
     parquet.write_table(pyarrow.Table.from_pylist(flat), sink)

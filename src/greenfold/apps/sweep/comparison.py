@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
-from ..._base.checks import require
+from ..._base.checks import needs, require
 from ..._base.files import plain, write_figure, write_json
 from ...datasets.archive import data_directory
 from ...datasets.errors import DataError
@@ -363,16 +363,11 @@ def _file(name: str) -> str:
 @contextmanager
 def _drawing() -> Iterator[tuple[Any, Any]]:
     """The two functions of aeon, with our type and without their warnings."""
-    try:
+    with needs("A figure of a comparison", "sweep"):
         import matplotlib
         import seaborn  # noqa: F401 - aeon asks for it when it draws
         from aeon.visualisation import plot_critical_difference, plot_pairwise_scatter
         from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"The figures need aeon, matplotlib and seaborn (no {error.name}): pip install "
-            "'greenfold[sweep]'."
-        ) from None
     before = set(pyplot.get_fignums())
     style: Any = {"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "g"}
     try:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import __version__
 from ..._base.arrays import on_device
-from ..._base.checks import must, require
+from ..._base.checks import must, needs, require
 from ...datasets.archive import (
     check_name,
     data_directory,
@@ -150,16 +150,12 @@ def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
     """The split of that number: aeon's stratified resample of that seed; 0 as provided."""
     if resample == 0:
         return train, test
-    try:
+    with needs("A resample other than 0", "sweep"):
         from aeon.benchmarking.resampling import stratified_resample_data
-    except ImportError:
-        raise ImportError(
-            "Resamples other than 0 are made by aeon: pip install 'greenfold[sweep]'."
-        ) from None
     (X, y), (X_test, y_test) = train, test
-    needs = "The resamples of aeon need the same classes in the training and the test split"
+    same = "The resamples of aeon need the same classes in the training and the test split"
     got = f"got {len(set(y))} and {len(set(y_test))}."
-    require(set(y) == set(y_test), f"{needs}; {got}", DataError)
+    require(set(y) == set(y_test), f"{same}; {got}", DataError)
     arrays = isinstance(X, np.ndarray) and isinstance(X_test, np.ndarray)
     if not (arrays and X.shape[1:] == X_test.shape[1:]):
         X, X_test = ([np.atleast_2d(one) for one in part] for part in (X, X_test))
