@@ -36,7 +36,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .. import __version__
-from .._base.checks import must
+from .._base.checks import must, require
 from .._base.files import plain, replacing, write_json
 from .._base.progress import Bar, display
 from .._base.threads import one_thread
@@ -97,12 +97,8 @@ class Job:
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts
         leaves = self.path.startswith("/") or ".." in parts or "\\" in self.path
-        must(
-            parts and not leaves,
-            "path",
-            "stay below the folder of results",
-            repr(self.path),
-        )
+        got = repr(self.path)
+        must(parts and not leaves, "path", "stay below the folder of results", got)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -136,11 +132,9 @@ class Failure:
 
     Attributes
     ----------
-    path, error, traceback : str
-        Where its result would be, what went wrong, and where; the last is empty if the
-        process died.
-    configuration : str
-        Hash of the configuration it was run with.
+    path, error, traceback, configuration : str
+        Where its result would be; what went wrong, and where (empty if the process died);
+        hash of the configuration it was run with.
     """
 
     path: str
@@ -187,10 +181,9 @@ class Store:
             raise ValueError("A result must hold `SEAL` once, in its first line.")
         content = text.replace(SEAL, f"greenfold:{job.fingerprint}:{_ZEROS}").encode()
         found: Any = _SEAL.search(content)
-        digest = _digest(content, found)
-        write_bytes(
-            self.target(job), content[: found.start(2)] + digest + content[found.end(2) :]
-        )
+        start, end = found.span(2)
+        sealed = content[:start] + _digest(content, found) + content[end:]
+        write_bytes(self.target(job), sealed)
         self._failure_file(job).unlink(missing_ok=True)
 
     def write_failure(self, job: Job, error: str, traceback: str = "") -> Failure:
@@ -262,11 +255,9 @@ def versions(*packages: str) -> dict[str, str]:
 
 def must_be_planned_with(planned: str, own: str) -> None:
     """Refuse a job that was planned with other code than this worker has."""
-    if own != planned:
-        raise RuntimeError(
-            f"The worker has {own}, but the work was planned with {planned}: install the "
-            "same version on all machines."
-        )
+    how = "install the same version on all machines."
+    wrong = f"The worker has {own}, but the work was planned with {planned}: {how}"
+    require(own == planned, wrong, RuntimeError)
 
 
 class _Claim:
@@ -359,7 +350,7 @@ def run_jobs(
     n_jobs : int, optional
         Processes of this machine; by default as many as there are cores.
     dask : str, optional
-        Address of a dask scheduler, in place of this machine.
+        Address of a dask scheduler, or its scheduler file, in place of this machine.
     redo : bool
         Compute finished ones too.
     wait_for_others : bool
@@ -367,19 +358,14 @@ def run_jobs(
     summary : Summary, optional
         Filled as the run goes on, so that it can be read after an exception.
 
-    Returns
-    -------
-    Summary
-
     Raises
     ------
-    ClusterLostError
-        If the cluster cannot be reached, or no longer. What was finished is written.
-    KeyboardInterrupt
-        After Ctrl-C; what was finished is written.
+    ClusterLostError, KeyboardInterrupt
+        If the cluster cannot be reached, or no longer, and after Ctrl-C. What was finished
+        is written.
     """
-    if len({job.path for job in jobs}) < len(jobs):
-        raise ValueError("`jobs` must have different paths; two write the same file.")
+    different = len({job.path for job in jobs}) == len(jobs)
+    require(different, "`jobs` must have different paths; two write the same file.")
     store = Store(folder)
     store.prepare()
     summary = Summary() if summary is None else summary
@@ -401,15 +387,12 @@ def run_jobs(
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
-        with (
-            warnings.catch_warnings(),
-            display() as shown,
-            shown.bar(label, total, done) as bar,
-        ):
+        with warnings.catch_warnings(), display() as shown:
             # loky renews processes that have grown, and says so.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
-            loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
-            loop.run(wait_for_others)
+            with shown.bar(label, total, done) as bar:
+                loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
+                loop.run(wait_for_others)
     except BaseException:
         pool.close(at_once=True)
         raise
@@ -564,13 +547,11 @@ def run_map(
     that fails is a RuntimeError, with the traceback for a note, once the others are done.
     """
     stem = re.sub(r"\W+", "-", label)
-    jobs = [
-        Job(
-            f"{stem}-{i:04d}.json", _checkpoint, {**configuration, "map": label, "item": i},
-            {"work": work, "item": item}, title=label,
-        )
-        for i, item in enumerate(items)
-    ]  # fmt: skip
+    jobs = []
+    for i, item in enumerate(items):
+        path, context = f"{stem}-{i:04d}.json", {"work": work, "item": item}
+        decides = {**configuration, "map": label, "item": i}
+        jobs.append(Job(path, _checkpoint, decides, context, title=label))
     n_jobs = 1 if len(jobs) == 1 else n_jobs
     store = Store(folder)
     while True:
@@ -580,9 +561,8 @@ def run_map(
             error.add_note(failure.traceback)
             raise error
         if done.foreign:
-            raise FileExistsError(
-                f"`{store.folder / done.foreign[0]}` was not written by us: remove it."
-            )
+            path = store.folder / done.foreign[0]
+            raise FileExistsError(f"`{path}` was not written by us: remove it.")
         # Another run into the same folder may have finished and tidied up.
         with suppress(FileNotFoundError):
             return [json.loads(store.target(job).read_bytes())["result"] for job in jobs]

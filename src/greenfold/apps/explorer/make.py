@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ... import EchoStateNetwork, Reservoir, ReservoirClassifier, Unfolding, unfold
 from ..._base import checks as check
-from ...estimators.margin.classifier import ReservoirClassifier, class_weights
-from ...networks.echo_state import EchoStateNetwork
-from ...networks.reservoir import Reservoir
-from ...unfolding.unfolding import Unfolding, unfold
+from ...estimators.margin.classifier import class_weights
 from ..report.comparison import Split
 from .page import MAX_NEURONS, Start, room_for_series, write_explorer
 from .series import (
@@ -206,12 +204,6 @@ def which_came_first(
     X : ndarray (n_cases, n_steps)
     y : ndarray (n_cases,)
         +1 where the upward bump comes first, −1 where it comes second.
-
-    Examples
-    --------
-    >>> X, y = which_came_first(10, rng=0)
-    >>> X.shape, int(y.sum())
-    ((10, 70), 0)
     """
     n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
     rng = check.generator(rng)

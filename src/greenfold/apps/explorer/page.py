@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import __version__
+from ... import Unfolding, __version__
 from ..._base.checks import must, require
 from ..._base.files import plain
-from ...unfolding.unfolding import Unfolding
 from ..report.page import fill_template, write_page
 from .series import BAND, N_NOISES, N_RANDOM, PageSeries, SolvedPair
 
@@ -75,16 +74,13 @@ def script() -> str:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where the page begins.
+    """Where the page begins; the page's choice, and a random u, where a value is None.
 
     Attributes
     ----------
-    eta : float or None
-        A value of the grid; the page's choice where None.
-    noise : float or None
-        Standard deviation of the readout noise.
+    eta, noise : float or None
+        A value of the grid, and the standard deviation of the readout noise.
     u : ndarray (n_neurons, n_channels) or None
-        Input projection; a random one where None.
     label : str
         Whose u that is, as a button says it.
     """
@@ -108,27 +104,18 @@ def write_explorer(
     note: str = "",
     command: str = "",
 ) -> Path:
-    """Write the page.
+    """Write the page, in one step at the end, and return its absolute path.
 
     Parameters
     ----------
     path : str or Path
-        Replaced if it exists, in one step at the end.
     unfolding : Unfolding
         The network and its steps; the page uses its linear order.
     sets : sequence of (PageSeries, sequence of SolvedPair)
         Data sets of the unfolding's number of steps, with the pairs that were solved.
     start : Start, optional
-    title : str
-    note : str
-        A sentence on the network.
-    command : str
-        The command that made the page, shown at its end.
-
-    Returns
-    -------
-    Path
-        The absolute path of the page.
+    title, note, command : str
+        The heading, a sentence on the network, and the command that made the page.
 
     Examples
     --------

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from ... import SampleStimuli, Unfolding, optimize
 from ..._base.checks import must, require
 from ...optimizers.linear import LinearProblem
-from ...optimizers.run import optimize
-from ...stimuli.samples import SampleStimuli
-from ...unfolding.unfolding import Unfolding
 
 #: Values of one series, over all channels, and series of each part that a page carries.
 MAX_VALUES, MAX_SERIES = 160, 300
@@ -121,21 +119,16 @@ def prepare(
         A list may hold series of different lengths; they end together, and a shorter one
         stays at its first value before it begins.
     y, y_test : array_like (n_cases,)
+        At least two classes of two series; not more classes or channels than a page shows.
     n_steps : int, optional
         Number of steps to average the series to; by default as many as fit.
     class_weights : dict, optional
         Factor on the weight of a class, one by default.
     scaling : float
-    max_series : int
-        Series of training and of test that are kept, each class in proportion.
-    max_numbers : int
-        Numbers of all series together.
-
-    Raises
-    ------
-    ValueError
-        Where there are fewer than two classes of at least two series, or more classes or
-        channels than a page shows.
+        ‖μ‖ as the series enter the network.
+    max_series, max_numbers : int
+        Series of training and of test that are kept, each class in proportion, and numbers
+        of all series together.
     """
     thinned: list[str] = []
     values = _cube(X, thinned)
@@ -229,15 +222,9 @@ def _thin(
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of η and steps at which the network is read.
+    """Values of η and the steps at whose end the network is read.
 
-    Attributes
-    ----------
-    etas : tuple of float
-    steps : tuple of int
-        The state at the end of so many steps is read.
-    usual : float
-        η at which the page begins; one of ``etas``, or the closest of them is meant.
+    The page begins at the η of ``etas`` that is closest to ``usual``.
     """
 
     etas: tuple[float, ...]

@@ -315,7 +315,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
-    """κ on fresh draws of each projection, one line a network.
+    """κ on fresh draws of each projection, one line per network.
 
     The linear optimum as it is may lie far below zero, where a mark at the edge and the
     mean stand for it.

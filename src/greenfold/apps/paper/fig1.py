@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import GaussianStimuli, optimize, simulate
 from ...math.margins import margin
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...stimuli.gaussian import GaussianStimuli
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import setting as look
 from .figures import Run

@@ -19,12 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from ... import GaussianStimuli, Unfolding, optimize, simulate
 from ...analysis.curves import margin_over_angle
-from ...optimizers.run import optimize
-from ...simulation import simulate
 from ...stimuli.base import Stimuli
-from ...stimuli.gaussian import GaussianStimuli
-from ...unfolding.unfolding import Unfolding
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import setting as look
 from .figures import Run

@@ -17,11 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
 from ...math.margins import gaussian_soft_margin, state_moments
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...stimuli.gaussian import GaussianStimuli
-from ...unfolding.unfolding import Unfolding, unfold
 from ..style import RANDOM, SIMULATION
 from . import setting as look
 from .figures import Run

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import Unfolding, optimize, simulate
 from ...datasets.archive import BinarySplit
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...unfolding.unfolding import Unfolding
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import setting as look
 from .figures import Run

@@ -133,6 +133,10 @@ def reproduce(
 ) -> list[Outcome]:
     """Reproduce figures of the paper.
 
+    A run that was interrupted goes on where it stopped when it is started again with the
+    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
+    figure is written. Figures whose data are missing are skipped, and say so.
+
     Parameters
     ----------
     names : str or iterable of str
@@ -140,7 +144,7 @@ def reproduce(
     out_dir : str or Path
         Where the files go; made if it does not exist.
     quick : bool
-        A reduced version, seconds a figure, of the same code.
+        A reduced version of the same code: a few seconds per figure.
     data_dir : str or Path, optional
         Where ECG5000 lies; see `greenfold.datasets.load_dataset`.
     n_jobs : int, optional
@@ -152,13 +156,6 @@ def reproduce(
     Returns
     -------
     list of Outcome
-        One a name. Figures whose data are missing are skipped, and say so.
-
-    Notes
-    -----
-    A run that was interrupted goes on where it stopped when it is started again with the
-    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
-    figure is written.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:

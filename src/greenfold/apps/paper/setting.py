@@ -10,14 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import ExpansionWarning, Gain, Reservoir, SampleStimuli, Unfolding, unfold
 from ...datasets.archive import BinarySplit
 from ...math.sphere import SphereMaximum, maximize_on_sphere
-from ...networks.gains import Gain
-from ...networks.reservoir import Reservoir
 from ...stimuli.base import Stimuli
-from ...stimuli.samples import SampleStimuli
-from ...unfolding.unfolding import Unfolding, unfold
-from ...validity import ExpansionWarning
 from ..style import RANDOM, SOLVED, drawing
 
 

@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit
 from ...math.margins import gaussian_soft_margin
-from ...optimizers.run import optimize
-from ...unfolding.unfolding import Unfolding
 from . import setting as look
 from .figures import Run
 from .setting import Heartbeats, OnHeartbeats, best_readouts, expansion_judged_elsewhere
@@ -147,7 +146,7 @@ def _by_eta(numbers: dict, kind: str, key: str) -> np.ndarray:
 
 
 def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray:
-    """A column a value, a row a network."""
+    """One column per value and one row per network."""
     columns = []
     for value in values:
         chosen: list[Any] = [row for row in rows if row[key] == value]

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit, load_dataset
-from ...optimizers.run import optimize
-from ...unfolding.unfolding import Unfolding
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import setting as look
 from .figures import Run

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...estimators.margin.classifier import ReservoirClassifier
-from ...estimators.margin.noise import noisy_accuracy
+from ... import ReservoirClassifier, noisy_accuracy
 from ...optimizers.result import relative_gap
 
 #: Relative distance to the bound below which an optimum counts as proven.
@@ -150,13 +149,12 @@ def measure(
     seconds: float = 0.0,
     for_noise: ReservoirClassifier | None = None,
 ) -> Row:
-    """Judge a fitted classifier.
+    """Judge a fitted classifier on the test series, or on the training series without such.
 
     Parameters
     ----------
     classifier : ReservoirClassifier
     task : Split
-        Judged on its test series, or on the training series where it has no others.
     noise : float
         Standard deviation of the readout noise.
     seed : int
@@ -199,17 +197,12 @@ def compare(
     seed : int
         All variants share the network that it draws.
     parameters : dict, optional
-        Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant
-        chooses its own η twice, without and with the noise; with a number, one fit
-        serves both.
+        Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant chooses
+        its own η twice, without and with the noise; with a number, one fit serves both.
     refit : bool
         False keeps the first fit for the noise as well.
     on_fit : callable, optional
         Called with a description before each fit.
-
-    Returns
-    -------
-    list of Row
     """
     rows = []
     for projection, order in variants:
@@ -231,12 +224,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Spread:
-    """Other random input projections of the same linear network.
-
-    Attributes
-    ----------
-    accuracy, noisy_accuracy, soft_margin : ndarray (n_draws,)
-    """
+    """Other random input projections of the same linear network: arrays of (n_draws,)."""
 
     accuracy: np.ndarray
     noisy_accuracy: np.ndarray
@@ -254,13 +242,7 @@ class Spread:
 def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) -> Spread:
     """How much the luck of the draw matters for a random input projection.
 
-    Parameters
-    ----------
-    row : Row
-        A linear row; its network, parameters and η are kept.
-    task : Split
-    n_draws : int
-    seed : int
+    Of the linear ``row`` the network, the parameters and η are kept.
     """
     rng = np.random.default_rng([seed, n_draws])
     settings, network = row.classifier.get_params(), row.classifier.reservoir_

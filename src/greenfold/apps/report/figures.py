@@ -18,13 +18,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
+from ... import ReservoirClassifier, optimize
 from ...analysis.masks import MaskStudy
-from ...estimators.margin.classifier import ReservoirClassifier, class_weights
+from ...estimators.margin.classifier import class_weights
 from ...estimators.series import read_series
 from ...math.margins import state_moments
 from ...math.sphere import maximize_on_sphere
 from ...optimizers.linear import LinearProblem
-from ...optimizers.run import optimize
 from ...stimuli.frame import Frame, frames_of
 from ..style import BASE
 from .comparison import Row, Split
@@ -182,7 +182,7 @@ def _steps(row: Row) -> np.ndarray:
 
 
 def class_means(task: Split, row: Row) -> list[Picture]:
-    """Mean and spread of every class over the series that have begun, one a channel."""
+    """Mean and spread of every class over the series that have begun, one per channel."""
     series = read_series(row.classifier, task.X, fitting=False)
     values, labels = series.values, row.classifier.classes_[:MAX_CLASSES]
     if series.present is not None:
@@ -273,7 +273,7 @@ def _two_clouds(
 def _strips(
     row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray, judged: str
 ) -> Picture:
-    """One strip a class: it along its own readout, and all others as an outline."""
+    """One strip per class: the class along its own readout, all others as an outline."""
     labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
     n, noisy = len(shares), ""
     title = (

@@ -76,26 +76,18 @@ def write_report(
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write the report page.
+    """Write the report page, in one step at the end, and return its absolute path.
 
     Parameters
     ----------
     path : str or Path
-        Replaced if it exists, in one step at the end.
     task : Split
     rows : sequence of Row
         What is compared; the best one is described in detail.
-    remark : str
-        A sentence below the comparison.
-    command : str
-        The command that made the page, shown at its end.
+    remark, command : str
+        A sentence below the comparison, and the command that made the page.
     on_part : callable, optional
         Called with a description before each part.
-
-    Returns
-    -------
-    Path
-        The absolute path of the page.
 
     Examples
     --------

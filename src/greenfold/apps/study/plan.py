@@ -280,18 +280,13 @@ def study(
     datasets : iterable of str or Path
         Names or folders; of a set with more than two classes, which two: "ECG5000:1,2".
     grids : Grid or sequence of Grid
-    folder : str or Path
-        Where results are and go; read them with `read_study`.
-    data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
+    folder, data_dir : str or Path
+        Where results are and go (read them with `read_study`), and where the data are
+        (default: ``GREENFOLD_DATA``).
     download : bool
         Whether the archive may be asked for a set that is not on this machine.
     n_jobs, dask, redo, summary
         See `greenfold.apps.runner.run_jobs`.
-
-    Returns
-    -------
-    greenfold.apps.runner.Summary
 
     Examples
     --------

@@ -24,21 +24,19 @@ _SAME = ("neurons", "g", "tau", "order", "gain")
 
 
 def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list[Row]:
-    """All results in a folder, one row each, in the order of their files.
+    """Return all results in a folder, one row each, in the order of their files.
+
+    A row has the setting of a network and what it reached: ``kappa`` with its ``bound``,
+    ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and,
+    if asked for, ``memory``. ``pandas.DataFrame`` takes the rows. Damaged files are left
+    out.
 
     Parameters
     ----------
     folder : str or Path
-        As given to `study`. Damaged files are left out.
+        As given to `study`.
     paths : collection of str, optional
         Only these, below the folder: those of the jobs of one plan.
-
-    Returns
-    -------
-    list of dict
-        The setting of each network and what it reached: ``kappa`` with its ``bound``,
-        ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``,
-        and, if asked for, ``memory``. ``pandas.DataFrame`` takes it.
     """
     place = Path(folder).expanduser()
     rows = []
@@ -66,29 +64,24 @@ def write_table(rows: Sequence[Row], path: str | Path) -> Path:
     """
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    # Lists have no place in a cell, and orders may be numbers or a word.
     cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
-    must(
-        target.suffix in (".csv", ".parquet"),
-        "path",
-        "end in .csv or .parquet",
-        repr(str(path)),
-    )
+    known = target.suffix in (".csv", ".parquet")
+    must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":
         return write_csv(target, [columns, *cells])
     with needs("Parquet", "parquet"):
         import pyarrow
         from pyarrow import parquet
     sink = pyarrow.BufferOutputStream()
-    flat = [dict(zip(columns, row, strict=True)) for row in cells]
-    parquet.write_table(pyarrow.Table.from_pylist(flat), sink)
+    full = [dict(zip(columns, row, strict=True)) for row in cells]
+    parquet.write_table(pyarrow.Table.from_pylist(full), sink)
     return write_bytes(target, sink.getvalue().to_pybytes())
 
 
 def _cell(name: str, value: Any) -> Any:
-    if name == "order":
-        return str(value)
-    return " ".join(map(str, value)) if isinstance(value, list) else value
+    """Lists have no place in a cell, and orders may be numbers or a word."""
+    listed = value if isinstance(value, list) else [value]
+    return " ".join(map(str, listed)) if name == "order" or listed is value else value
 
 
 def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
@@ -132,12 +125,8 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
         panels.append((title, "kappa", "soft margin κ (a.u.)", part))
     remembering = [row for row in own if row.get("memory") is not None]
     if remembering:
-        shown = (
-            "memory, 40 steps of white input",
-            "memory",
-            "memory capacity (steps of input)",
-        )
-        panels.append((*shown, remembering))
+        title, label = "memory, 40 steps of white input", "memory capacity (steps of input)"
+        panels.append((title, "memory", label, remembering))
     figure = Figure(figsize=(3.1 * len(panels) + 0.6, 3.6))
     axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
     for at, (title, column, label, part) in zip(axes, panels, strict=True):
@@ -155,21 +144,19 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
 
 
 def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
-    """A dot a seed, a bar at the mean; the bound of each as a tick."""
+    """One dot per seed, a bar at the mean; the bound of each as a tick."""
     bound = "bound" if column == "kappa" else f"{column}_bound"
     for place, kind in enumerate(kinds):
         own = [row for row in rows if row["architecture"] == kind]
-        looks = (
+        for key, colour, mark, shift, label in (
             (f"{column}_random", RANDOM, "s", -0.17, "random u"),
             (column, SOLVED, "o", 0.17, "solved u"),
-        )
-        for key, colour, marker, shift, label in looks:
+        ):
             values = np.array([row[key] for row in own], dtype=float)
             if not len(values):
                 continue
-            y = np.full(len(values), place + shift)
-            mark = {"color": colour, "marker": marker, "ls": "none", "ms": 4, "alpha": 0.6}
-            at.plot(values, y, label=label if place == 0 else None, **mark)
+            y, label = np.full(len(values), place + shift), None if place else label
+            at.plot(values, y, mark, color=colour, ms=4, alpha=0.6, label=label)
             at.plot([values.mean()] * 2, place + shift + np.array([-0.16, 0.16]), c=colour)
         bounds = [row[bound] for row in own if row.get(bound) is not None]
         label = "upper bound" if place == 0 and bounds else None
@@ -186,7 +173,13 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
         kinds[kind].append(row)
     own = max(kinds.values(), key=lambda part: len({(r["g"], r["tau"]) for r in part}))
-    gs, taus, own = _lattice(own)
+    # Values of g and τ that were combined with each other; not those of random draws.
+    pairs = {(row["g"], row["tau"]) for row in own}
+    gs, taus = (
+        sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})
+        for k in (0, 1)
+    )
+    own = [row for row in own if row["g"] in gs and row["tau"] in taus]
     if len(gs) < 2 or len(taus) < 2:
         return None
     sizes = sorted({row["neurons"] for row in own})
@@ -198,12 +191,11 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
     )
     for line, (label, values) in enumerate(shown_values):
         # Mean over seeds, (n_sizes, n_g, n_tau); empty cells are NaN.
-        cells = defaultdict(list)
-        for row, value in zip(own, values, strict=True):
-            cells[row["neurons"], row["g"], row["tau"]].append(value)
-        table = np.array(
-            [[[_mean(cells[n, g, tau]) for tau in taus] for g in gs] for n in sizes]
-        )
+        table = np.full((len(sizes), len(gs), len(taus)), np.nan)
+        for i, j, k in np.ndindex(*table.shape):
+            here = (sizes[i], gs[j], taus[k])
+            cell = [v for row, v in zip(own, values, strict=True) if _place(row) == here]
+            table[i, j, k] = np.mean(cell) if cell else np.nan
         limits = (float(np.nanmin(table)), float(np.nanmax(table)))
         look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
         shown: Any = None
@@ -230,15 +222,5 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _lattice(rows: list[Row]) -> tuple[list[float], list[float], list[Row]]:
-    """Values of g and τ that were combined with each other; not those of random draws."""
-    pairs = {(row["g"], row["tau"]) for row in rows}
-    gs, taus = (
-        sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})
-        for k in (0, 1)
-    )
-    return gs, taus, [row for row in rows if row["g"] in gs and row["tau"] in taus]
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else np.nan
+def _place(row: Row) -> tuple[int, float, float]:
+    return row["neurons"], row["g"], row["tau"]

@@ -91,21 +91,19 @@ class Comparison:
         total = len(self.datasets) + len(self.left_out)
         sets = f"{len(self.datasets)} of {total}" if self.left_out else f"{total}"
         if self.resamples == [0]:
-            splits = "the provided split"
-        else:
-            splits = f"mean of {len(self.resamples)} resamples ({_shown(self.resamples)})"
-        return f"{sets} data sets, {splits}"
+            return f"{sets} data sets, the provided split"
+        first, last, n = self.resamples[0], self.resamples[-1], len(self.resamples)
+        shown = ", ".join(map(str, self.resamples))
+        if n > 1 and self.resamples == list(range(first, last + 1)):
+            shown = f"{first}–{last}"
+        return f"{sets} data sets, mean of {n} resamples ({shown})"
 
     def record(self) -> dict[str, Any]:
         """All of it as JSON holds it, with the version of greenfold."""
-        return {
-            "greenfold": __version__,
-            "basis": self.basis,
-            "n_datasets": len(self.datasets),
-            **asdict(self),
-            "mean_accuracy": self.mean_accuracy,
-            "mean_rank": self.mean_rank,
-        }
+        about: dict[str, Any] = {"greenfold": __version__, "basis": self.basis}
+        about["n_datasets"] = len(self.datasets)
+        means = {"mean_accuracy": self.mean_accuracy, "mean_rank": self.mean_rank}
+        return {**about, **asdict(self), **means}
 
     def __str__(self) -> str:
         width, ranks = max(map(len, self.estimators)), self.mean_rank
@@ -127,7 +125,8 @@ def compare(
 
     A data set counts where every estimator has every resample; the others are named in
     `Comparison.left_out`. Published estimators of which nothing is known on the sets of the
-    folder are left out with a note; sets they lack are left out for all.
+    folder are left out with a note; sets they lack are left out for all. Raises
+    FileNotFoundError if no set has results of every estimator.
 
     Parameters
     ----------
@@ -145,11 +144,6 @@ def compare(
     Returns
     -------
     Comparison
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no results, or no set has results of every estimator.
     """
     scores, notes = read_folder(folder)
     here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
@@ -158,9 +152,8 @@ def compare(
     lacks = f"{here} has no results of {missing}; it has those of {there}."
     require(not missing, lacks, FileNotFoundError)
     place = "<estimator>/Predictions/<dataset>/testResample<k>.csv"
-    require(
-        scores, f"{here} holds no results ({place}): run a sweep first.", FileNotFoundError
-    )
+    none = f"{here} holds no results ({place}): run a sweep first."
+    require(scores, none, FileNotFoundError)
     scores = {one: scores[one] for one in wanted}
     sets = sorted({name for own in scores.values() for name in own})
     datasets, resamples = _complete(scores, sets)
@@ -177,10 +170,8 @@ def compare(
         else:
             notes.append(f"Nothing is published of {name} on these sets.")
     common = [one for one in datasets if all(one in known for known in means.values())]
-    none = (
-        "There is no data set that all the published estimators have results of: compare "
-    )
-    require(common, f"{none}with fewer.", FileNotFoundError)
+    none = "There is no data set that all the published estimators have results of"
+    require(common, f"{none}: compare with fewer.", FileNotFoundError)
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
         # Published tables have so many digits; more of our own would make ties wins.
@@ -204,9 +195,9 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
             accuracy = read_predictions(path).accuracy
         except DataError as error:
             notes.append(str(error))
-            continue
-        dataset, label = path.parent.name, path.parents[2].name
-        found.setdefault(label, {}).setdefault(dataset, {})[int(number[1])] = accuracy
+        else:
+            own = found.setdefault(path.parents[2].name, {})
+            own.setdefault(path.parent.name, {})[int(number[1])] = accuracy
     return found, notes
 
 
@@ -214,33 +205,22 @@ def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int
     """Sets for which every estimator has all resamples, and which these are."""
     asked = sorted({k for own in scores.values() for one in own.values() for k in one})
     for numbers in (asked, [0]):
-        complete = [
-            {one for one, k in own.items() if set(numbers) <= k.keys()}
-            for own in scores.values()
-        ]
-        found = [one for one in sets if all(one in own for own in complete)]
+        found = set(sets)
+        for own in scores.values():
+            found &= {one for one, k in own.items() if set(numbers) <= k.keys()}
         if found:
-            return found, numbers
-    raise FileNotFoundError(
-        "There is no data set that all the estimators have results of "
-        f"({', '.join(scores)}): finish the sweep, or compare fewer."
-    )
-
-
-def _shown(numbers: Sequence[int]) -> str:
-    whole = list(numbers) == list(range(numbers[0], numbers[-1] + 1))
-    if whole and len(numbers) > 1:
-        return f"{numbers[0]}–{numbers[-1]}"
-    return ", ".join(map(str, numbers))
+            return sorted(found), numbers
+    none = f"no data set that all the estimators have results of ({', '.join(scores)})"
+    raise FileNotFoundError(f"There is {none}: finish the sweep, or compare fewer.")
 
 
 def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
-    """Write the accuracies: a record, a table, and a file an estimator as aeon has them.
+    """Write the accuracies: a record, a table, and one file per estimator as aeon has them.
 
     ``comparison.json`` holds all numbers, ``accuracy.csv`` the table.
-    ``classification/accuracy/<estimator>_accuracy.csv`` has a row a data set and a column a
-    resample, which `aeon.benchmarking.results_loaders.get_estimator_results` reads with the
-    folder as its ``path``.
+    ``classification/accuracy/<estimator>_accuracy.csv`` has one row per data set and one
+    column per resample, for `aeon.benchmarking.results_loaders.get_estimator_results`
+    with the folder as its ``path``.
     """
     rows = [["dataset", *comparison.estimators]]
     for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):

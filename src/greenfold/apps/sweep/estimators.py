@@ -59,10 +59,8 @@ class EstimatorSpec:
 
     Attributes
     ----------
-    label : str
-        Name of its folder of results.
-    target : str
-        Its class, as ``module:Class``.
+    label, target : str
+        Name of its folder of results, and its class as ``module:Class``.
     parameters : dict
         Of its constructor.
     """
@@ -116,22 +114,13 @@ class EstimatorSpec:
 
 
 def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
-    """The estimator that a text means.
+    """Return the estimator that a text means; ValueError, with a similar name, if none.
 
     Parameters
     ----------
     text : str
         ``[label=]name[(parameter=value, ...)]``. The name is one of `KNOWN`, a class of
         aeon's classification modules or ``module:Class``; values are literals of Python.
-
-    Returns
-    -------
-    EstimatorSpec
-
-    Raises
-    ------
-    ValueError
-        With a similar name, if there is one.
 
     Examples
     --------

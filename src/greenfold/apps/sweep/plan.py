@@ -17,15 +17,7 @@ import numpy as np
 from ... import __version__
 from ..._base.arrays import on_device
 from ..._base.checks import must, needs, require
-from ...datasets.archive import (
-    check_name,
-    data_directory,
-    dataset_path,
-    datasets_below,
-    download_dataset,
-    find_split,
-    list_datasets,
-)
+from ...datasets import archive
 from ...datasets.errors import DataError, MissingValueError
 from ...datasets.files import read_series
 from ..runner import SEAL, Job, Summary, is_whole, must_be_planned_with, run_jobs
@@ -72,7 +64,7 @@ def find_sources(
             if name not in found:
                 found[name] = _locate(name, data_dir, download)
     if not items:
-        found = list_datasets(data_dir)
+        found = archive.list_datasets(data_dir)
         how = "name some, or put them into the directory that GREENFOLD_DATA names."
         require(found, f"There are no data sets to sweep over: {how}", FileNotFoundError)
     return [_describe(name, folder) for name, folder in found.items()]
@@ -80,35 +72,31 @@ def find_sources(
 
 def _sets_of(folder: Path) -> dict[str, Path]:
     folder = folder.resolve()
-    if find_split(folder, folder.name, "train"):
+    if archive.find_split(folder, folder.name, "train"):
         return {folder.name: folder}
-    found = datasets_below(folder)
+    found = archive.datasets_below(folder)
     how = "they are folders <Name> with the files <Name>_TRAIN and <Name>_TEST."
-    require(
-        found, f"The folder {str(folder)!r} holds no data sets: {how}", FileNotFoundError
-    )
+    none = f"The folder {str(folder)!r} holds no data sets: {how}"
+    require(found, none, FileNotFoundError)
     return found
 
 
 def _locate(name: str, data_dir: str | Path | None, download: bool) -> Path:
-    check_name(name)
+    archive.check_name(name)
     try:
-        return dataset_path(name, data_dir)
+        return archive.dataset_path(name, data_dir)
     except FileNotFoundError:
         if not download:
             raise
-        return download_dataset(name, data_dir=data_dir)
+        return archive.download_dataset(name, data_dir=data_dir)
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    files = {split: find_split(folder, name, split) for split in ("train", "test")}
+    files = {split: archive.find_split(folder, name, split) for split in ("train", "test")}
     for split, path in files.items():
         how = f"put {name}_{split.upper()} there, or leave the set out."
-        require(
-            path,
-            f"The data set {name!r} in {folder} has no {split} split: {how}",
-            FileNotFoundError,
-        )
+        none = f"The data set {name!r} in {folder} has no {split} split: {how}"
+        require(path, none, FileNotFoundError)
     return [path for path in files.values() if path is not None]
 
 
@@ -127,7 +115,7 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     """
     place = Path(folder)
     if not place.is_dir():  # another machine may have it elsewhere
-        place = dataset_path(name)
+        place = archive.dataset_path(name)
     why = "they differ between the machines or have changed since."
     wrong = (
         f"The files of {name!r} in {place} are not those that the sweep was planned with"
@@ -218,19 +206,8 @@ class Predictions:
 def read_predictions(path: str | Path) -> Predictions:
     """Read a result file of tsml-eval or of `greenfold sweep`.
 
-    Parameters
-    ----------
-    path : str or Path
-        ``<estimator>/Predictions/<dataset>/testResample<k>.csv``.
-
-    Returns
-    -------
-    Predictions
-
-    Raises
-    ------
-    DataError
-        If it is not such a file, is cut off, or does not have the accuracy that it states.
+    Raises DataError if the file is not one, is cut off, or does not have the accuracy that
+    it states.
     """
     content = Path(path).read_bytes()
     damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
@@ -342,9 +319,7 @@ def _probabilities(
         found = np.asarray(estimator.predict_proba(X), dtype=float)
         own = np.asarray(getattr(estimator, "classes_", range(n_classes)))
         fits = found.ndim == 2 and found.shape[1] == len(own)
-        require(
-            fits, f"{returned} of shape {found.shape} for {len(own)} classes.", ValueError
-        )
+        require(fits, f"{returned} of shape {found.shape} for {len(own)} classes.")
         shares = np.zeros((len(found), n_classes))
         shares[:, own.astype(int)] = found
     else:
@@ -356,9 +331,7 @@ def _probabilities(
     require(not bad, f"{returned} that are not finite for {bad} of {n} series.")
     whole = (np.abs(shares.sum(axis=1) - 1) <= _SUM_TOLERANCE).all() and (shares >= 0).all()
     require(whole, f"{returned} that do not add up to one.")
-    require(
-        n == n_cases, f"{label} returned {n} predictions for {n_cases} series.", ValueError
-    )
+    require(n == n_cases, f"{label} returned {n} predictions for {n_cases} series.")
     return shares
 
 
@@ -393,10 +366,8 @@ def sweep(
     resamples : int or iterable of int, default 1
         Their number, counted from 0, or which. Resample 0 is the provided split, k the
         stratified resample of aeon and tsml-eval with seed k.
-    folder : str or Path, default "results"
-        Where results are and go.
-    data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
+    folder, data_dir : str or Path
+        Where results are and go, and where the data are (default: ``GREENFOLD_DATA``).
     download : bool, default True
         Whether the archive may be asked for a set that is not on this machine.
     seed : int, optional
@@ -407,14 +378,12 @@ def sweep(
         several lengths and other estimators stay on the host.
     n_jobs, dask, redo, summary
         See `greenfold.apps.runner.run_jobs`; with a GPU there is one process by default.
-        Workers of dask must see the data under the same paths, or name them by
-        ``GREENFOLD_DATA``.
+        Workers of dask must see the data under the same paths, or by ``GREENFOLD_DATA``.
 
     Returns
     -------
     greenfold.apps.runner.Summary
-        What became of the jobs, failures included: each is also recorded in
-        ``<folder>/failures``, and tried again by the next run.
+        Failures are also recorded in ``<folder>/failures``; the next run tries again.
 
     Examples
     --------
@@ -428,7 +397,9 @@ def sweep(
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
     specs = _specs(estimators)
-    data_directory(data_dir)  # a wrong directory is an error, not a reason to download
+    archive.data_directory(
+        data_dir
+    )  # a wrong directory is an error, not a reason to download
     numbers = _numbers(resamples)
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
