@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import ReservoirClassifier
 from ..._base.checks import needs
 from ..._base.files import replacing
 from ...analysis.masks import MaskStudy
@@ -118,132 +119,64 @@ def render(
         from . import figures
     main = headline(rows, len(task.judged[1]))
     pair = [row for row in rows if row.order == main.order]
-    parts: dict[str, tuple[Callable[[], list[Any]], str]] = {
-        "The data": (lambda: figures.class_means(task, main), ""),
-        "State clouds along the readout": (
-            lambda: figures.state_clouds(task, rows, pair),
-            "Each series ends as one state of the network; its place along v decides. "
-            "Random and solved u are drawn to the same scales: clouds that lie wider apart "
-            "bear more noise.",
-        ),
-        "Soft margin": (
-            lambda: [
-                figures.margin_over_optimisation(task, rows),
-                figures.margin_over_time(task, rows),
-            ],
-            "κ is the distance of the states from the decision plane, less η/2 times their "
-            "variance.",
-        ),
-        "Kernels": (
-            lambda: [*figures.linear_kernels(rows), *figures.quadratic_kernels(rows)],
-            "With both projections fixed the network is a plain kernel of the input.",
-        ),
-        "Modes": (lambda: [figures.mode_loadings(rows)], ""),
+    margins = (figures.margin_over_optimisation, figures.margin_over_time)
+    parts: dict[str, Callable[[], list[Any]]] = {
+        "data": lambda: figures.class_means(task, main),
+        "clouds": lambda: figures.state_clouds(task, rows, pair),
+        "margin": lambda: [draw(task, rows) for draw in margins],
+        "kernels": lambda: [
+            *figures.linear_kernels(rows),
+            *figures.quadratic_kernels(rows),
+        ],
+        "modes": lambda: [figures.mode_loadings(rows)],
     }
-    sections = []
-    for title, (draw, text) in parts.items():
+    pictures = {}
+    for name, draw in parts.items():
         if on_part:
-            on_part(title)
-        shown = [picture for picture in draw() if picture is not None]
-        if shown:
-            sections.append({"title": title, "pictures": shown, "text": text})
-    if on_part:
-        on_part("The page")
+            on_part(name)
+        pictures[name] = [picture for picture in draw() if picture is not None]
+    _, y, judged = task.judged
+    labels = main.classifier.classes_.tolist()
     return _fill(
         "report",
         task=task,
         rows=rows,
         main=main,
-        verdict=_verdict(rows, main),
-        data=_data(task, main),
-        sections=sections,
-        confusions=[_confusion(task, row) for row in pair],
+        judged=judged,
+        counts=[(str(one), (task.y == one).sum(), (y == one).sum()) for one in labels],
         certificates=_certificates(main),
-        validities=_validities(rows),
+        pictures=pictures,
+        confusions=[(row, _confusion(task, row.classifier)) for row in pair],
+        # Of each non-linear row the least trustworthy comparison.
+        validities=[
+            (row, min(row.validities, key=lambda one: (one.trustworthy, -one.next_order)))
+            for row in rows
+            if row.validities
+        ],
         parameters=_parameters(main),
         remark=remark,
         command=command,
-        judged=task.judged[2],
     )
 
 
-def _verdict(rows: Sequence[Row], main: Row) -> str:
-    """Why this row is described, and what is proven of it or of another."""
-    said = ""
-    if len(rows) > 1:
-        said = f"Best of the {len(rows)} compared here, or as good within the error of the "
-        said += "accuracy. "
-    if main.proven:
-        said += "Its soft margin is proven: no other projections of this network reach a "
-        return said + "larger one at this η."
-    if np.isfinite(main.bound) and main.is_solved:
-        return (
-            said
-            + f"Its soft margin is at most {100 * main.gap:.2g} % below the proven bound."
-        )
-    others = "".join(
-        f"; that of the {row.network} network with {row.projection} u is proven, with an "
-        f"accuracy of {100 * row.accuracy:.1f} %"
-        for row in rows
-        if row.proven
-    )
-    return f"{said}Nothing is proven of its soft margin{others}."
+def _certificates(row: Row) -> list[tuple[Any, ...]]:
+    """Class, soft margin and bound of every comparison where there are several."""
+    fitted = row.classifier
+    if len(fitted.classes_) == 2:
+        return []
+    columns = (fitted.classes_, fitted.soft_margin_, fitted.soft_margin_bound_)
+    return list(zip(*map(np.atleast_1d, columns), strict=True))
 
 
-def _data(task: Split, row: Row) -> dict[str, Any]:
-    _, y, judged = task.judged
-    y = y if judged == "test" else y[:0]
-    return {
-        "n_steps": row.classifier.n_features_in_,
-        "n_channels": row.classifier.n_channels_in_,
-        "n_train": len(task.y),
-        "n_test": len(y),
-        "classes": [
-            (str(label), int((task.y == label).sum()), int((y == label).sum()))
-            for label in row.classifier.classes_.tolist()
-        ],
-    }
-
-
-def _confusion(task: Split, row: Row) -> dict[str, Any]:
+def _confusion(task: Split, fitted: ReservoirClassifier) -> list[list[Any]]:
     """Counts and shares, true class along rows; classes that were not trained left out."""
     X, y, _ = task.judged
-    classes, known = row.classifier.classes_, np.isin(y, row.classifier.classes_)
-    found = row.classifier.predict(X)
-    at = tuple(np.searchsorted(classes, np.asarray(one)[known]) for one in (y, found))
+    classes, known = fitted.classes_, np.isin(y, fitted.classes_)
+    both = (np.asarray(y)[known], fitted.predict(X)[known])
     counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, at, 1)
+    np.add.at(counts, tuple(np.searchsorted(classes, one) for one in both), 1)
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    return {
-        "title": f"{row.projection.capitalize()} u, {row.network}",
-        "labels": [str(label) for label in classes.tolist()],
-        "rows": [list(zip(*one, strict=True)) for one in zip(counts, shares, strict=True)],
-    }
-
-
-def _certificates(row: Row) -> list[dict[str, Any]]:
-    """Soft margin and bound of every comparison."""
-    labels = row.classifier.classes_.tolist()
-    names = [f"{label} against the rest" for label in labels]
-    if len(labels) == 2:
-        names = [f"{labels[1]} against {labels[0]}"]
-    margins = np.atleast_1d(row.classifier.soft_margin_).tolist()
-    bounds = np.atleast_1d(row.classifier.soft_margin_bound_).tolist()
-    return [
-        {"name": name, "margin": margin, "bound": bound}
-        for name, margin, bound in zip(names, margins, bounds, strict=True)
-    ]
-
-
-def _validities(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Validity of every non-linear row, the least trustworthy comparison of each."""
-    found = []
-    for row in rows:
-        if row.validities:
-            worst = min(row.validities, key=lambda one: (one.trustworthy, -one.next_order))
-            title = f"{row.projection.capitalize()} u, {row.network}"
-            found.append({"title": title, "validity": worst})
-    return found
+    return [list(zip(*one, strict=True)) for one in zip(counts, shares, strict=True)]
 
 
 def _parameters(row: Row) -> list[tuple[str, str]]:
