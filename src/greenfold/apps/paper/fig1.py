@@ -22,18 +22,15 @@ from ...math.margins import margin
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import setting as look
 from .figures import Run
-from .setting import Paper
+from .setting import OnSteps
 
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnSteps):
     """What Fig. 1 is made with; the paper's is a sketch and gives no values."""
 
-    network_seed: int = 0
     #: As in Fig. 3: what differs in its fluctuations needs a non-linear network.
     alpha: float = 0.05
-    n_steps: int = 10
-    dt: float = 1.0
     strength: float = 0.5  # ‖μ‖: the class means are close to each other
     #: Of the steps of the two classes, which differ mainly in these.
     variances: tuple[float, float] = (1.0, 0.02)

@@ -25,16 +25,13 @@ from ...stimuli.base import Stimuli
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import setting as look
 from .figures import Run
-from .setting import Paper, best_margins, chunks
+from .setting import OnSteps, best_margins, chunks
 
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnSteps):
     """What Fig. 2 is made with; the paper's values, and ours where it gives none."""
 
-    network_seed: int = 0
-    n_steps: int = 10
-    dt: float = 1.0
     strength: float = 1.0  # ‖μ‖ of the stimuli, which the paper leaves open here
     fine: int = 20  # (a) Readout times within a step
     #: (a) Time step of NEST; its error is of first order in it.

@@ -22,17 +22,14 @@ from ...math.margins import gaussian_soft_margin, state_moments
 from ..style import RANDOM, SIMULATION
 from . import setting as look
 from .figures import Run
-from .setting import Paper, best_readouts, expansion_judged_elsewhere, unit_vectors
+from .setting import OnSteps, best_readouts, expansion_judged_elsewhere, unit_vectors
 
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnSteps):
     """What Fig. 3 is made with; the paper's values, and ours where it gives none."""
 
-    network_seed: int = 0
     alpha: float = 0.05
-    n_steps: int = 10
-    dt: float = 1.0
     #: ‖μ‖ of the stimuli, from violet to yellow in the paper.
     strengths: tuple[float, ...] = (0.19, 0.30, 0.52, 0.76, 1.0)
     eigenvalues: tuple[float, float] = (0.3, 2.2)

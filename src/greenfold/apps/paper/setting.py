@@ -56,6 +56,15 @@ class Paper:
 
 
 @dataclass(frozen=True)
+class OnSteps(Paper):
+    """The paper's network, the first of its seed, on stimuli of so many steps."""
+
+    network_seed: int = 0
+    n_steps: int = 10
+    dt: float = 1.0
+
+
+@dataclass(frozen=True)
 class OnHeartbeats(Paper):
     """The paper's network on ECG5000, whose series take this long."""
 

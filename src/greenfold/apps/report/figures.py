@@ -214,45 +214,42 @@ def state_clouds(
 ) -> list[Picture]:
     """Histograms of the states along v, random beside solved to the same scale.
 
-    One picture a row where there are two classes; with more, one for each row of ``pair``
+    One picture per row where there are two classes; with more, one for each row of ``pair``
     (all by default) with a strip for each class.
     """
-    X, y, judged = task.judged
+    X, y, _ = task.judged
     classifier = rows[0].classifier
     two = len(classifier.classes_) == 2
     chosen = list(rows if two or pair is None else pair)
     heads = classifier.compared_[:MAX_CLASSES]
     values = [row.classifier.read_out(X)[:, : len(heads)] for row in chosen]
-    span = limits([np.quantile(z, (0.002, 0.998)) for z in values])
-    bins = np.linspace(*span, 41)
-    owns = [y == classifier.classes_[head] for head in heads]
-    # Shares of a class, so that a rare one is seen; (row, head, rest or class, bin).
-    shares = 100 * np.array(
-        [[_shares(*one, bins) for one in zip(z.T, owns, strict=True)] for z in values]
-    )
+    bins = np.linspace(*limits([np.quantile(z, (0.002, 0.998)) for z in values]), 41)
+    # Shares of a class, so that a rare one is seen; (row, head, others or class, bin).
+    shares = np.zeros((len(chosen), len(heads), 2, len(bins) - 1))
+    for i, j in np.ndindex(*shares.shape[:2]):
+        inside = np.clip(
+            values[i][:, j], bins[0], bins[-1]
+        )  # what lies beyond: at the edge
+        own = y == classifier.classes_[heads[j]]
+        for share, part in zip(shares[i, j], (~own, own), strict=True):
+            share[:] = 100 * np.histogram(inside[part], bins)[0] / max(part.sum(), 1)
     tops = 1.08 * shares.max(axis=(0, 2, 3))
     draw = _two_clouds if two else _strips
-    return [
-        draw(row, one, bins, tops, judged) for row, one in zip(chosen, shares, strict=True)
-    ]
-
-
-def _shares(z: np.ndarray, own: np.ndarray, bins: np.ndarray) -> list[np.ndarray]:
-    """Shares of the others and of a class in each bin; what lies beyond is at the edge."""
-    inside = np.clip(z, bins[0], bins[-1])
-    return [np.histogram(inside[one], bins)[0] / max(one.sum(), 1) for one in (~own, own)]
+    found = []
+    for row, one in zip(chosen, shares, strict=True):
+        made = draw(row, one, bins, tops)
+        noisy = f", {row.noisy_accuracy:.1%} under readout noise" if row.noise else ""
+        judged = f"({task.judged[2]} series)"
+        made.caption = f"Accuracy {row.accuracy:.1%}{noisy} {judged}. {made.caption}"
+        found.append(made)
+    return found
 
 
 _ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
 
 
-def _accuracy(row: Row, judged: str) -> str:
-    noisy = f", {row.noisy_accuracy:.1%} under readout noise" if row.noise else ""
-    return f"Accuracy {row.accuracy:.1%}{noisy} ({judged} series)."
-
-
 def _two_clouds(
-    row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray, judged: str
+    row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray
 ) -> Picture:
     title = f"{row.projection.capitalize()} u, {row.network}"
     with drawing(f"cloud{row.projection}{row.order}", title) as made:
@@ -266,42 +263,36 @@ def _two_clouds(
         ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[0]))
         noisy = _noise_bar(ax, row.noise)
         ax.set(xlabel=_ALONG, ylabel=_SHARE)
-    made.caption = f"{_accuracy(row, judged)} Vertical line: threshold.{noisy}"
+    made.caption = f"Vertical line: threshold.{noisy}"
     return made
 
 
-def _strips(
-    row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray, judged: str
-) -> Picture:
+def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
     """One strip per class: the class along its own readout, all others as an outline."""
     labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
-    n, noisy = len(shares), ""
-    title = (
-        f"{row.projection.capitalize()} u, {row.network}, each class along its own readout"
-    )
+    n, noisy, title = len(shares), "", f"{row.projection.capitalize()} u, {row.network}"
+    title += ", each class along its own readout"
     with drawing(f"cloud{row.projection}{row.order}", title, 0.75 + 0.72 * n, n) as made:
-        for i, (ax, (rest, own)) in enumerate(zip(made.all_axes, shares, strict=True)):
+        for i, (ax, (others, own)) in enumerate(zip(made.all_axes, shares, strict=True)):
             colour = COLOURS[_class_hue(i)]
             ax.stairs(own, bins, fill=True, color=colour, alpha=0.5)
             ax.stairs(own, bins, color=colour, lw=1.4)
-            ax.stairs(rest, bins, color=INK, linestyle=DASHES[2], lw=1.1)
+            ax.stairs(others, bins, color=INK, linestyle=DASHES[2], lw=1.1)
             ax.axvline(0, color=INK, linewidth=1.0)
             ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[i]))
             ax.yaxis.set_major_locator(MaxNLocator(2))
-            if i == 0:
-                noisy = _noise_bar(ax, row.noise)
-            if i < n - 1:
-                ax.tick_params(labelbottom=False)
+            noisy = noisy if i else _noise_bar(ax, row.noise)
+            ax.tick_params(labelbottom=i == n - 1)
             made.keys.append(area(str(labels[i]), _class_hue(i)))
         made.all_axes[n // 2].set_ylabel(_SHARE)
         made.all_axes[-1].set_xlabel(_ALONG)
     made.keys.append(Key("all other classes", "--ink", "2.4 2.4"))
     more = f"; {len(labels) - n} more classes are not shown" if len(labels) > n else ""
     made.caption = (
-        f"{_accuracy(row, judged)} One strip a class, in this order{more}. Vertical line: "
-        "half-way between the class and the rest, from where κ is measured; all readouts "
-        f"decide together.{noisy}"
+        f"One strip a class, in this order{more}. Vertical line: half-way between "
     )
+    made.caption += "the class and the rest, from where κ is measured; all readouts decide "
+    made.caption += f"together.{noisy}"
     return made
 
 
@@ -323,11 +314,9 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
     counts = np.bincount(codes, minlength=len(classifier.classes_))
     weights = class_weights(classifier, classifier.classes_, counts)
-    first = [classifier.compared_[0]]
-    scaling = classifier.input_scaling
-    return next(
-        iter(frames_of(series, codes, np.ones(len(codes)), weights, first, scaling))
-    )
+    first, ones = [classifier.compared_[0]], np.ones(len(codes))
+    (frame,) = frames_of(series, codes, ones, weights, first, classifier.input_scaling)
+    return frame
 
 
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
