@@ -99,10 +99,7 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
         stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
     unfolding = p.unfold(seed, stimuli.n_steps, p.duration / stimuli.n_steps)
     best: Any = optimize(unfolding, stimuli, p.eta)
-    start = {"n_starts": 1, "tol": 1e-12, "rng": np.random.default_rng([seed, 3])}
-    rounds = optimize(
-        unfolding, stimuli, p.eta, "alternating", max_iter=p.n_rounds, **start
-    )
+    rounds = look.alternation(unfolding, stimuli, p.eta, p.n_rounds, seed, 3)
     return {
         "seed": seed,
         "strength": strength,

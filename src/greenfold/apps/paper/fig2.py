@@ -258,10 +258,8 @@ def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
     axes.plot(average["solved_times"], single["reoptimised"], "D", **how)
     top = max(single["reoptimised"])
     axes.set_ylim(-0.05 * top, 1.5 * top)
-    labels = (look.READOUT_TIME, look.MARGIN, "upper left")
-    look.panel(
-        axes, "a", "one network, one stimulus set", *labels, ncols=2, columnspacing=1.0
-    )
+    labels = ("one network, one stimulus set", look.READOUT_TIME, look.MARGIN)
+    look.panel(axes, "a", *labels, "upper left", ncols=2, columnspacing=1.0)
 
 
 def _draw_average(axes: Any, average: dict) -> None:
@@ -276,9 +274,8 @@ def _draw_average(axes: Any, average: dict) -> None:
         axes.fill_between(times, *band, color=colour, alpha=0.25, lw=0)
         axes.errorbar(times, mean, fmt=dash, color=colour, ms=2.5, label=label)
     axes.set_ylim(None, 1.18 * max(average["optimised"]))
-    look.panel(
-        axes, "b", "average over stimuli", look.READOUT_TIME, look.MARGIN, "upper left"
-    )
+    labels = ("average over stimuli", look.READOUT_TIME, look.MARGIN)
+    look.panel(axes, "b", *labels, "upper left")
 
 
 def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
@@ -320,14 +317,8 @@ def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
         axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
     axes.set(xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))
     title = f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$"
-    look.panel(
-        axes,
-        "d",
-        title,
-        r"angle between $u$ and $u^*$ (degrees)",
-        look.MARGIN,
-        "center left",
-    )
+    x = r"angle between $u$ and $u^*$ (degrees)"
+    look.panel(axes, "d", title, x, look.MARGIN, "center left")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
@@ -340,9 +331,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     if above < 1:
         beaten = f"some random u is better in {1 - above:.1%} of the cases"
     angle = numbers["angle"]
-    optimal, kept = (
-        np.mean(angle[f"readout_{key}"], axis=0) for key in ("optimal", "kept")
-    )
+    kinds = ("readout_optimal", "readout_kept")
+    optimal, kept = (np.mean(angle[key], axis=0) for key in kinds)
     degrees = np.degrees(angle["radians"])
     left = optimal[int(np.argmin(np.abs(degrees - 60)))] / optimal.max()
     negative = np.abs(degrees[kept < 0]).min(initial=180.0)

@@ -21,13 +21,7 @@ from ...datasets.archive import BinarySplit
 from ..style import CLASS_A, CLASS_B, SOLVED
 from . import setting as look
 from .figures import Run
-from .setting import (
-    Heartbeats,
-    OnHeartbeats,
-    best_readouts,
-    chunks,
-    expansion_judged_elsewhere,
-)
+from .setting import Heartbeats, OnHeartbeats, best_readouts, chunks
 
 
 @dataclass(frozen=True)
@@ -68,10 +62,10 @@ def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
     """Accuracy and density of readout values; those beyond the edges count as at them."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
-    plus, minus = (
-        np.histogram(inside[signs == sign], edges, density=True)[0] for sign in (1, -1)
-    )
-    return {"accuracy": (z * signs > 0).mean(), "plus": plus, "minus": minus}
+    found = {"accuracy": (z * signs > 0).mean()}
+    for name, sign in (("plus", 1), ("minus", -1)):
+        found[name] = np.histogram(inside[signs == sign], edges, density=True)[0]
+    return found
 
 
 def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
@@ -89,13 +83,10 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
     """The optimum, its terms over time (d), and the alternation towards one (c)."""
     task, unfolding = _task(p, ecg)
     stimuli = task.stimuli
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         best = optimize(unfolding, stimuli, p.eta)
-        rounds = optimize(
-            unfolding if p.alternation_order else unfolding.linear, stimuli, p.eta,
-            "alternating", n_starts=1, max_iter=p.n_rounds, tol=1e-12,
-            rng=np.random.default_rng([p.network_seed, 2]),
-        )  # fmt: skip
+        system = unfolding if p.alternation_order else unfolding.linear
+        rounds = look.alternation(system, stimuli, p.eta, p.n_rounds, p.network_seed, 2)
     # All times at once, with the projections that were optimised for the last one.
     paths = unfolding.states(stimuli.series, best.u, trajectories=True) @ best.v
     signed = paths * np.asarray(stimuli.signs)[:, None]

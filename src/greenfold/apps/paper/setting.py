@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import ExpansionWarning, Gain, Reservoir, SampleStimuli, Unfolding, unfold
+from ... import Gain, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from ...datasets.archive import BinarySplit
 from ...math.sphere import SphereMaximum, maximize_on_sphere
 from ...stimuli.base import Stimuli
+from ...validity import ExpansionWarning
 from ..style import RANDOM, SOLVED, drawing
 
 
@@ -115,6 +116,15 @@ def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> 
         R = np.column_stack([R @ basis, np.zeros(len(R))])
     Q = eta * (R.T @ psi @ R)
     return maximize_on_sphere(mu @ R, (Q + Q.transpose(0, 2, 1)) / 2).value
+
+
+def alternation(
+    system: Unfolding, stimuli: Stimuli, eta: float, n_rounds: int, *seed: int
+) -> Any:
+    """Some rounds of the paper's alternation from a random start of the stream ``seed``."""
+    rng = np.random.default_rng(seed)
+    start: dict[str, Any] = {"n_starts": 1, "max_iter": n_rounds, "tol": 1e-12, "rng": rng}
+    return optimize(system, stimuli, eta, "alternating", **start)
 
 
 def chunks(total: int, size: int) -> list[range]:

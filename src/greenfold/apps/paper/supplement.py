@@ -172,11 +172,8 @@ def _draw_eta(a: Any, b: Any, numbers: dict, p: Parameters) -> None:
             ("separation", "o-", r"distance $v^\mathsf{T}M$"),
             ("spread", "s--", r"spread $\sqrt{v^\mathsf{T}\Sigma v}$"),
         ):
-            mean, label = (
-                _by_eta(numbers, kind, key).mean(0),
-                f"{label}, {look.SHOWN[kind]} $u$",
-            )
-            a.plot(p.etas, mean, dash, color=colour, ms=4, label=label)
+            mean, which = _by_eta(numbers, kind, key).mean(0), f"{look.SHOWN[kind]} $u$"
+            a.plot(p.etas, mean, dash, color=colour, ms=4, label=f"{label}, {which}")
         accuracy = _by_eta(numbers, kind, "accuracy")
         look.draw_means(b, p.etas, accuracy, "o-", colour, f"{look.SHOWN[kind]} $u$")
     for axes in (a, b):
@@ -209,9 +206,8 @@ def _draw_g(axes: Any, rows: list[dict], p: Parameters) -> None:
     ways = (("end", "o-", "read at $T$"), ("integrated", "s--", "mean over time"))
     for (kind, colour), (when, dash, label) in itertools.product(look.KINDS, ways):
         margins = _by_value(rows, "g", p.gs, when, kind)
-        look.draw_means(
-            axes, p.gs, margins, dash, colour, f"{look.SHOWN[kind]} $u$, {label}"
-        )
+        label = f"{look.SHOWN[kind]} $u$, {label}"
+        look.draw_means(axes, p.gs, margins, dash, colour, label)
     x = "spread of the weights $g$ (1)"
     look.panel(axes, "d", "towards instability", x, look.MARGIN, "upper left")
 
