@@ -51,7 +51,7 @@ def refuse_options_of_margin(ctx: typer.Context) -> None:
 
 def judge(task: Any, *, seed: int, jobs: int | None) -> tuple[Any, float, float]:
     """Fit the pooled classifier; its accuracy where the task is judged, and its time."""
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
+    from ..estimators.pooled import PooledReservoirClassifier
 
     begun = time.perf_counter()
     fitted = PooledReservoirClassifier(random_state=seed, n_jobs=jobs).fit(task.X, task.y)

@@ -67,7 +67,7 @@ def predict(
     With --proba the probabilities of the classes follow, separated by tabs.
     """
     del debug
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
+    from ..estimators.pooled import PooledReservoirClassifier
     from .inputs import is_file, is_table, load_series
 
     classifier = load_classifier(model)
@@ -112,7 +112,7 @@ def predict(
 def load_classifier(model: Path) -> Any:
     """The classifier of a file; one sentence if it holds something else."""
     from ..estimators.margin.classifier import ReservoirClassifier
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
+    from ..estimators.pooled import PooledReservoirClassifier
     from ..saving import ModelFileError, load
 
     found = load(model)

@@ -104,7 +104,7 @@ def _labelled(
 ) -> tuple[Any, np.ndarray]:
     """Series with their labels; those without one are left out, which is said."""
     from ..datasets.errors import DataError
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
+    from ..estimators.pooled import PooledReservoirClassifier
     from .inputs import is_file, load_series, read_labels
 
     if labels is not None and not is_file(data, where.get("form")):

@@ -10,9 +10,9 @@ import pytest
 
 from greenfold._base.arrays import to_host
 from greenfold.estimators.pooled import draw_bank
-from greenfold.estimators.pooled.bank import GROUP, KINDS, N_ROWS, row_weights
 from greenfold.estimators.pooled.collection import Collection
 from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
+from greenfold.estimators.pooled.pooling import GROUP, KINDS, N_ROWS, row_weights
 
 from ...conftest import LIBRARIES
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..._base import checks as check
+from ..._base import codec
 from ..._base.arrays import to_host
 from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
@@ -25,7 +26,7 @@ from ...optimizers.run import optimize
 from ...optimizers.shared import SharedProblem, solve_shared
 from ...stimuli.base import Series
 from ...stimuli.frame import Frame
-from ...unfolding.kernel import Kernel
+from ...unfolding.kernel import KERNEL, Kernel
 from ...unfolding.unfolding import Unfolding
 from ...validity import Validity
 
@@ -82,10 +83,7 @@ class Head(Shown):
         return self.kernel is not None and self.kernel.quadratic is None
 
     def read(self, series: Series, system: Callable[[], Solved]) -> np.ndarray:
-        """Read-out values (n_cases,) of series in the units that were given.
-
-        ``system`` makes the network where there is no kernel.
-        """
+        """Readout values (n_cases,); ``system`` makes the network if there is no kernel."""
         if self.kernel is not None:
             return self.kernel.decision_values(series.moved(self.centre, self.scale))
         return self.states(series, system()) @ self.v
@@ -98,6 +96,22 @@ class Head(Shown):
         return to_host(system.states(X, self.u))
 
 
+_SUB_STEPS = codec.Plain(
+    "a number of sub-steps up to 10,000", lambda x: type(x) is int and 1 <= x <= 10_000
+)
+HEAD = codec.Object(
+    Head,
+    centre=codec.Numbers("channels", "steps"),
+    scale=codec.NUMBER,
+    u=codec.Numbers("neurons", "channels"),
+    v=codec.Numbers("neurons"),
+    kernel=codec.Maybe(KERNEL),
+    soft_margin=codec.NUMBER,
+    validity=codec.Maybe(codec.Object(Validity)),
+    n_sub=codec.Maybe(_SUB_STEPS),
+)
+
+
 def solve_head(
     system: Solved,
     frame: Frame,
@@ -107,20 +121,10 @@ def solve_head(
     certify: bool,
     seed: int,
 ) -> Head:
-    """Projections of one comparison.
+    """Solve one comparison, keeping ``u`` (n_neurons, n_channels) if it is given.
 
-    Parameters
-    ----------
-    system : Unfolding or Dynamics
-    frame : Frame
-        With its series, beyond order 0.
-    eta : float
-    u : ndarray (n_neurons, n_channels) or None
-        Input projection to keep; None to optimise it.
-    certify : bool
-        Spend the time to close the gap to the upper bound (order 0).
-    seed : int
-        Of the random starts beyond order 0.
+    With ``certify`` the gap to the upper bound is closed (order 0). Beyond order 0 the
+    frame has its series, and ``seed`` draws the random starts.
     """
     n_sub = kernel = None
     if isinstance(system, Dynamics):
@@ -160,24 +164,10 @@ def solve_head(
 def share_input(
     system: Unfolding, frames: list[Frame], eta: float, alone: list[Head], *, certify: bool
 ) -> tuple[list[Head], float]:
-    """Heads of all comparisons under one input projection (order 0).
+    """Heads of all comparisons under one input projection (order 0), and its bound.
 
-    Parameters
-    ----------
-    system : Unfolding
-    frames : list of Frame
-    eta : float
-    alone : list of Head
-        The comparisons solved each with its own u: where to start, and a bound. A head
-        keeps its own, which no u exceeds.
-    certify : bool
-        Solve the relaxation of the common problem to its end.
-
-    Returns
-    -------
-    heads : list of Head
-    bound : float
-        No u reaches a larger sum of soft margins.
+    No u reaches a larger sum of soft margins than the bound. ``alone`` are the heads solved
+    each with its own u: where to start, and bounds that each head keeps.
     """
     problem = SharedProblem(
         tuple(LinearProblem(system.maps, frame.stimuli, eta) for frame in frames)
@@ -245,17 +235,10 @@ def _solve_quickly(
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
-    """Read-out values (n_cases, n_heads) of series in the units that were given.
+    """Readout values (n_cases, n_heads) of series in the units that were given.
 
-    One product for all heads with linear kernels; an integrated network is run, once a
-    head, in batches.
-
-    Parameters
-    ----------
-    heads : list of Head
-    system : callable
-        Returns the network; called only where a head has no kernel.
-    series : Series
+    One product serves all heads with linear kernels. ``system`` returns the network, which
+    is run once per head that has no kernel.
     """
     if not all(head.is_linear for head in heads):
         return np.stack([head.read(series, system) for head in heads], axis=1)

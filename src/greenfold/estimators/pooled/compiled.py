@@ -29,7 +29,7 @@ from numba import extending, njit
 from numba.core import types
 from numba.core.datamodel import models
 
-from .bank import GROUP, KINDS, N_ROWS
+from .pooling import GROUP, KINDS, N_ROWS
 
 __all__ = [
     "fill8",

@@ -1,14 +1,14 @@
 """From series to pooled features: the bank, its thresholds and the scale of the series.
 
 A `FeatureMap` is what `ReservoirFeatures` has fitted and what the estimators use. It works
-through one reservoir at a time and in batches of bounded memory, by the compiled route
+through one reservoir at a time and in batches of bounded memory, by the compiled engine
 where numba is installed and the series are on the host, else by array operations.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -21,9 +21,10 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import batches, like, to_host
 from ..._base.threads import with_few_threads
-from . import pooling as _plain
-from .bank import N_ROWS, N_SIGNALS, N_THRESHOLDS, FilterBank, ScaleReservoir
+from . import pooling
+from .bank import FilterBank
 from .collection import Collection
+from .pooling import N_ROWS, N_SIGNALS, N_THRESHOLDS
 
 __all__ = ["FeatureMap", "SlowEngineWarning", "auto_engine", "fit_map", "has_numba"]
 
@@ -33,7 +34,7 @@ _HOST_BYTES = 2**23
 _DEVICE_BYTES = 2**31
 #: Arrays of the size of the readings that array operations keep at a time.
 _TEMPORARIES = 8
-#: Features of the compiled route that are made before they are stored.
+#: Features of the compiled engine that are made before they are stored.
 _TABLE_BYTES = 2**24
 #: Training series, and values of each reading, from which thresholds are drawn.
 _SAMPLED_SERIES = 256
@@ -45,7 +46,7 @@ class SlowEngineWarning(UserWarning):
 
 
 def has_numba() -> bool:
-    """Whether the compiled route is there."""
+    """Whether the compiled engine is there."""
     return find_spec("numba") is not None
 
 
@@ -99,8 +100,7 @@ class FeatureMap:
         parts, order = [], []
         for cases, values in series.groups:
             xp = compat.array_namespace(values)
-            size = self._bytes_per_case(values, scale)
-            for rows in batches(len(cases), size, self._budget(values)):
+            for rows in self._batches(values, [scale]):
                 x = self.standardise(values[rows, ...])
                 if whole is None:
                     parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
@@ -129,35 +129,36 @@ class FeatureMap:
     ) -> np.ndarray:
         """Linear scores Σ (features − mean) · coefficients, without keeping the features.
 
-        Parameters
-        ----------
-        series : Collection
-        means : list of ndarray (widths[scale],), float32
-        coefficients : list of ndarray (widths[scale], n_targets), float32
-        n_jobs : int, optional
-
-        Returns
-        -------
-        ndarray (n_cases, n_targets), float64
+        For every reservoir there are ``means`` (n_features,) and ``coefficients``
+        (n_features, n_targets), float32; the scores (n_cases, n_targets) are float64.
         """
         found = np.zeros((len(series), coefficients[0].shape[1]))
         for cases, values in series.groups:
-            xp = compat.array_namespace(values)
-            size = max(self._bytes_per_case(values, s) for s in range(len(self.widths)))
-            for rows in batches(len(cases), size, self._budget(values)):
+            for rows in self._batches(values, range(len(self.widths))):
                 x = self.standardise(values[rows, ...])
-                part: Any = np.zeros((x.shape[0], found.shape[1]))
-                for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
-                    if self._compiled(x):
+                if self._compiled(x):
+                    part = np.zeros((len(x), found.shape[1]))
+                    for scale, (mean, W) in enumerate(
+                        zip(means, coefficients, strict=True)
+                    ):
                         self._add_scores(x, scale, mean, W, part, n_jobs)
-                        continue
-                    table = self.pool(x, scale)
-                    flat = xp.reshape(table, (table.shape[0], -1)) - like(mean, x)
-                    # In double precision: no batch changes more than its last digits.
-                    wide = like(np.asarray(W, dtype=np.float64), x)
-                    part = part + to_host(xp.astype(flat, xp.float64) @ wide)
+                else:
+                    part = to_host(self.array_scores(x, means, coefficients))
                 found[cases[rows]] = part
         return found
+
+    def array_scores(
+        self, x: Any, means: list[np.ndarray], coefficients: list[np.ndarray]
+    ) -> Any:
+        """The scores of standardised series ``x`` by array operations."""
+        xp = compat.array_namespace(x)
+        total: Any = 0.0
+        for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
+            flat = xp.reshape(self.pool(x, scale), (-1, len(mean))) - like(mean, x)
+            # In double precision: no batch changes more than its last digits.
+            wide = like(np.asarray(W, dtype=np.float64), x)
+            total = xp.astype(flat, xp.float64) @ wide + total
+        return total
 
     def _add_scores(
         self,
@@ -168,17 +169,17 @@ class FeatureMap:
         scores: np.ndarray,
         n_jobs: int | None,
     ) -> None:
-        from . import compiled as _compiled
+        from . import compiled
 
-        cut, ends = self._cut(x, self.bank.scales[scale].stride), self._ends(x, scale)
+        cut, constants = self._inputs(x, scale)
+        shared = *constants, self.thresholds[scale], np.array(_quarters(cut))
         rows = np.zeros((-(-W.shape[1] // 4) * 4, W.shape[0]), np.float32)
         rows[: W.shape[1]] = W.T
-        shared = (*self._host_constants[scale], self.thresholds[scale], np.array(ends))
-        _in_threads(
-            lambda a, b: _compiled.score(cut[a:b], *shared, mean, rows, scores[a:b]),
-            len(x),
-            n_jobs,
-        )
+
+        def work(a: int, b: int) -> None:
+            compiled.score(cut[a:b], *shared, mean, rows, scores[a:b])
+
+        _in_threads(work, len(x), n_jobs)
 
     def standardise(self, values: Any) -> Any:
         """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
@@ -195,35 +196,11 @@ class FeatureMap:
             deviation = xp.where(flat, xp.ones_like(deviation), deviation)
             x = xp.where(flat, xp.zeros_like(apart), apart) / deviation
         else:
-            x = (values - self._like(self.mean[:, None], values)) / self._like(
-                self.deviation[:, None], values
-            )
+            mean = like(self.mean[:, None], values, values.dtype)
+            x = (values - mean) / like(self.deviation[:, None], values, values.dtype)
         x = xp.astype(xp.permute_dims(x, (0, 2, 1)), xp.float32)
         missing = xp.isnan(x)
-        if bool(xp.any(missing)):
-            x = xp.where(missing, xp.zeros_like(x), x)
-        return x
-
-    @staticmethod
-    def _like(host: np.ndarray, values: Any) -> Any:
-        xp = compat.array_namespace(values)
-        return xp.astype(like(host, values), values.dtype)
-
-    def _compiled(self, x: Any) -> bool:
-        return self.engine == "numba" and isinstance(x, np.ndarray)
-
-    def _budget(self, values: Any) -> int:
-        if self._compiled(values):
-            return _TABLE_BYTES
-        host = isinstance(values, np.ndarray) or str(compat.device(values)) == "cpu"
-        return _HOST_BYTES if host else _DEVICE_BYTES
-
-    def _bytes_per_case(self, values: Any, scale: int) -> int:
-        one = self.bank.scales[scale]
-        if self._compiled(values):
-            return 4 * self.widths[scale]
-        reads = -(-values.shape[2] // one.stride)
-        return 4 * _TEMPORARIES * N_SIGNALS * one.n_readouts * reads
+        return xp.where(missing, xp.zeros_like(x), x) if bool(xp.any(missing)) else x
 
     def pool(
         self,
@@ -232,7 +209,7 @@ class FeatureMap:
         n_jobs: int | None = None,
         out: np.ndarray | None = None,
     ) -> Any:
-        """Tables of one reservoir.
+        """Tables of one reservoir, (n, N_ROWS, 3 n_readouts) float32.
 
         Parameters
         ----------
@@ -240,79 +217,93 @@ class FeatureMap:
             Standardised series of one length.
         scale : int
         n_jobs : int, optional
-            Threads of the compiled route.
+            Threads of the compiled engine.
         out : ndarray (n, widths[scale]), float32, optional
-            Where the compiled route writes them.
-
-        Returns
-        -------
-        array (n, N_ROWS, 3 n_readouts), float32
+            Where the compiled engine writes them.
         """
-        cut, ends = self._cut(x, self.bank.scales[scale].stride), self._ends(x, scale)
+        cut, constants = self._inputs(x, scale)
+        ends = _quarters(cut)
         if not self._compiled(x):
-            own = self._constants(scale, x)
-            return _plain.pool(cut, *own, like(self.thresholds[scale], x), ends)
-        from . import compiled as _compiled
+            return pooling.pool(cut, *constants, like(self.thresholds[scale], x), ends)
+        from . import compiled
 
         if out is None:
             out = np.empty((len(x), self.widths[scale]), np.float32)
         tables = out.reshape(len(x), N_ROWS, -1)
-        shared = (*self._host_constants[scale], self.thresholds[scale], np.array(ends))
-        _in_threads(
-            lambda a, b: _compiled.pool(cut[a:b], *shared, tables[a:b]), len(x), n_jobs
-        )
-        return tables
+        shared = *constants, self.thresholds[scale], np.array(ends)
 
-    def _ends(self, x: Any, scale: int) -> list[int]:
-        """Where the quarters of the readings begin, and the end."""
-        reads = -(-x.shape[1] // self.bank.scales[scale].stride)
-        return [reads * q // 4 for q in range(5)]
+        def work(a: int, b: int) -> None:
+            compiled.pool(cut[a:b], *shared, tables[a:b])
+
+        _in_threads(work, len(x), n_jobs)
+        return tables
 
     def readings(self, x: Any, scale: int) -> Any:
         """Readouts and differences (n, 3, n_reads, n_readouts); ``x`` as in `pool`."""
-        cut = self._cut(x, self.bank.scales[scale].stride)
+        cut, constants = self._inputs(x, scale)
         if not self._compiled(x):
-            return _plain.readings(cut, *self._constants(scale, x))
-        from . import compiled as _compiled
+            return pooling.readings(cut, *constants)
+        from . import compiled
 
         n_readouts = self.bank.scales[scale].n_readouts
         out = np.empty((len(x), N_SIGNALS, cut.shape[1], n_readouts), np.float32)
-        _compiled.readings(cut, *self._host_constants[scale], out)
+        compiled.readings(cut, *constants, out)
         return out
 
-    @staticmethod
-    def _cut(x: Any, stride: int) -> Any:
-        """Series in readings, (n, n_reads, stride · n_channels); zero before they begin."""
+    def _compiled(self, x: Any) -> bool:
+        return self.engine == "numba" and isinstance(x, np.ndarray)
+
+    def _batches(self, values: Any, scales: Iterable[int]) -> Iterator[slice]:
+        """Slices of series whose work on any of the reservoirs stays in bounded memory."""
+        if self._compiled(values):
+            size = max(4 * self.widths[scale] for scale in scales)
+            return batches(len(values), size, _TABLE_BYTES)
+        reads = max(
+            self.bank.scales[scale].n_readouts
+            * -(-values.shape[2] // self.bank.scales[scale].stride)
+            for scale in scales
+        )
+        host = isinstance(values, np.ndarray) or str(compat.device(values)) == "cpu"
+        budget = _HOST_BYTES if host else _DEVICE_BYTES
+        return batches(values.shape[0], 4 * _TEMPORARIES * N_SIGNALS * reads, budget)
+
+    def _inputs(self, x: Any, scale: int) -> tuple[Any, tuple[Any, Any, Any]]:
+        """Series in readings and what an engine does with them, where ``x`` lives.
+
+        The series are (n, n_reads, stride · n_channels), zero before they begin.
+        """
         xp = compat.array_namespace(x)
+        stride = self.bank.scales[scale].stride
         _, n_steps, n_channels = x.shape
         lack = -n_steps % stride
         if lack:
             x = xp.concat([xp.zeros_like(x[:, :1, :])] * lack + [x], axis=1)
         cut = xp.reshape(x, (-1, (n_steps + lack) // stride, stride * n_channels))
-        return np.ascontiguousarray(cut) if isinstance(cut, np.ndarray) else cut
+        if isinstance(cut, np.ndarray):
+            cut = np.ascontiguousarray(cut)
+        drive, decay, readouts = self._constants[scale]
+        return cut, (like(drive, x), like(decay, x), like(readouts, x))
 
     @cached_property
-    def _host_constants(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _constants(self) -> list[list[np.ndarray]]:
         """``drive``, ``decay`` and ``readouts`` of every reservoir in single precision."""
-        return [_constants(one) for one in self.bank.scales]
-
-    def _constants(self, scale: int, x: Any) -> tuple[Any, Any, Any]:
-        drive, decay, readouts = self._host_constants[scale]
-        return like(drive, x), like(decay, x), like(readouts, x)
+        made = []
+        for one in self.bank.scales:
+            factor: Any = np.exp(one.rates * one.stride)
+            decay = np.stack([factor.real, factor.imag])
+            parts = one.drive, decay, one.split_readouts
+            made.append([np.ascontiguousarray(part, np.float32) for part in parts])
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state.pop("_host_constants", None)
+        state.pop("_constants", None)
         return state
 
 
-def _constants(one: ScaleReservoir) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    factor: Any = np.exp(one.rates * one.stride)
-    return (
-        np.ascontiguousarray(one.drive, dtype=np.float32),
-        np.stack([factor.real, factor.imag]).astype(np.float32),  # pyright: ignore[reportAttributeAccessIssue]
-        np.ascontiguousarray(one.split_readouts, dtype=np.float32),
-    )
+def _quarters(cut: Any) -> list[int]:
+    """Where the quarters of the readings begin, and the end."""
+    return [cut.shape[1] * q // 4 for q in range(5)]
 
 
 def _in_threads(work: Callable[[int, int], None], n: int, n_jobs: int | None) -> None:
@@ -336,14 +327,7 @@ def fit_map(
 ) -> FeatureMap:
     """Take the scale and the thresholds from training series.
 
-    Parameters
-    ----------
-    bank : FilterBank
-    series : Collection
-    rng : numpy Generator
-        Chooses the values from which thresholds are drawn, and the quantiles.
-    scaling : {"set", "series"}
-    engine : {"numba", "array"}
+    ``rng`` chooses the values from which thresholds are drawn, and the quantiles.
     """
     mean = deviation = None
     if scaling == "set":

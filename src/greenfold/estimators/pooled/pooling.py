@@ -1,7 +1,8 @@
-"""Readouts and pooling in the operations of an array library: NumPy, PyTorch, CuPy.
+"""What is pooled over time, and how an array library does it: NumPy, PyTorch, CuPy.
 
-The same numbers as `_compiled`, up to rounding, by whole-array operations; this is what
-runs on a GPU, and where numba is not installed.
+Both engines fill the same table of `N_ROWS` rows for every reading (a readout, or its first
+or second difference in time). This one takes whole-array operations: it runs on a GPU, and
+where numba is not installed. `compiled` gives the same numbers, up to rounding.
 """
 
 from __future__ import annotations
@@ -9,10 +10,45 @@ from __future__ import annotations
 from typing import Any
 
 import array_api_compat as compat
+import numpy as np
 
-from .bank import GROUP, N_THRESHOLDS
+#: Readouts that compete with each other.
+GROUP = 8
+#: Thresholds of a reading: random quantiles of its training values, in ascending order.
+N_THRESHOLDS = 3
+#: The readout and its first and second difference, interleaved in this order.
+N_SIGNALS = 3
 
-__all__ = ["pool", "readings"]
+#: Kind to its rows. "quarters" and "halves" have one row for each part of time and, within
+#: it, each threshold.
+KINDS: dict[str, slice] = {
+    "above": slice(0, 3),  # proportion of time above a threshold
+    "halves": slice(3, 9),  # the same in each half of the time
+    "quarters": slice(9, 21),  # the same in each quarter
+    "level": slice(21, 24),  # mean of the values above; the threshold where there are none
+    "position": slice(24, 27),  # mean time above, 0 … 1; ½ where there is none
+    "stretch": slice(27, 30),  # longest stretch above, as a proportion
+    "stretches": slice(30, 33),  # √ of the mean length of all stretches, as a proportion
+    "max": slice(33, 34),
+    "min": slice(34, 35),
+    "rms": slice(35, 36),
+    "largest": slice(36, 37),  # √ of mean |z| where it is the largest of its group, else 0
+    "smallest": slice(37, 38),
+}
+N_ROWS = 38
+
+#: Weight of a kind after standardisation, one where it is not named. What tells *when*
+#: something happened helps with aligned series and hurts with others; at half the weight
+#: it did least harm and most good in leave-one-out tests on training data.
+WEIGHTS = {"halves": 0.5, "quarters": 0.5, "position": 0.5}
+
+
+def row_weights() -> np.ndarray:
+    """Weight of every row, (N_ROWS,)."""
+    weights = np.ones(N_ROWS)
+    for kind, weight in WEIGHTS.items():
+        weights[KINDS[kind]] = weight
+    return weights
 
 
 def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
@@ -68,7 +104,7 @@ def pool(
     Returns
     -------
     array (n_cases, N_ROWS, 3 n_readouts)
-        See `kinds`.
+        Rows as in `KINDS`.
     """
     xp = compat.array_namespace(X)
     Z = readings(X, drive, decay, readouts)
