@@ -7,6 +7,7 @@ They know the operators and functions that predictions use, and no others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +214,9 @@ class Graph:
         ]
         return self.concat(wide, axis)
 
-    def _reduce(self, operator: str, x: Traced, axis: int, keepdims: Any) -> Traced:
+    def _reduce(
+        self, operator: str, x: Traced, *, axis: int, keepdims: Any = False
+    ) -> Traced:
         return self.apply(
             lambda a: a.sum(axis, a.dtype, keepdims=keepdims),
             operator,
@@ -222,17 +225,10 @@ class Graph:
             keepdims=int(keepdims),
         )
 
-    def sum(self, x: Traced, *, axis: int, keepdims: Any = False) -> Traced:
-        return self._reduce("ReduceSum", x, axis, keepdims)
-
-    def mean(self, x: Traced, *, axis: int, keepdims: Any = False) -> Traced:
-        return self._reduce("ReduceMean", x, axis, keepdims)
-
-    def max(self, x: Traced, *, axis: int, keepdims: Any = False) -> Traced:
-        return self._reduce("ReduceMax", x, axis, keepdims)
-
-    def min(self, x: Traced, *, axis: int, keepdims: Any = False) -> Traced:
-        return self._reduce("ReduceMin", x, axis, keepdims)
+    sum = partialmethod(_reduce, "ReduceSum")
+    mean = partialmethod(_reduce, "ReduceMean")
+    max = partialmethod(_reduce, "ReduceMax")
+    min = partialmethod(_reduce, "ReduceMin")
 
     def where(self, condition: Traced, a: Traced, b: Traced) -> Traced:
         return self.apply(np.where, "Where", [condition, a, b])

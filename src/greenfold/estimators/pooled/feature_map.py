@@ -8,7 +8,7 @@ where numba is installed and the series are on the host, else by array operation
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -72,11 +72,11 @@ class FeatureMap:
     ----------
     bank : FilterBank
     thresholds : list of ndarray (3, 3 n_readouts), float32
-        For every reservoir; columns signal by signal (readout, first, second difference).
+        One per reservoir; columns signal by signal (readout, first, second difference).
     mean, deviation : ndarray (n_channels,) or None
-        By which the series are standardised; None where each is by its own.
+        By which the series are standardised; None if each is by its own.
     engine : {"numba", "array"}
-        How series on the host are treated.
+        For series on the host.
     """
 
     bank: FilterBank
@@ -95,29 +95,25 @@ class FeatureMap:
     def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
         """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
         width = self.widths[scale]
-        host = isinstance(series.groups[0][1], np.ndarray)
-        whole = np.empty((len(series), width), np.float32) if host else None
-        parts, order = [], []
-        for cases, values in series.groups:
-            xp = compat.array_namespace(values)
-            for rows in self._batches(values, [scale]):
-                x = self.standardise(values[rows, ...])
-                if whole is None:
-                    parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
-                    order.append(cases[rows])
-                elif len(series.groups) == 1 and self._compiled(x):
+        alone = len(series.groups) == 1
+        if isinstance(series.groups[0][1], np.ndarray):
+            whole = np.empty((len(series), width), np.float32)
+            for cases, x in self._batches(series, [scale]):
+                if alone and self._compiled(x):
                     # Written where they belong; copying them would take a fifth longer.
-                    self.pool(x, scale, n_jobs, whole[rows])
+                    self.pool(x, scale, n_jobs, whole[cases[0] : cases[-1] + 1])
                 else:
-                    whole[cases[rows]] = self.pool(x, scale, n_jobs).reshape(-1, width)
-        if whole is not None:
+                    whole[cases] = self.pool(x, scale, n_jobs).reshape(-1, width)
             return whole
+        parts, order = [], []
+        for cases, x in self._batches(series, [scale]):
+            xp = compat.array_namespace(x)
+            parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
+            order.append(cases)
         xp = compat.array_namespace(parts[0])
         found = parts[0] if len(parts) == 1 else xp.concat(parts)
         back = np.argsort(np.concatenate(order))
-        if len(series.groups) > 1:
-            found = xp.take(found, like(back, found), axis=0)
-        return found
+        return found if alone else xp.take(found, like(back, found), axis=0)
 
     @with_few_threads()
     def scores(
@@ -133,18 +129,11 @@ class FeatureMap:
         (n_features, n_targets), float32; the scores (n_cases, n_targets) are float64.
         """
         found = np.zeros((len(series), coefficients[0].shape[1]))
-        for cases, values in series.groups:
-            for rows in self._batches(values, range(len(self.widths))):
-                x = self.standardise(values[rows, ...])
-                if self._compiled(x):
-                    part = np.zeros((len(x), found.shape[1]))
-                    for scale, (mean, W) in enumerate(
-                        zip(means, coefficients, strict=True)
-                    ):
-                        self._add_scores(x, scale, mean, W, part, n_jobs)
-                else:
-                    part = to_host(self.array_scores(x, means, coefficients))
-                found[cases[rows]] = part
+        for cases, x in self._batches(series, range(len(self.widths))):
+            if self._compiled(x):
+                found[cases] = self._compiled_scores(x, means, coefficients, n_jobs)
+            else:
+                found[cases] = to_host(self.array_scores(x, means, coefficients))
         return found
 
     def array_scores(
@@ -160,26 +149,24 @@ class FeatureMap:
             total = xp.astype(flat, xp.float64) @ wide + total
         return total
 
-    def _add_scores(
+    def _compiled_scores(
         self,
         x: np.ndarray,
-        scale: int,
-        mean: np.ndarray,
-        W: np.ndarray,
-        scores: np.ndarray,
+        means: list[np.ndarray],
+        coefficients: list[np.ndarray],
         n_jobs: int | None,
-    ) -> None:
+    ) -> np.ndarray:
         from . import compiled
 
-        cut, constants = self._inputs(x, scale)
-        shared = *constants, self.thresholds[scale], np.array(_quarters(cut))
-        rows = np.zeros((-(-W.shape[1] // 4) * 4, W.shape[0]), np.float32)
-        rows[: W.shape[1]] = W.T
-
-        def work(a: int, b: int) -> None:
-            compiled.score(cut[a:b], *shared, mean, rows, scores[a:b])
-
-        _in_threads(work, len(x), n_jobs)
+        n_targets = coefficients[0].shape[1]
+        scores = np.zeros((len(x), n_targets))
+        for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
+            cut, constants = self._inputs(x, scale)
+            rows = np.zeros((-(-n_targets // 4) * 4, len(W)), np.float32)
+            rows[:n_targets] = W.T
+            own = *constants, self.thresholds[scale], np.array(_quarters(cut)), mean, rows
+            _in_threads(compiled.score, len(x), n_jobs, cut, own, scores)
+        return scores
 
     def standardise(self, values: Any) -> Any:
         """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
@@ -203,23 +190,11 @@ class FeatureMap:
         return xp.where(missing, xp.zeros_like(x), x) if bool(xp.any(missing)) else x
 
     def pool(
-        self,
-        x: Any,
-        scale: int,
-        n_jobs: int | None = None,
-        out: np.ndarray | None = None,
+        self, x: Any, scale: int, n_jobs: int | None = None, out: np.ndarray | None = None
     ) -> Any:
-        """Tables of one reservoir, (n, N_ROWS, 3 n_readouts) float32.
+        """Tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised series ``x``.
 
-        Parameters
-        ----------
-        x : array (n, n_steps, n_channels), float32
-            Standardised series of one length.
-        scale : int
-        n_jobs : int, optional
-            Threads of the compiled engine.
-        out : ndarray (n, widths[scale]), float32, optional
-            Where the compiled engine writes them.
+        The compiled engine writes them to ``out`` (n, widths[scale]), if that is given.
         """
         cut, constants = self._inputs(x, scale)
         ends = _quarters(cut)
@@ -230,12 +205,8 @@ class FeatureMap:
         if out is None:
             out = np.empty((len(x), self.widths[scale]), np.float32)
         tables = out.reshape(len(x), N_ROWS, -1)
-        shared = *constants, self.thresholds[scale], np.array(ends)
-
-        def work(a: int, b: int) -> None:
-            compiled.pool(cut[a:b], *shared, tables[a:b])
-
-        _in_threads(work, len(x), n_jobs)
+        own = *constants, self.thresholds[scale], np.array(ends)
+        _in_threads(compiled.pool, len(x), n_jobs, cut, own, tables)
         return tables
 
     def readings(self, x: Any, scale: int) -> Any:
@@ -253,19 +224,24 @@ class FeatureMap:
     def _compiled(self, x: Any) -> bool:
         return self.engine == "numba" and isinstance(x, np.ndarray)
 
-    def _batches(self, values: Any, scales: Iterable[int]) -> Iterator[slice]:
-        """Slices of series whose work on any of the reservoirs stays in bounded memory."""
-        if self._compiled(values):
-            size = max(4 * self.widths[scale] for scale in scales)
-            return batches(len(values), size, _TABLE_BYTES)
-        reads = max(
-            self.bank.scales[scale].n_readouts
-            * -(-values.shape[2] // self.bank.scales[scale].stride)
-            for scale in scales
-        )
-        host = isinstance(values, np.ndarray) or str(compat.device(values)) == "cpu"
-        budget = _HOST_BYTES if host else _DEVICE_BYTES
-        return batches(values.shape[0], 4 * _TEMPORARIES * N_SIGNALS * reads, budget)
+    def _batches(
+        self, series: Collection, scales: Iterable[int]
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Positions of series, and the series standardised, in bounded memory."""
+        chosen = [self.bank.scales[scale] for scale in scales]
+        for cases, values in series.groups:
+            if self._compiled(values):
+                size = 4 * N_ROWS * N_SIGNALS * max(one.n_readouts for one in chosen)
+                budget = _TABLE_BYTES
+            else:
+                steps = values.shape[2]
+                reads = max(one.n_readouts * -(-steps // one.stride) for one in chosen)
+                size = 4 * _TEMPORARIES * N_SIGNALS * reads
+                on_host = isinstance(values, np.ndarray)
+                on_host = on_host or str(compat.device(values)) == "cpu"
+                budget = _HOST_BYTES if on_host else _DEVICE_BYTES
+            for rows in batches(len(cases), size, budget):
+                yield cases[rows], self.standardise(values[rows, ...])
 
     def _inputs(self, x: Any, scale: int) -> tuple[Any, tuple[Any, Any, Any]]:
         """Series in readings and what an engine does with them, where ``x`` lives.
@@ -306,14 +282,18 @@ def _quarters(cut: Any) -> list[int]:
     return [cut.shape[1] * q // 4 for q in range(5)]
 
 
-def _in_threads(work: Callable[[int, int], None], n: int, n_jobs: int | None) -> None:
-    """Do ``work(first, last)`` for ranges that make up n, in as many threads."""
+def _in_threads(
+    work: Any, n: int, n_jobs: int | None, cut: Any, shared: Any, out: Any
+) -> None:
+    """Do ``work(cut, *shared, out)`` for ranges of n series, in as many threads."""
     threads = 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
     if threads == 1 or n < 2 * threads:
-        work(0, n)
+        work(cut, *shared, out)
         return
     edges = np.linspace(0, n, threads + 1).astype(int).tolist()
-    Parallel(threads, prefer="threads")(delayed(work)(a, b) for a, b in pairwise(edges))
+    Parallel(threads, prefer="threads")(
+        delayed(work)(cut[a:b], *shared, out[a:b]) for a, b in pairwise(edges)
+    )
 
 
 @with_few_threads()
