@@ -136,16 +136,7 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
 
     @by_pieces
     def predict(self, X: Any) -> np.ndarray:
-        """Class labels.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases,)
-        """
+        """Class labels (n_cases,)."""
         scores = self.decision_function(X)
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[index]
@@ -171,21 +162,7 @@ class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
     _flat: bool
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions, as scikit-learn defines it.
-
-        Parameters
-        ----------
-        X : array
-            As for ``predict``.
-        y : array
-            The true targets.
-        sample_weight : array_like (n_cases,), optional
-
-        Returns
-        -------
-        float
-            One minus the squared error over the variance; 1 is best.
-        """
+        """R² of the predictions for ``X`` against ``y``; 1 is best."""
         return super().score(X, y, sample_weight)
 
 

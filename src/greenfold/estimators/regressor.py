@@ -186,16 +186,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
 
     @with_few_threads(rows_to_read)
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, by the kernels.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-
-        Returns
-        -------
-        ndarray (n_cases,) or (n_cases, n_targets)
-        """
+        """Predicted targets (n_cases,) or (n_cases, n_targets), by the kernels."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
         made = series.reshape(len(series), -1) @ self.kernel_.T + self.intercept_

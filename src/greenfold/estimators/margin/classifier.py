@@ -91,20 +91,18 @@ class ReservoirClassifier(
     Parameters
     ----------
     input_projection : {"optimal", "shared", "random"} or array_like, default "optimal"
-        "optimal" solves for u, one for each class where there are more than two; "shared"
-        solves for one u that serves all classes (``order=0``), as a device with one mask
-        needs it: the sum of their soft margins is maximised, each with its own readout.
-        "random" draws u, as usual in reservoir computing; an array of shape (n_neurons,)
-        or (n_neurons, n_channels) is kept, at unit norm.
+        "optimal" solves for u, one per class if there are more than two. "shared" solves
+        for one u that serves all classes, as a device with one mask needs it (order 0): it
+        maximises the sum of their soft margins. "random" draws u, as usual in reservoir
+        computing. An array (n_neurons,) or (n_neurons, n_channels) is kept, at unit norm.
     order : int or "exact", default 0
-        Order of the expansion in the non-linearity: 0 is the linear network, 1 the
-        paper's O(α). "exact" expands nothing: the projections are solved for through the
-        integrated network (`Dynamics`), from the linear optimum on, and `predict` runs it
-        on the series, in batches, where the other orders take a product.
+        Order of the expansion in the non-linearity: 0 is the linear network, 1 the paper's
+        O(α). "exact" solves through the integrated network (`Dynamics`), from the linear
+        optimum on, and `predict` runs it on the series.
     alpha : float, default 0.05
-        Non-linearity of the gain φ(y) = y + αy²; used from order 1 on. It does not
-        saturate: with ``order="exact"`` a strong series may make it diverge, which is an
-        error. Pass ``reservoir=Reservoir.random(100, gain=Gain.tanh())`` for one that does.
+        Non-linearity of the gain φ(y) = y + αy², used from order 1 on. It does not
+        saturate: with ``order="exact"`` a strong series may make the network diverge, which
+        is an error. ``reservoir=Reservoir.random(100, gain=Gain.tanh())`` saturates.
     n_neurons : int, default 100
     g : float, default 0.9
         Spread of the random weights, W_ij ~ N(0, g²/N). Unstable draws are repeated.
@@ -114,7 +112,7 @@ class ReservoirClassifier(
     duration : float, default 10
         Time T that the longest series takes.
     reservoir : Reservoir or array_like (n_neurons, n_neurons), optional
-        Own network instead of a random one. A Reservoir brings its own time constant
+        Your own network instead of a random one. A Reservoir brings its own time constant
         (unless ``tau="auto"``) and gain.
     eta : float or "cv", default "cv"
         Control parameter η of the soft margin; "cv" chooses it by cross-validation at the
@@ -129,13 +127,12 @@ class ReservoirClassifier(
         When the network is read: at T, averaged over time, at a chosen time, or with a
         weight for each step.
     readout_noise : float, default 0
-        Standard deviation of the noise that every neuron's state will carry when it is
-        read. η, threshold and probabilities allow for it.
+        Standard deviation of the noise on every neuron's state when it is read. η,
+        threshold and probabilities allow for it.
     class_weight : {None, "balanced"} or dict, default None
-        Weight of a series of each class. It says how much a class counts: in the mean of
-        the rest that another class is told from, in the plane of decision, and, by its
-        square root, in the choice of η. How far series scatter inside a class is taken
-        from all of them as they are.
+        How much a series of each class counts: in the mean of the rest that another class
+        is told from, in the plane of decision, and, by its square root, in the choice of
+        η. The scatter inside a class is taken from all its series as they are.
     certify : bool, default False
         Spend the time to bring the upper bound on the soft margin down to it (order 0).
         The bound is valid in any case, but may be loose for large η.
@@ -148,19 +145,18 @@ class ReservoirClassifier(
     ----------
     classes_ : ndarray (n_classes,)
     u_ : ndarray (n_neurons,) or (n_neurons, n_channels)
-        Input projection of unit norm. With more than two classes there is one for each,
-        along a new first axis, except with ``input_projection="shared"``.
+        Input projection of unit norm; one per class, along a new first axis, if there are
+        more than two and u is not shared.
     v_ : ndarray (n_neurons,) or (n_classes, n_neurons)
         Readout of unit norm.
     soft_margin_ : float or ndarray (n_classes,)
     soft_margin_bound_ : float or ndarray (n_classes,)
         No unit projections reach a larger soft margin at this η (NaN beyond order 0); of
-        each class for itself, also where u is shared.
+        each class for itself, also if u is shared.
     shared_bound_ : float or None
-        With ``input_projection="shared"``: no single u reaches a larger sum of
-        ``soft_margin_`` over the classes. None otherwise.
+        No shared u reaches a larger sum of ``soft_margin_`` over the classes.
     kernel_ : Kernel or list of Kernel
-        The collapsed predictor, for series (x − ``centre_``) · ``scale_``; None where the
+        The collapsed predictor, for series (x − ``centre_``) · ``scale_``; None if the
         order is beyond what plain kernels hold, and with ``order="exact"``.
     centre_ : ndarray (n_channels, n_steps) or (n_classes, n_channels, n_steps)
     scale_ : float or ndarray (n_classes,)
@@ -171,11 +167,9 @@ class ReservoirClassifier(
     reservoir_ : Reservoir
     eta_ : float
     eta_scores_ : EtaChoice or None
-        The cross-validation, where there was one; its ``note`` says so where the best η
-        is the last of those compared.
+        The cross-validation, if there was one.
     calibration_ : float or None
-        Factor by which probabilities of series that were held out are right, see
-        `predict_proba`; None where none could be held out.
+        Exponent of `predict_proba`; None if no series could be held out.
     validity_ : Validity or None, or list of them
         How far the expansion can be trusted (order ≥ 1).
     n_iter_ : int or ndarray (n_classes,)
@@ -191,16 +185,15 @@ class ReservoirClassifier(
     longest training series is not seen.
 
     More than two classes are told apart one against the rest, each with its own
-    projections, or its own readout of one network ("shared"; centre and scale of a class
-    are then applied to what is read, as the network is linear); a linear discriminant
-    analysis of all readout values then decides.
+    projections, or its own readout of one network ("shared"; the network is linear, so
+    that centre and scale of a class apply to what is read). A linear discriminant analysis
+    of all readout values then decides.
 
-    Series that do not fit into memory are handed in as a dask array, or as what
-    `greenfold.datasets.open_series` returns, in both cases of equal length. Moments, and
-    beyond order 0 the sums over states, are formed where the series are; η, an automatic τ
-    and the calibration come from a random sample of a thousand series, all of them where
-    there are no more. Of a dask array predictions are dask arrays, computed when they are
-    asked for.
+    Series that do not fit into memory are passed as a dask array, or as what
+    `greenfold.datasets.open_series` returns, of equal length. Moments, and beyond order 0
+    the sums over states, are formed where the series are; η, an automatic τ and the
+    calibration come from a random sample of at most a thousand series. Predictions for a
+    dask array are dask arrays, computed when you ask for them.
 
     Examples
     --------
@@ -659,17 +652,10 @@ class ReservoirClassifier(
 
     @by_pieces
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values.
+        """Decision values (n_cases,) or (n_cases, n_classes).
 
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases,) or (n_cases, n_classes)
-            Two classes: readout value minus threshold, positive for ``classes_[1]``.
-            More: log-probabilities up to a constant, the largest wins.
+        Two classes: readout value minus threshold, positive for ``classes_[1]``. More:
+        log-probabilities up to a constant, the largest wins.
         """
         Z = self.read_out(X)
         scores = self.decision_.scores(Z)
@@ -677,18 +663,8 @@ class ReservoirClassifier(
 
     @by_pieces
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, calibrated on training series that were held out.
+        """Probabilities (n_cases, n_classes), calibrated on series that were held out.
 
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases, n_classes)
-
-        Notes
-        -----
         Gaussian clouds of states along v give log-odds, d below those of the first class;
         the probabilities are in proportion to (1 + d) to the power of −``calibration_``.
         The clouds of the series that v was solved for are too narrow: the factor comes
@@ -701,17 +677,10 @@ class ReservoirClassifier(
     @by_pieces
     @with_few_threads(rows_to_read)
     def transform(self, X: Any) -> np.ndarray:
-        """Network states at the readout.
+        """Network states at the readout, (n_cases, n_neurons).
 
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases, n_neurons) or (n_cases, n_classes · n_neurons)
-            With more than two classes, the states under each class's input projection,
-            one after the other.
+        With more than two classes, the states under each class's input projection, one
+        after the other: (n_cases, n_classes · n_neurons).
         """
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
@@ -753,7 +722,7 @@ def _summarise(
     moments = moments_of_piece(X, first, codes, n_classes, shape)
     host = np.asarray(checked(X, first, shape))
     empty = StreamSample.empty(n_classes, shape, seed)
-    sample = empty.add(Series(host), codes.astype(int), np.ones(len(codes)), first)
+    sample = empty.add(host, codes.astype(int), np.ones(len(codes)), first)
     return moments, sample, float(max(host.max(), -host.min()))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -43,34 +43,23 @@ Solved: TypeAlias = Unfolding | Dynamics
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Head(Shown):
-    """A fitted comparison: where it looks from, and what it reads.
+    """A fitted comparison: where it looks from, and what it reads."""
 
-    Attributes
-    ----------
-    centre, scale
-        Of its `Frame`, in the units of the series as given.
-    u : ndarray (n_neurons, n_channels)
-    v : ndarray (n_neurons,)
-    kernel : Kernel or None
-        None beyond the orders that plain kernels hold.
-    soft_margin, bound : float
-        κ, and a proven upper bound over all projections (NaN where there is none).
-    n_iter : int
-    validity : Validity or None
-    n_sub : int or None
-        Sub-steps per step of the series in which an integrated network is run: those that
-        its tolerance asked for on the training series. None for an unfolded one.
-    """
-
+    #: Of its `Frame`, in the units of the series as given.
     centre: np.ndarray
     scale: float
+    #: (n_neurons, n_channels) and (n_neurons,).
     u: np.ndarray
     v: np.ndarray
+    #: None beyond the orders that plain kernels hold.
     kernel: Kernel | None
+    #: κ, and a proven upper bound over all projections (NaN if there is none).
     soft_margin: float
     bound: float
     n_iter: int
     validity: Validity | None = None
+    #: Sub-steps per step in which an integrated network is run: those that its tolerance
+    #: asked for on the training series. None for an unfolded one.
     n_sub: int | None = None
 
     def _facts(self) -> dict[str, Any]:
@@ -130,20 +119,17 @@ def solve_head(
     if isinstance(system, Dynamics):
         own = system.with_tol(system.tol)  # its error is asked for; heads run in threads
         found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
-        bound = np.nan
         assert own.step_error is not None
         n_sub = own.step_error.n_sub
     elif system.order:
         found = optimize(system, frame.stimuli, eta, u=u, rng=seed)
-        bound = np.nan if found.upper_bound is None else found.upper_bound
     elif certify and u is None:
         found = optimize(system, frame.stimuli, eta)
-        assert found.upper_bound is not None
-        bound = found.upper_bound
     else:
-        found, bound = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
+        found = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
     if isinstance(found, Projections):
         found.raise_if_interrupted()
+    bound = None if isinstance(system, Dynamics) else found.upper_bound
     projection = found.u.reshape(system.n_neurons, -1)
     if isinstance(system, Unfolding) and system.has_kernels:
         kernel = system.kernels(projection, found.v)
@@ -154,7 +140,7 @@ def solve_head(
         v=found.v,
         kernel=kernel,
         soft_margin=found.soft_margin,
-        bound=bound,
+        bound=np.nan if bound is None else bound,
         n_iter=max(1, found.n_iter),
         validity=found.validity,
         n_sub=n_sub,
@@ -189,20 +175,18 @@ def share_input(
     return heads, found.bound
 
 
-@dataclass(frozen=True)
-class _Quick:
+class _Quick(NamedTuple):
     """The part of `Projections` that a head needs."""
 
     u: np.ndarray
     v: np.ndarray
     soft_margin: float
     n_iter: int
+    upper_bound: float
     validity: None = None
 
 
-def _solve_quickly(
-    problem: LinearProblem, u: np.ndarray | None
-) -> tuple[Projections | _Quick, float]:
+def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
     """Ascent from the best atom, and the upper bound that two more atoms give.
 
     The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a; it is taken at the kernel
@@ -211,17 +195,17 @@ def _solve_quickly(
     mu = problem.stimuli.mu
     bound, start, _ = problem.best_atom(mu)
     if u is not None or not mu.any():
-        kept = start if u is None else u / np.linalg.norm(u)
-        v, margin = problem.best_readout(kept)
-        found = _Quick(kept, v, margin.value, 1)
+        u = start if u is None else u / np.linalg.norm(u)
+        v, margin = problem.best_readout(u)
+        value, n_iter = margin.value, 1
     else:
         best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
         if problem.growth > AMPLIFIED:
             best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
         if best.status == "interrupted":
             raise KeyboardInterrupt
-        found = _Quick(best.u, best.v, best.margin.value, len(best.history))
-    kernel = problem.kernel(found.u, found.v)
+        u, v, value, n_iter = best.u, best.v, best.margin.value, len(best.history)
+    kernel = problem.kernel(u, v)
     margin = problem.margin_of_kernel(kernel)
     multiples = {1.0}
     if margin.variance > 0:
@@ -231,7 +215,7 @@ def _solve_quickly(
         d = problem.gradient_at(a)
         sigma, _, _ = problem.best_atom(d)
         bound = min(bound, problem.margin_of_kernel(a).value + sigma - float(d @ a))
-    return found, max(bound, found.soft_margin)
+    return _Quick(u, v, value, n_iter, max(bound, value))
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:

@@ -31,23 +31,11 @@ class StreamSample:
 
     Every series draws a random key when it arrives, and each class keeps those of the
     smallest keys: at any time a uniform sample of all its series. Classes have equal
-    places, so that a rare one is not lost in the sample.
-
-    Attributes
-    ----------
-    values : ndarray (n_kept, n_channels, n_steps)
-    codes : ndarray (n_kept,)
-        Class of each series.
-    weights : ndarray (n_kept,)
-        Weight that each was given with.
-    keys : ndarray (n_kept,)
-    seen : ndarray (n_classes,)
-        Series of each class so far, kept or not.
-    seed : int
-        Of the keys; the number of series seen is the other half of the seed.
+    places, so that a rare one is not lost in the sample. ``seen`` counts the series of each
+    class, kept or not; their number is the other half of the ``seed`` of the keys.
     """
 
-    values: np.ndarray
+    values: np.ndarray  # (n_kept, n_channels, n_steps)
     codes: np.ndarray
     weights: np.ndarray
     keys: np.ndarray
@@ -67,43 +55,27 @@ class StreamSample:
         return len(self.codes) == self.seen.sum()
 
     def add(
-        self,
-        series: Series,
-        codes: np.ndarray,
-        weights: np.ndarray,
-        first: int | None = None,
+        self, values: Any, codes: np.ndarray, weights: np.ndarray, first: int | None = None
     ) -> StreamSample:
-        """The sample after a further batch.
-
-        ``first`` is the position of its first series in the stream, where those before it
-        are not in this sample.
-        """
+        """The sample after a further batch, whose first series is number ``first``."""
         place = int(self.seen.sum()) if first is None else first
-        rng = np.random.default_rng([self.seed, place])
+        keys = np.random.default_rng([self.seed, place]).random(len(codes))
         seen = np.bincount(codes, minlength=len(self.seen))
-        keys = rng.random(len(codes))
-        return self.merge(
-            StreamSample(series.values, codes, weights, keys, seen, self.seed)
-        )
+        return self.merge(StreamSample(values, codes, weights, keys, seen, self.seed))
 
     def merge(self, other: StreamSample) -> StreamSample:
         """The sample of both streams, this one first."""
-        values = np.concatenate([self.values, other.values])
-        labels = np.concatenate([self.codes, other.codes])
-        keys = np.concatenate([self.keys, other.keys])
+        values, codes, weights, keys = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("values", "codes", "weights", "keys")
+        )
         places = max(_FEWEST, SIZE // len(self.seen))
         kept = np.zeros(len(keys), dtype=bool)
         for c in range(len(self.seen)):
-            own = np.flatnonzero(labels == c)
+            own = np.flatnonzero(codes == c)
             kept[own[np.argsort(keys[own], kind="stable")[:places]]] = True
-        return StreamSample(
-            values[kept],
-            labels[kept],
-            np.concatenate([self.weights, other.weights])[kept],
-            keys[kept],
-            self.seen + other.seen,
-            self.seed,
-        )
+        rows = values[kept], codes[kept], weights[kept], keys[kept]
+        return StreamSample(*rows, self.seen + other.seen, self.seed)
 
     def standing_for(self, totals: np.ndarray) -> np.ndarray:
         """Weights with which the sample stands for classes of these total weights."""
@@ -151,7 +123,7 @@ class ClassStream:
             rows = np.flatnonzero(codes == c)
             part = ClassMoments.of(series.values, rows, None if plain else weights[rows])
             self.moments[c] = self.moments[c].merge(part)
-        self.sample = self.sample.add(series, codes, weights)
+        self.sample = self.sample.add(series.values, codes, weights)
 
     def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
         """The series of the sample, their classes, and weights to stand for all."""

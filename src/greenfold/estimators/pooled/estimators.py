@@ -166,9 +166,8 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
     ----------
     map_ : FeatureMap
         The bank (``map_.bank``), thresholds and scale.
-    n_features_in_ : int
-        Steps of the longest training series.
-    n_channels_in_ : int
+    n_features_in_, n_channels_in_ : int
+        Steps of the longest training series, and channels.
 
     Notes
     -----
@@ -176,9 +175,9 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
     (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
     by a straight line, NaN at its ends does not belong to it.
 
-    There are 114 features of a readout: 38 (``pooled.kinds``) of it and of its two
-    differences. Computation is in single precision; a feature that counts steps above a
-    threshold may differ by a step between engines.
+    There are 114 features per readout: 38 kinds (``KINDS`` of ``pooled.pooling``) of it and
+    of its two differences. Computation is in single precision; a feature that counts steps
+    above a threshold may differ by a step between engines.
 
     A slow reservoir is read every τ₀/6 steps, but 128 times a series at least.
 
@@ -217,17 +216,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
 
     @by_pieces
     def transform(self, X: Any) -> Any:
-        """Pooled features.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        array (n_cases, n_features_out), float32
-            Of the library and on the device of ``X``.
-        """
+        """Pooled features (n_cases, n_features_out), float32, on the device of ``X``."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
         blocks = [
@@ -237,17 +226,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return compat.array_namespace(*blocks).concat(blocks, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names such as ``scale0_above1_difference2_readout17``.
-
-        Parameters
-        ----------
-        input_features : None
-            Not used.
-
-        Returns
-        -------
-        ndarray (n_features_out,) of str
-        """
+        """Names such as ``scale0_above1_difference2_readout17``."""
         check_is_fitted(self)
         names = []
         for scale, one in enumerate(self.map_.bank.scales):
@@ -267,7 +246,7 @@ class PooledReservoirClassifier(
 ):
     """Classify time series that are not aligned, by pooled features of a reservoir bank.
 
-    Ridge regression on the features of `ReservoirFeatures`, one target a class; penalty
+    Ridge regression on the features of `ReservoirFeatures`, one target per class; penalty
     and probabilities come from leaving one series out.
 
     Parameters
@@ -295,9 +274,8 @@ class PooledReservoirClassifier(
         series; None in a classifier that was read from a file.
     held_out_cases_ : ndarray (n,) of int
         All training series up to 4096 of them, else 512 drawn at random.
-    n_features_in_ : int
-        Steps of the longest training series.
-    n_channels_in_ : int
+    n_features_in_, n_channels_in_ : int
+        Steps of the longest training series, and channels.
 
     See Also
     --------
@@ -305,19 +283,15 @@ class PooledReservoirClassifier(
 
     Notes
     -----
-    Series are arrays (n_cases, n_steps) or (n_cases, n_channels, n_steps), or lists of
-    (n_steps,) or (n_channels, n_steps) arrays of any length, missing values allowed.
+    Series as in `ReservoirFeatures`. Memory is about 320 kB per training series at the
+    defaults, up to 1 GiB; beyond that the features are made twice instead of kept. Beyond
+    4096 series the ridge regression is an average over parts of some 2500, and time grows
+    linearly with their number. Predictions keep no features.
 
-    Memory is about 320 kB a training series at the defaults, up to 1 GiB; beyond that the
-    features are made twice instead of kept. Beyond 4096 series the ridge regression is an
-    average over parts of some 2500 (``pooled.parts``), and time grows linearly with
-    their number. Predictions keep no features.
-
-    Series that do not fit into memory are handed in as a dask array, or as what
+    Series that do not fit into memory are passed as a dask array, or as what
     `greenfold.datasets.open_series` returns. The parts are then solved where the series
-    are, each brought together from all chunks; the result is that in memory, up to
-    rounding. Up to 4096 series are simply brought here. Of a dask array predictions are
-    dask arrays, computed when they are asked for.
+    are; the result is that in memory, up to rounding. Predictions for a dask array are dask
+    arrays, computed when you ask for them.
 
     Examples
     --------
@@ -397,16 +371,9 @@ class PooledReservoirClassifier(
 
     @by_pieces
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values: what the ridge regression predicts for ±1.
+        """Decision values (n_cases,) or (n_cases, n_classes): ridge regression of ±1.
 
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases,) or (n_cases, n_classes)
-            Two classes: positive for ``classes_[1]``. More: the largest wins.
+        Two classes: positive for ``classes_[1]``. More: the largest wins.
         """
         check_is_fitted(self)
         series = self._read(X, fitting=False)
@@ -415,16 +382,7 @@ class PooledReservoirClassifier(
 
     @by_pieces
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, calibrated on training series that were held out.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases, n_classes)
-        """
+        """Probabilities (n_cases, n_classes), calibrated on series that were held out."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             odds = 2 * self.slope_ * scores
@@ -447,24 +405,15 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     Attributes
     ----------
-    map_ : FeatureMap
-        The bank (``map_.bank``), thresholds and scale.
-    head_ : LinearHead
-        Coefficients and intercept.
-    penalty_ : float
-        Ridge penalty, in units of the squared (standardised, weighted) features.
     held_out_predictions_ : ndarray (n,) or (n, n_targets)
         Predictions for the training series ``held_out_cases_``, each without that series;
         None in a regressor that was read from a file.
-    held_out_cases_ : ndarray (n,) of int
-        All training series up to 4096 of them, else 512 drawn at random.
-    n_features_in_ : int
-        Steps of the longest training series.
-    n_channels_in_ : int
+    map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
+        As of `PooledReservoirClassifier`.
 
     Notes
     -----
-    Series as in `PooledReservoirClassifier`. Several targets share one penalty.
+    Series as in `ReservoirFeatures`. Several targets share one penalty.
 
     Examples
     --------
@@ -522,16 +471,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     @by_pieces
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-
-        Returns
-        -------
-        ndarray (n_cases,) or (n_cases, n_targets)
-        """
+        """Predicted targets (n_cases,) or (n_cases, n_targets)."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
         found = self.head_.scores(self.map_, series, self.n_jobs)

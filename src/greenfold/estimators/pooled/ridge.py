@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import numpy as np
@@ -48,29 +48,18 @@ _ROUNDING = 1e-5
 _COLUMNS = 2**11
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeSolution:
-    """Ridge regression on centred features, in its dual form.
+class RidgeSolution(NamedTuple):
+    """Ridge regression on centred features, in its dual form."""
 
-    Attributes
-    ----------
-    dual : ndarray (n_cases, n_targets)
-        Coefficients are w = Fᵀ · dual for any features F of Gram matrix K, because the
-        columns of dual sum to zero.
-    offset : ndarray (n_targets,)
-        Prediction at the weighted mean of the cases.
-    penalty : float
-        In units of K.
-    held_out : ndarray (n_cases, n_targets)
-        Prediction for each case by the solution without that case.
-    penalties, errors : ndarray (n_penalties,)
-        Mean squared leave-one-out error of each.
-    """
-
+    #: (n_cases, n_targets); coefficients are Fᵀ · dual, as its columns sum to zero.
     dual: np.ndarray
+    #: Prediction at the weighted mean of the cases, (n_targets,).
     offset: np.ndarray
+    #: In units of K.
     penalty: float
+    #: Prediction for each case by the solution without that case.
     held_out: np.ndarray
+    #: All that were compared, and the mean squared leave-one-out error of each.
     penalties: np.ndarray
     errors: np.ndarray
 
@@ -88,21 +77,18 @@ def solve_ridge(
     centred K.
     """
     omega = np.ones(len(gram)) if weights is None else weights
-    unit = mean_square(gram, omega)
-    found, errors = None, []
-    for penalty, (dual, held_out) in zip(
-        penalties, ridge_path(gram, targets, omega, penalties * unit), strict=True
+    penalties = penalties * mean_square(gram, omega)
+    best, errors = (), []
+    for penalty, found in zip(
+        penalties, ridge_path(gram, targets, omega, penalties), strict=True
     ):
-        squares = ((targets - held_out) ** 2).mean(axis=1)
+        squares = ((targets - found[1]) ** 2).mean(axis=1)
         errors.append(np.average(squares, weights=omega))
-        if found is None or errors[-1] < found[0]:
-            found = errors[-1], penalty * unit, dual, held_out
-    assert found is not None
-    _, penalty, dual, held_out = found
+        if len(errors) == 1 or errors[-1] < min(errors[:-1]):
+            best = float(penalty), *found
+    penalty, dual, held_out = best
     offset = np.average(targets, axis=0, weights=omega)
-    return RidgeSolution(
-        dual, offset, float(penalty), held_out, penalties * unit, np.array(errors)
-    )
+    return RidgeSolution(dual, offset, penalty, held_out, penalties, np.array(errors))
 
 
 def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
@@ -166,19 +152,8 @@ class LinearHead:
         return made.scores(series, self.means, self.coefficients, n_jobs) + self.intercept
 
 
-@dataclass(frozen=True, eq=False)
-class HeadFit:
-    """A fitted head, and what it predicts for series that were held out.
-
-    Attributes
-    ----------
-    head : LinearHead
-    penalty : float
-    cases : ndarray of int
-        Series that were held out: one after the other all of them, or a part.
-    held_out : ndarray (len(cases), n_targets)
-        Their scores without them.
-    """
+class HeadFit(NamedTuple):
+    """A fitted head, and its scores for the ``cases`` that were held out, without them."""
 
     head: LinearHead
     penalty: float
