@@ -24,8 +24,7 @@ __all__ = ["Adapter", "BaseClassifier", "BaseCollectionTransformer", "BaseRegres
 class Adapter:
     """A mixin that fits the estimator ``wraps`` and keeps it as the attribute ``fitted``.
 
-    The class gets the parameters of the estimator, with aeon's default of ``n_jobs``.
-    ``tests`` are those that aeon's checks shall use.
+    The class gets the parameters of the estimator, with aeon's default of ``n_jobs``, 1.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -36,17 +35,14 @@ class Adapter:
     }
     _wraps: ClassVar[Any]
     _fitted: ClassVar[str]
-    _tests: ClassVar[dict[str, Any]]
 
     if TYPE_CHECKING:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
-    def __init_subclass__(
-        cls, wraps: Any, fitted: str, tests: dict[str, Any], **rest: Any
-    ) -> None:
+    def __init_subclass__(cls, wraps: Any, fitted: str, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        cls._wraps, cls._fitted, cls._tests = wraps, fitted, tests
+        cls._wraps, cls._fitted = wraps, fitted
         both = inspect.Parameter.POSITIONAL_OR_KEYWORD
         given = dict(inspect.signature(wraps).parameters)
         given["n_jobs"] = given["n_jobs"].replace(default=1, annotation="int")
@@ -84,4 +80,6 @@ class Adapter:
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        return cls._tests
+        small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16}
+        known = inspect.signature(cls._wraps).parameters
+        return {name: value for name, value in small.items() if name in known}

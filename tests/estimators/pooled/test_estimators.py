@@ -27,7 +27,7 @@ from greenfold.estimators.pooled import (
     SlowEngineWarning,
     feature_map,
 )
-from greenfold.estimators.pooled.pooling import N_ROWS, row_weights
+from greenfold.estimators.pooled.feature_map import N_ROWS, row_weights
 from greenfold.estimators.pooled.ridge import fit_head
 from greenfold.math.calibration import expected_calibration_error
 

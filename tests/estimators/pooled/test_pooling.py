@@ -10,9 +10,15 @@ import pytest
 
 from greenfold._base.arrays import to_host
 from greenfold.estimators.pooled import draw_bank
-from greenfold.estimators.pooled.collection import Collection
-from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
-from greenfold.estimators.pooled.pooling import GROUP, KINDS, N_ROWS, row_weights
+from greenfold.estimators.pooled.bank import GROUP
+from greenfold.estimators.pooled.feature_map import (
+    KINDS,
+    N_ROWS,
+    FeatureMap,
+    fit_map,
+    row_weights,
+)
+from greenfold.estimators.series import Collection
 
 from ...conftest import LIBRARIES
 

@@ -18,9 +18,9 @@ from greenfold.estimators.pooled import (
 from greenfold.estimators.pooled import (
     ridge as parts,
 )
-from greenfold.estimators.pooled.collection import Collection
 from greenfold.estimators.pooled.feature_map import fit_map
 from greenfold.estimators.pooled.ridge import solve_ridge, standard
+from greenfold.estimators.series import Collection
 
 
 @pytest.fixture

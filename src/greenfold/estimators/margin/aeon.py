@@ -9,21 +9,9 @@ __all__ = ["AeonReservoirClassifier"]
 
 
 class AeonReservoirClassifier(
-    Adapter,
-    BaseClassifier,
-    wraps=ReservoirClassifier,
-    fitted="classifier_",
-    tests={"n_neurons": 10},
+    Adapter, BaseClassifier, wraps=ReservoirClassifier, fitted="classifier_"
 ):
-    """`ReservoirClassifier` as an aeon classifier.
-
-    Parameters
-    ----------
-    input_projection, order, alpha, n_neurons, g, tau, duration, reservoir, eta,
-    input_scaling, threshold, readout, readout_noise, class_weight, certify, random_state
-        See `ReservoirClassifier`.
-    n_jobs : int, default 1
-        Threads over folds and classes.
+    """`ReservoirClassifier` as an aeon classifier, with the same parameters.
 
     Attributes
     ----------

@@ -18,24 +18,12 @@ __all__ = [
 ]
 
 _TAGS = {"capability:missing_values": True, "algorithm_type": "convolution"}
-_TESTS = {"n_scales": 3, "n_readouts": 16}
 
 
 class AeonPooledReservoirClassifier(
-    Adapter,
-    BaseClassifier,
-    wraps=PooledReservoirClassifier,
-    fitted="classifier_",
-    tests=_TESTS,
+    Adapter, BaseClassifier, wraps=PooledReservoirClassifier, fitted="classifier_"
 ):
-    """`PooledReservoirClassifier` as an aeon classifier.
-
-    Parameters
-    ----------
-    n_scales, n_oscillators, n_readouts, scaling, class_weight, engine, random_state
-        See `PooledReservoirClassifier`.
-    n_jobs : int, default 1
-        Threads over series.
+    """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
 
     Attributes
     ----------
@@ -56,20 +44,9 @@ class AeonPooledReservoirClassifier(
 
 
 class AeonPooledReservoirRegressor(
-    Adapter,
-    BaseRegressor,
-    wraps=PooledReservoirRegressor,
-    fitted="regressor_",
-    tests=_TESTS,
+    Adapter, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
 ):
-    """`PooledReservoirRegressor` as an aeon regressor.
-
-    Parameters
-    ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, random_state
-        See `PooledReservoirRegressor`.
-    n_jobs : int, default 1
-        Threads over series.
+    """`PooledReservoirRegressor` as an aeon regressor, with the same parameters.
 
     Attributes
     ----------
@@ -81,20 +58,9 @@ class AeonPooledReservoirRegressor(
 
 
 class AeonReservoirFeatures(
-    Adapter,
-    BaseCollectionTransformer,
-    wraps=ReservoirFeatures,
-    fitted="features_",
-    tests=_TESTS,
+    Adapter, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
 ):
-    """`ReservoirFeatures` as an aeon collection transformer.
-
-    Parameters
-    ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, random_state
-        See `ReservoirFeatures`.
-    n_jobs : int, default 1
-        Threads over series.
+    """`ReservoirFeatures` as an aeon collection transformer, with the same parameters.
 
     Attributes
     ----------

@@ -8,16 +8,17 @@ the series.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ...networks.reservoir import Reservoir
-from .pooling import GROUP
 
 __all__ = ["FilterBank", "ScaleReservoir", "draw_bank"]
 
+#: Readouts that compete with each other.
+GROUP = 8
 #: Shortest time scale in steps: below it, a step is longer than the memory.
 SHORTEST = 1.5
 #: Decay times of a reservoir of time scale τ₀, relative to τ₀.
@@ -99,17 +100,9 @@ class ScaleReservoir:
     def impulse_response(self, n_steps: int) -> np.ndarray:
         """Answer of every readout to a step of input, then silence, read at every step.
 
-        Parameters
-        ----------
-        n_steps : int
-
-        Returns
-        -------
-        ndarray (n_steps, n_channels, n_readouts)
+        Of shape (n_steps, n_channels, n_readouts).
         """
-        one = ScaleReservoir(
-            self.scale, self.decay_times, self.frequencies, self.u, self.readouts
-        )
+        one = replace(self, stride=1)
         J = len(self.rates)
         start = one.drive[:, :J] + 1j * one.drive[:, J:]
         state = np.exp(np.arange(n_steps)[:, None, None] * self.rates) * start

@@ -16,7 +16,8 @@ from numba import extending, njit
 from numba.core import types
 from numba.core.datamodel import models
 
-from .pooling import GROUP, KINDS, N_ROWS
+from .bank import GROUP
+from .feature_map import KINDS, N_ROWS
 
 # Sixteen floats side by side as one value.
 #
@@ -399,7 +400,7 @@ def _workspace(K, width, D):
 
 @njit(**_OPTIONS)
 def pool(X, drive, decay, readouts, thresholds, ends, tables):
-    """Fill ``tables``, as `pooling.pool` does, from float32 arrays and ``ends`` (5,)."""
+    """Fill ``tables`` as `feature_map.pool` does; all arrays are float32, ``ends`` int."""
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
     for i in range(len(X)):
         own = tables[i]

@@ -18,7 +18,7 @@ from ..._base import codec
 from ..._base.archive import refuse
 from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
-from ...stimuli.chunks import by_pieces, pieces_of
+from ...stimuli.chunks import by_pieces
 from ..base import (
     CLASS_WEIGHT,
     COUNT,
@@ -31,11 +31,18 @@ from ..base import (
     describe_fitted,
 )
 from ..onnx import Graph, decide, export
-from ..series import match_shape, read_labels, read_targets, read_values
+from ..series import Collection, read_collection, read_labels, read_targets
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
-from .collection import ChunkedCollection, Collection, collect
-from .feature_map import FeatureMap, auto_engine, fit_map, has_numba
-from .pooling import KINDS, N_ROWS, N_SIGNALS, N_THRESHOLDS
+from .feature_map import (
+    KINDS,
+    N_ROWS,
+    N_SIGNALS,
+    N_THRESHOLDS,
+    FeatureMap,
+    auto_engine,
+    fit_map,
+    has_numba,
+)
 from .ridge import DUAL_CASES, LinearHead, fit_head
 
 __all__ = [
@@ -94,12 +101,7 @@ class PooledEstimator(SeriesEstimator):
             self._refuse("n_readouts", f"a multiple of {GROUP}, at least {2 * GROUP}")
 
     def _read(self, X: Any, *, fitting: bool) -> Collection:
-        pieces = pieces_of(X)
-        if pieces is None:
-            return collect(read_values(self, X, fitting=fitting, gaps=True))
-        match_shape(self, *pieces.shape[1:], fitting)
-        made = ChunkedCollection(pieces)
-        return made if len(made) > DUAL_CASES else made.take(np.arange(len(made)))
+        return read_collection(self, X, fitting=fitting, most=DUAL_CASES)
 
     def _fit_map(self, series: Collection) -> None:
         """Draw the bank and take scale and thresholds from the series."""
@@ -175,7 +177,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
     (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
     by a straight line, NaN at its ends does not belong to it.
 
-    There are 114 features per readout: 38 kinds (``KINDS`` of ``pooled.pooling``) of it and
+    There are 114 features per readout: 38 (``KINDS`` of ``pooled.feature_map``) of it and
     of its two differences. Computation is in single precision; a feature that counts steps
     above a threshold may differ by a step between engines.
 

@@ -26,9 +26,8 @@ from scipy import linalg
 from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
-from .collection import Collection
-from .feature_map import FeatureMap
-from .pooling import N_ROWS, row_weights
+from ..series import Collection
+from .feature_map import N_ROWS, FeatureMap, row_weights
 
 #: Penalties that are compared, relative to the mean squared length of a centred case: from
 #: hardly any to one that leaves little but the mean.
@@ -78,7 +77,8 @@ def solve_ridge(
     """
     omega = np.ones(len(gram)) if weights is None else weights
     penalties = penalties * mean_square(gram, omega)
-    best, errors = (), []
+    best: Any = None
+    errors = []
     for penalty, found in zip(
         penalties, ridge_path(gram, targets, omega, penalties), strict=True
     ):
