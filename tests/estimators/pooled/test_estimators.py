@@ -510,6 +510,6 @@ def test_fit_head_is_what_the_classifier_uses(two):
     found = fit_head(fitted.map_, series, targets)
     test = fitted._read(X_test, fitting=False)
     np.testing.assert_array_equal(
-        found.head.scores(fitted.map_, test)[:, 0], fitted.decision_function(X_test)
+        fitted.map_.scores(test, found.head)[:, 0], fitted.decision_function(X_test)
     )
     np.testing.assert_array_equal(found.held_out[:, 0], fitted.held_out_scores_)

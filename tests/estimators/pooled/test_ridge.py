@@ -109,7 +109,7 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     np.testing.assert_array_equal(found.cases, np.sort(order[:30]))
     # Features and coefficients are in single precision.
     size = np.abs(targets).max()
-    np.testing.assert_allclose(found.head.scores(made, series), wanted, atol=1e-3 * size)
+    np.testing.assert_allclose(made.scores(series, found.head), wanted, atol=1e-3 * size)
     np.testing.assert_allclose(found.held_out, wanted[found.cases], atol=1e-3 * size)
 
 

@@ -39,11 +39,12 @@ from .feature_map import (
     N_SIGNALS,
     N_THRESHOLDS,
     FeatureMap,
+    LinearHead,
     auto_engine,
     fit_map,
     has_numba,
 )
-from .ridge import DUAL_CASES, LinearHead, fit_head
+from .ridge import DUAL_CASES, fit_head
 
 __all__ = [
     "PooledReservoirClassifier",
@@ -379,7 +380,7 @@ class PooledReservoirClassifier(
         """
         check_is_fitted(self)
         series = self._read(X, fitting=False)
-        scores = self.head_.scores(self.map_, series, self.n_jobs)
+        scores = self.map_.scores(series, self.head_, self.n_jobs)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     @by_pieces
@@ -476,7 +477,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         """Predicted targets (n_cases,) or (n_cases, n_targets)."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
-        found = self.head_.scores(self.map_, series, self.n_jobs)
+        found = self.map_.scores(series, self.head_, self.n_jobs)
         return found[:, 0] if self._flat else found
 
 
@@ -521,7 +522,7 @@ def to_onnx(
     def compute(graph: Graph, X: Any) -> None:
         made, head = estimator.map_, estimator.head_
         x = made.standardise(X)
-        scores = made.array_scores(x, head.means, head.coefficients) + head.intercept
+        scores = made.array_scores(x, head) + head.intercept
         if isinstance(estimator, PooledReservoirRegressor):
             graph.output("prediction", scores[:, 0] if estimator._flat else scores)
             return

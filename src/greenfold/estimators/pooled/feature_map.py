@@ -100,6 +100,19 @@ def auto_engine() -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class LinearHead:
+    """Scores Σ (features − mean) · coefficients + intercept, the sum over reservoirs."""
+
+    means: list[np.ndarray]  # (n_features,), float32
+    coefficients: list[np.ndarray]  # (n_features, n_targets), float32
+    intercept: np.ndarray
+
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Mean and coefficients of every reservoir."""
+        return zip(self.means, self.coefficients, strict=True)
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureMap:
     """Everything needed to turn series into features.
 
@@ -140,68 +153,46 @@ class FeatureMap:
                 else:
                     whole[cases] = self.pool(x, scale, n_jobs).reshape(-1, width)
             return whole
+        xp = compat.array_namespace(series.groups[0][1])
         parts, order = [], []
         for cases, x in self._batches(series, [scale]):
-            xp = compat.array_namespace(x)
             parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
             order.append(cases)
-        xp = compat.array_namespace(parts[0])
         found = parts[0] if len(parts) == 1 else xp.concat(parts)
         back = np.argsort(np.concatenate(order))
         return found if alone else xp.take(found, like(back, found), axis=0)
 
     @with_few_threads()
     def scores(
-        self,
-        series: Collection,
-        means: list[np.ndarray],
-        coefficients: list[np.ndarray],
-        n_jobs: int | None = None,
+        self, series: Collection, head: LinearHead, n_jobs: int | None = None
     ) -> np.ndarray:
-        """Linear scores Σ (features − mean) · coefficients, without keeping the features.
-
-        For every reservoir there are ``means`` (n_features,) and ``coefficients``
-        (n_features, n_targets), float32; the scores (n_cases, n_targets) are float64.
-        """
-        found = np.zeros((len(series), coefficients[0].shape[1]))
+        """Scores (n_cases, n_targets) of a head, without keeping the features."""
+        found = np.zeros((len(series), len(head.intercept)))
         for cases, x in self._batches(series, range(len(self.widths))):
-            if self._compiled(x):
-                found[cases] = self._compiled_scores(x, means, coefficients, n_jobs)
-            else:
-                found[cases] = to_host(self.array_scores(x, means, coefficients))
-        return found
+            if not self._compiled(x):
+                found[cases] = to_host(self.array_scores(x, head))
+                continue
+            from . import compiled
 
-    def array_scores(
-        self, x: Any, means: list[np.ndarray], coefficients: list[np.ndarray]
-    ) -> Any:
-        """The scores of standardised series ``x`` by array operations."""
+            part = np.zeros((len(x), found.shape[1]))
+            for scale, (mean, W) in enumerate(head.parts()):
+                cut, *shared = self._inputs(x, scale)
+                rows = np.zeros((-(-W.shape[1] // 4) * 4, len(W)), np.float32)
+                rows[: W.shape[1]] = W.T
+                _in_threads(compiled.score, n_jobs, cut, [*shared, mean, rows], part)
+            found[cases] = part
+        return found + head.intercept
+
+    def array_scores(self, x: Any, head: LinearHead) -> Any:
+        """Scores of standardised series by array operations, without the intercept."""
         xp = compat.array_namespace(x)
         total: Any = 0.0
-        for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
+        for scale, (mean, W) in enumerate(head.parts()):
             flat = xp.reshape(self.pool(x, scale), (-1, len(mean))) - like(mean, x)
             # In double precision: no batch changes more than its last digits.
             wide = like(np.asarray(W, dtype=np.float64), x)
             total = xp.astype(flat, xp.float64) @ wide + total
         return total
-
-    def _compiled_scores(
-        self,
-        x: np.ndarray,
-        means: list[np.ndarray],
-        coefficients: list[np.ndarray],
-        n_jobs: int | None,
-    ) -> np.ndarray:
-        from . import compiled
-
-        n_targets = coefficients[0].shape[1]
-        scores = np.zeros((len(x), n_targets))
-        for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
-            cut, constants = self._inputs(x, scale)
-            rows = np.zeros((-(-n_targets // 4) * 4, len(W)), np.float32)
-            rows[:n_targets] = W.T
-            own = *constants, self.thresholds[scale], np.array(_quarters(cut)), mean, rows
-            _in_threads(compiled.score, len(x), n_jobs, cut, own, scores)
-        return scores
 
     def standardise(self, values: Any) -> Any:
         """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
@@ -231,29 +222,26 @@ class FeatureMap:
 
         The compiled engine writes them to ``out`` (n, widths[scale]), if that is given.
         """
-        cut, constants = self._inputs(x, scale)
-        ends = _quarters(cut)
+        inputs = self._inputs(x, scale)
         if not self._compiled(x):
-            return pool(cut, *constants, like(self.thresholds[scale], x), ends)
+            return pool(*inputs)
         from . import compiled
 
         if out is None:
             out = np.empty((len(x), self.widths[scale]), np.float32)
         tables = out.reshape(len(x), N_ROWS, -1)
-        own = *constants, self.thresholds[scale], np.array(ends)
-        _in_threads(compiled.pool, len(x), n_jobs, cut, own, tables)
+        _in_threads(compiled.pool, n_jobs, inputs[0], inputs[1:], tables)
         return tables
 
     def readings(self, x: Any, scale: int) -> Any:
         """Readouts and differences (n, 3, n_reads, n_readouts); ``x`` as in `pool`."""
-        cut, constants = self._inputs(x, scale)
+        cut, drive, decay, vectors, *_ = self._inputs(x, scale)
         if not self._compiled(x):
-            return readings(cut, *constants)
+            return readings(cut, drive, decay, vectors)
         from . import compiled
 
-        n_readouts = self.bank.scales[scale].n_readouts
-        out = np.empty((len(x), N_SIGNALS, cut.shape[1], n_readouts), np.float32)
-        compiled.readings(cut, *constants, out)
+        out = np.empty((len(x), N_SIGNALS, cut.shape[1], vectors.shape[1]), np.float32)
+        compiled.readings(cut, drive, decay, vectors, out)
         return out
 
     def _compiled(self, x: Any) -> bool:
@@ -278,22 +266,22 @@ class FeatureMap:
             for rows in batches(len(cases), size, budget):
                 yield cases[rows], self.standardise(values[rows, ...])
 
-    def _inputs(self, x: Any, scale: int) -> tuple[Any, tuple[Any, Any, Any]]:
-        """Series in readings and what an engine does with them, where ``x`` lives.
-
-        The series are (n, n_reads, stride · n_channels), zero before they begin.
-        """
+    def _inputs(self, x: Any, scale: int) -> tuple[Any, ...]:
+        """Arguments of both engines, where ``x`` lives; see `pool`."""
         xp = compat.array_namespace(x)
         stride = self.bank.scales[scale].stride
         _, n_steps, n_channels = x.shape
         lack = -n_steps % stride
         if lack:
             x = xp.concat([xp.zeros_like(x[:, :1, :])] * lack + [x], axis=1)
-        cut = xp.reshape(x, (-1, (n_steps + lack) // stride, stride * n_channels))
+        n_reads = (n_steps + lack) // stride
+        cut = xp.reshape(x, (-1, n_reads, stride * n_channels))
         if isinstance(cut, np.ndarray):
             cut = np.ascontiguousarray(cut)
-        drive, decay, readouts = self._constants[scale]
-        return cut, (like(drive, x), like(decay, x), like(readouts, x))
+        # There are no thresholds while they are drawn from readings.
+        own = *self._constants[scale], *self.thresholds[scale : scale + 1]
+        constants = (like(one, x) for one in own)
+        return cut, *constants, tuple(n_reads * q // 4 for q in range(5))
 
     @cached_property
     def _constants(self) -> list[list[np.ndarray]]:
@@ -312,16 +300,9 @@ class FeatureMap:
         return state
 
 
-def _quarters(cut: Any) -> list[int]:
-    """Where the quarters of the readings begin, and the end."""
-    return [cut.shape[1] * q // 4 for q in range(5)]
-
-
-def _in_threads(
-    work: Any, n: int, n_jobs: int | None, cut: Any, shared: Any, out: Any
-) -> None:
-    """Do ``work(cut, *shared, out)`` for ranges of n series, in as many threads."""
-    threads = 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+def _in_threads(work: Any, n_jobs: int | None, cut: Any, shared: Any, out: Any) -> None:
+    """Do ``work(cut, *shared, out)`` for ranges of the series, in as many threads."""
+    n, threads = len(cut), 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
     if threads == 1 or n < 2 * threads:
         work(cut, *shared, out)
         return
@@ -427,7 +408,7 @@ def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
 
 
 def pool(
-    X: Any, drive: Any, decay: Any, readouts: Any, thresholds: Any, ends: list[int]
+    X: Any, drive: Any, decay: Any, readouts: Any, thresholds: Any, ends: tuple[int, ...]
 ) -> Any:
     """Pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
 

@@ -27,7 +27,7 @@ from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
 from ..series import Collection
-from .feature_map import N_ROWS, FeatureMap, row_weights
+from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
 #: Penalties that are compared, relative to the mean squared length of a centred case: from
 #: hardly any to one that leaves little but the mean.
@@ -128,28 +128,6 @@ def ridge_path(
         # part, and is not penalised.
         left = squared @ d - share / penalty
         yield root[:, None] * c, targets - c / (left * root)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class LinearHead:
-    """Scores Σ (features − mean) · coefficients + intercept.
-
-    Attributes
-    ----------
-    means : list of ndarray (n_features_of_reservoir,), float32
-    coefficients : list of ndarray (n_features_of_reservoir, n_targets), float32
-    intercept : ndarray (n_targets,)
-    """
-
-    means: list[np.ndarray]
-    coefficients: list[np.ndarray]
-    intercept: np.ndarray
-
-    def scores(
-        self, made: FeatureMap, series: Collection, n_jobs: int | None = None
-    ) -> np.ndarray:
-        """Scores (n_cases, n_targets) of series."""
-        return made.scores(series, self.means, self.coefficients, n_jobs) + self.intercept
 
 
 class HeadFit(NamedTuple):
