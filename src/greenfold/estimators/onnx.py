@@ -48,16 +48,15 @@ _LABELS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
 
 
 class Traced(NDArrayOperatorsMixin):
-    """An array of a graph.
+    """An array of a graph; what is known while the graph is built stays with NumPy.
 
-    ``array`` is its value where that is known, and ``name`` is None. Otherwise ``array``
-    holds no cases and only says shape and type, which NumPy works out along the way.
+    ``array`` holds no cases and only says shape and type, which NumPy works out, too.
     """
 
     device = "cpu"
 
-    def __init__(self, graph: Graph, array: Any, name: str | None = None) -> None:
-        self.graph, self.array, self.name = graph, np.asarray(array), name
+    def __init__(self, graph: Graph, array: np.ndarray, name: str) -> None:
+        self.graph, self.array, self.name = graph, array, name
         self.shape, self.dtype = self.array.shape, self.array.dtype
 
     def __array_namespace__(self, api_version: str | None = None) -> Graph:
@@ -68,9 +67,6 @@ class Traced(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Traced:
         """Slices of step one, integers, None and one ellipsis."""
-        result = self.array[key]
-        if self.name is None:
-            return Traced(self.graph, result)
         # An integer is a slice of one, whose axis is dropped in the end.
         axes = [
             slice(k, k + 1 or None) if isinstance(k, int) else k
@@ -90,9 +86,10 @@ class Traced(NDArrayOperatorsMixin):
             bounds = (np.array(bound) for bound in zip(*cuts, strict=True))
             cut = self.array[tuple(axes)]
             found = self.graph.node("Slice", self, *bounds, result=cut)
-        if found.shape != result.shape:
-            found = self.graph.reshape(found, [n or -1 for n in result.shape])
-        return found
+        shape = self.array[key].shape
+        if found.shape == shape:
+            return found
+        return self.graph.reshape(found, [n or -1 for n in shape])
 
 
 class Graph:
@@ -129,10 +126,9 @@ class Graph:
 
     def _name(self, value: Any) -> str:
         """Name of a value; a constant that is used gets one, equal ones the same."""
-        if isinstance(value, Traced) and value.name is not None:
+        if isinstance(value, Traced):
             return value.name
-        array = np.ascontiguousarray(value.array if isinstance(value, Traced) else value)
-        array = array.reshape(np.shape(value))  # a scalar stays one
+        array = np.ascontiguousarray(value).reshape(np.shape(value))  # a scalar stays one
         key = array.dtype.str, array.shape, array.tobytes()
         if key not in self.names:
             self.names[key] = f"c{len(self.names)}"
@@ -149,19 +145,17 @@ class Graph:
 
     def apply(
         self, function: Any, operator: str, inputs: Any, *more: Any, **attributes: Any
-    ) -> Traced:
-        """A function of arrays and numbers, computed at once where all are known.
+    ) -> Any:
+        """A function of arrays and numbers, and the operator that computes it.
 
         ``more`` are further inputs of the operator.
         """
-        kind = next(one.dtype for one in inputs if isinstance(one, Traced))
-        given = [
-            one if isinstance(one, Traced) else Traced(self, np.asarray(one, kind))
-            for one in inputs
-        ]
-        result = function(*(one.array for one in given))
-        if all(one.name is None for one in given):
-            return Traced(self, result)
+        kind = next((one.dtype for one in inputs if isinstance(one, Traced)), None)
+        if kind is None:
+            return function(*inputs)
+        known = Traced, np.ndarray
+        given = [one if isinstance(one, known) else np.asarray(one, kind) for one in inputs]
+        result = function(*(getattr(one, "array", one) for one in given))
         return self.node(operator, *given, *more, result=result, **attributes)
 
     def cast(self, x: Traced, dtype: Any) -> Traced:
@@ -187,16 +181,16 @@ class Graph:
 
     maximum, minimum, sqrt, abs, log = np.maximum, np.minimum, np.sqrt, np.abs, np.log
 
-    def asarray(self, value: Any, device: Any = None) -> Traced:
-        return Traced(self, value)
+    def asarray(self, value: Any, device: Any = None) -> np.ndarray:
+        return np.asarray(value)
 
-    def arange(self, n: int, *, dtype: Any, device: Any = None) -> Traced:
-        return Traced(self, np.arange(n, dtype=dtype))
+    def arange(self, n: int, *, dtype: Any, device: Any = None) -> np.ndarray:
+        return np.arange(n, dtype=dtype)
 
-    def astype(self, x: Traced, dtype: Any, copy: Any = True) -> Traced:
+    def astype(self, x: Any, dtype: Any, copy: Any = True) -> Traced:
         return x if x.dtype == dtype else self.cast(x, dtype)
 
-    def reshape(self, x: Traced, shape: Any) -> Traced:
+    def reshape(self, x: Any, shape: Any) -> Any:
         target = np.array(shape)
         return self.apply(lambda a: a.reshape(shape), "Reshape", [x], target)
 
@@ -230,14 +224,14 @@ class Graph:
     max = partialmethod(_reduce, "ReduceMax")
     min = partialmethod(_reduce, "ReduceMin")
 
-    def where(self, condition: Traced, a: Traced, b: Traced) -> Traced:
+    def where(self, condition: Any, a: Any, b: Any) -> Traced:
         return self.apply(np.where, "Where", [condition, a, b])
 
-    def full_like(self, x: Traced, value: float) -> Traced:
+    def full_like(self, x: Traced, value: float) -> np.ndarray:
         """One number, which is repeated where it is used."""
-        return Traced(self, np.full((1,) * len(x.shape), value, x.dtype))
+        return np.full((1,) * len(x.shape), value, x.dtype)
 
-    def ones_like(self, x: Traced) -> Traced:
+    def ones_like(self, x: Traced) -> np.ndarray:
         return self.full_like(x, 1)
 
     def zeros_like(self, x: Traced) -> Traced:
