@@ -221,7 +221,7 @@ class Unset(codec.Maybe):
 
 
 def describe_fitted(
-    kind: str, cls: type, finish: Callable[[Any], None], /, **attributes: Field
+    cls: type[SeriesEstimator], finish: Callable[[Any], None], /, **attributes: Field
 ) -> None:
     """Describe a fitted estimator by its attributes beside those that all have.
 
@@ -248,7 +248,7 @@ def describe_fitted(
         "feature_names_in_": Unset(codec.Several(codec.TEXT, "steps")),
         **attributes,
     }
-    codec.describe(kind, make, take, parameters=_Parameters(cls), **attributes)
+    codec.describe(cls._kind, make, take, parameters=_Parameters(cls), **attributes)
 
 
 class _Parameters(Field):

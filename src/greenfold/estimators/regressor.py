@@ -240,7 +240,6 @@ def _check_whole(made: ReservoirRegressor) -> None:
 
 
 describe_fitted(
-    "regressor",
     ReservoirRegressor,
     _check_whole,
     reservoir_=RESERVOIR,

@@ -753,7 +753,6 @@ def _finish(made: ReservoirClassifier) -> None:
 
 
 describe_fitted(
-    "classifier",
     ReservoirClassifier,
     _finish,
     classes_=Labels(),

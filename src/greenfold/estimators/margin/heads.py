@@ -66,17 +66,6 @@ class Head(Shown):
         facts = {"soft_margin": self.soft_margin, "bound": self.bound}
         return {**facts, "scale": self.scale, "u": self.u.shape, "kernel": self.kernel}
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether reading is one product with the series."""
-        return self.kernel is not None and self.kernel.quadratic is None
-
-    def read(self, series: Series, system: Callable[[], Solved]) -> np.ndarray:
-        """Readout values (n_cases,); ``system`` makes the network if there is no kernel."""
-        if self.kernel is not None:
-            return self.kernel.decision_values(series.moved(self.centre, self.scale))
-        return self.states(series, system()) @ self.v
-
     def states(self, series: Series, system: Solved) -> np.ndarray:
         """Network states (n_cases, n_neurons)."""
         X = series.to_network(self.centre, self.scale)
@@ -224,9 +213,15 @@ def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) ->
     One product serves all heads with linear kernels. ``system`` returns the network, which
     is run once per head that has no kernel.
     """
-    if not all(head.is_linear for head in heads):
-        return np.stack([head.read(series, system) for head in heads], axis=1)
     kernels: list[Any] = [head.kernel for head in heads]
+    if any(kernel is None or kernel.quadratic is not None for kernel in kernels):
+        values = [
+            head.states(series, system()) @ head.v
+            if head.kernel is None
+            else head.kernel.decision_values(series.moved(head.centre, head.scale))
+            for head in heads
+        ]
+        return np.stack(values, axis=1)
     weights = np.stack([k.linear * h.scale for k, h in zip(kernels, heads, strict=True)])
     origin = weights * np.stack([head.centre for head in heads])
     with np.errstate(over="ignore", invalid="ignore"):  # reported below

@@ -70,6 +70,9 @@ class PooledEstimator(SeriesEstimator):
     #: What a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
     map_: FeatureMap
+    head_: LinearHead
+    penalty_: float
+    held_out_cases_: np.ndarray | None
     _head_seed: int
 
     def __init__(
@@ -119,6 +122,22 @@ class PooledEstimator(SeriesEstimator):
         engine = self._engine(series)
         self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=engine)
         self._head_seed = int(rng.integers(2**31))
+
+    def _fit_head(
+        self, series: Collection, targets: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[LinearHead, np.ndarray, np.ndarray]:
+        """The head, the cases that were held out, and its scores for them without them."""
+        self._fit_map(series)
+        found = fit_head(
+            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
+        )
+        self.penalty_, self.held_out_cases_ = found.penalty, found.cases
+        return found.head, found.cases, found.held_out
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        series = self._read(X, fitting=False)
+        return self.map_.scores(series, self.head_, self.n_jobs)
 
     def _engine(self, series: Collection) -> str:
         if self.engine == "numba" and not has_numba():
@@ -201,18 +220,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return tags
 
     def fit(self, X: Any, y: Any = None) -> ReservoirFeatures:
-        """Draw the bank; take scale and thresholds from the series.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self
-        """
+        """Draw the bank; take scale and thresholds from the series. ``y`` is not used."""
         self._check_parameters()
         self._fit_map(self._read(X, fitting=True))
         return self
@@ -306,11 +314,8 @@ class PooledReservoirClassifier(
     True
     """
 
-    head_: LinearHead
     slope_: float
-    penalty_: float
     held_out_scores_: np.ndarray | None
-    held_out_cases_: np.ndarray | None
 
     def __init__(
         self,
@@ -337,39 +342,22 @@ class PooledReservoirClassifier(
 
     @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
     def fit(self, X: Any, y: Any) -> PooledReservoirClassifier:
-        """Draw the bank and fit the ridge regression.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        y : array_like (n_cases,)
-            Class labels.
-
-        Returns
-        -------
-        self
-        """
+        """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,)."""
         self._check_parameters()
         series = self._read(X, fitting=True)
         codes = self._encode(read_labels(self, y, len(series)))
         n_classes, weights = len(self.classes_), None
         if self.class_weight is not None:
             weights = class_weights(self, self.classes_, np.bincount(codes))[codes]
-        self._fit_map(series)
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
-        found = fit_head(
-            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
-        )
-        cases, held_out = found.cases, found.held_out
+        head, cases, held_out = self._fit_head(series, targets, weights)
         own = None if weights is None else weights[cases]
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], own)
-        self.penalty_ = found.penalty
-        self.held_out_cases_ = cases
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
-        self.head_ = found.head
+        self.head_ = head
         return self
 
     @by_pieces
@@ -378,9 +366,7 @@ class PooledReservoirClassifier(
 
         Two classes: positive for ``classes_[1]``. More: the largest wins.
         """
-        check_is_fitted(self)
-        series = self._read(X, fitting=False)
-        scores = self.map_.scores(series, self.head_, self.n_jobs)
+        scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     @by_pieces
@@ -431,24 +417,11 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     True
     """
 
-    head_: LinearHead
-    penalty_: float
     held_out_predictions_: np.ndarray | None
-    held_out_cases_: np.ndarray | None
 
     @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
     def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
-        """Draw the bank and fit the ridge regression.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        y : array_like (n_cases,) or (n_cases, n_targets)
-
-        Returns
-        -------
-        self
-        """
+        """Draw the bank and fit ``y`` of shape (n_cases,) or (n_cases, n_targets)."""
         self._check_parameters()
         series = self._read(X, fitting=True)
         targets = read_targets(self, y, len(series))
@@ -457,13 +430,8 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         # One penalty for targets of different units: each in its own deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
-        self._fit_map(series)
-        found = fit_head(
-            self.map_, series, table / unit, seed=self._head_seed, n_jobs=self.n_jobs
-        )
-        head, held_out = found.head, found.held_out * unit
-        self.penalty_ = found.penalty
-        self.held_out_cases_ = found.cases
+        head, _, held_out = self._fit_head(series, table / unit)
+        held_out = held_out * unit
         self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
         self.head_ = LinearHead(
             head.means,
@@ -475,9 +443,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     @by_pieces
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets (n_cases,) or (n_cases, n_targets)."""
-        check_is_fitted(self)
-        series = self._read(X, fitting=False)
-        found = self.map_.scores(series, self.head_, self.n_jobs)
+        found = self._scores(X)
         return found[:, 0] if self._flat else found
 
 
@@ -597,16 +563,17 @@ def _finish(made: Any) -> None:
         refuse(f"it has {len(made.head_.intercept)} targets, and says one.")
     engine = auto_engine() if made.engine == "auto" else made.engine
     made.map_ = replace(made.map_, engine=engine if has_numba() else "array")
-    for name in type(made).__annotations__:
-        if name.startswith("held_out_"):  # not kept
-            setattr(made, name, None)
+    # What was held out is not kept.
+    if isinstance(made, PooledReservoirClassifier):
+        made.held_out_cases_ = made.held_out_scores_ = None
+    elif isinstance(made, PooledReservoirRegressor):
+        made.held_out_cases_ = made.held_out_predictions_ = None
 
 
 _MAPPED: dict[str, codec.Field] = {"_any_length": codec.FLAG, "map_": _MAP}
 
-describe_fitted("pooled_features", ReservoirFeatures, _finish, **_MAPPED)
+describe_fitted(ReservoirFeatures, _finish, **_MAPPED)
 describe_fitted(
-    "pooled_classifier",
     PooledReservoirClassifier,
     _finish,
     **_MAPPED,
@@ -616,7 +583,6 @@ describe_fitted(
     slope_=codec.POSITIVE,
 )
 describe_fitted(
-    "pooled_regressor",
     PooledReservoirRegressor,
     _finish,
     **_MAPPED,
