@@ -91,7 +91,8 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     made = fit_map(bank, series, rng, scaling="set", engine="array")
     monkeypatch.setattr(parts, "PART_CASES", 40)
     monkeypatch.setattr(parts, "HELD_OUT", 30)
-    found = parts.fit_parts(made, series, targets, omega, seed=1)
+    monkeypatch.setattr(parts, "DUAL_CASES", 100)
+    found = parts.fit_head(made, series, targets, omega, seed=1)
     # The same division, every part by scikit-learn on the same standardised features.
     order = np.random.default_rng(1).permutation(150)
     blocks = [made.blocks(series, scale) for scale in range(2)]

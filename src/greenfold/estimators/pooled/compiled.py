@@ -259,8 +259,19 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
 
 @njit(**_INLINE)
 def _credit(z, best, zero, won):
-    """Add |z| where a readout is the best of its group."""
-    return won + pick_equal(z, best, larger(z, zero - z), zero)
+    """Add |z| where a readout is the best of its group, for eight readouts."""
+    a, b, c, d, e, f, g, h = z
+    w0, w1, w2, w3, w4, w5, w6, w7 = won
+    return (
+        w0 + pick_equal(a, best, larger(a, zero - a), zero),
+        w1 + pick_equal(b, best, larger(b, zero - b), zero),
+        w2 + pick_equal(c, best, larger(c, zero - c), zero),
+        w3 + pick_equal(d, best, larger(d, zero - d), zero),
+        w4 + pick_equal(e, best, larger(e, zero - e), zero),
+        w5 + pick_equal(f, best, larger(f, zero - f), zero),
+        w6 + pick_equal(g, best, larger(g, zero - g), zero),
+        w7 + pick_equal(h, best, larger(h, zero - h), zero),
+    )
 
 
 @njit(**_OPTIONS)
@@ -271,36 +282,25 @@ def _compete(Z, start, K, D, first, won, lost):
     """
     step = D // GROUP
     zero = fill(np.float32(0))
-    w0 = w1 = w2 = w3 = w4 = w5 = w6 = w7 = zero
-    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = zero
+    most = least = (zero, zero, zero, zero, zero, zero, zero, zero)
     for k in range(K):
         at = start + k * D + first
         a, b = load(Z, at), load(Z, at + step)
         c, d = load(Z, at + 2 * step), load(Z, at + 3 * step)
         e, f = load(Z, at + 4 * step), load(Z, at + 5 * step)
         g, h = load(Z, at + 6 * step), load(Z, at + 7 * step)
-        best = larger(
-            larger(larger(a, b), larger(c, d)), larger(larger(e, f), larger(g, h))
+        z = a, b, c, d, e, f, g, h
+        best = larger(larger(a, b), larger(c, d))
+        most = _credit(z, larger(best, larger(larger(e, f), larger(g, h))), zero, most)
+        best = smaller(smaller(a, b), smaller(c, d))
+        least = _credit(
+            z, smaller(best, smaller(smaller(e, f), smaller(g, h))), zero, least
         )
-        w0, w1 = _credit(a, best, zero, w0), _credit(b, best, zero, w1)
-        w2, w3 = _credit(c, best, zero, w2), _credit(d, best, zero, w3)
-        w4, w5 = _credit(e, best, zero, w4), _credit(f, best, zero, w5)
-        w6, w7 = _credit(g, best, zero, w6), _credit(h, best, zero, w7)
-        best = smaller(
-            smaller(smaller(a, b), smaller(c, d)), smaller(smaller(e, f), smaller(g, h))
-        )
-        l0, l1 = _credit(a, best, zero, l0), _credit(b, best, zero, l1)
-        l2, l3 = _credit(c, best, zero, l2), _credit(d, best, zero, l3)
-        l4, l5 = _credit(e, best, zero, l4), _credit(f, best, zero, l5)
-        l6, l7 = _credit(g, best, zero, l6), _credit(h, best, zero, l7)
-    for sums, s0, s1, s2, s3, s4, s5, s6, s7 in (
-        (won, w0, w1, w2, w3, w4, w5, w6, w7),
-        (lost, l0, l1, l2, l3, l4, l5, l6, l7),
-    ):
-        _store_rows(sums, 0, 0, s0, s1, s2)
-        _store_rows(sums, 3, 0, s3, s4, s5)
-        store(sums, 6 * _WIDTH, s6)
-        store(sums, 7 * _WIDTH, s7)
+    for sums, s in ((won, most), (lost, least)):
+        _store_rows(sums, 0, 0, s[0], s[1], s[2])
+        _store_rows(sums, 3, 0, s[3], s[4], s[5])
+        store(sums, 6 * _WIDTH, s[6])
+        store(sums, 7 * _WIDTH, s[7])
 
 
 @njit(**_OPTIONS)

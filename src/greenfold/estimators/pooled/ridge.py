@@ -178,12 +178,11 @@ def fit_head(
     ``targets`` are (n_cases, n_targets), ``weights`` those of the cases; ``seed`` divides
     more than `DUAL_CASES` series into parts.
     """
-    n = len(series)
+    n, features = len(series), _Features(made, [], n_jobs)
     if n > DUAL_CASES:
-        return fit_parts(made, series, targets, weights, seed=seed, n_jobs=n_jobs)
+        return _fit_parts(features, series, targets, weights, seed)
     keep = 4 * n * sum(made.widths) <= KEPT_BYTES
-    gram = np.zeros((n, n))
-    features, kept = _Features(made, [], n_jobs), []
+    gram, kept = np.zeros((n, n)), []
     for scale in range(len(made.widths)):
         block = made.blocks(series, scale, n_jobs)
         features.scales.append(standard(block))
@@ -251,39 +250,34 @@ def _weigh(
     return intercept, coefficients
 
 
-def fit_parts(
-    made: FeatureMap,
-    series: Collection,
-    targets: np.ndarray,
-    weights: np.ndarray | None = None,
-    *,
-    seed: int = 0,
-    n_jobs: int | None = None,
+def _fit_parts(
+    features: _Features, series: Collection, targets: Any, weights: Any, seed: int
 ) -> HeadFit:
-    """Ridge regression part by part; parameters as in `fit_head`."""
+    """Ridge regression part by part."""
     rng = np.random.default_rng(seed)
     n = len(series)
     omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     order = rng.permutation(n)
-    cases, rest = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
-    n_parts = max(2, round(len(rest) / PART_CASES))
-    parts = [np.sort(part) for part in np.array_split(rest, n_parts)]
+    cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
+    n_parts = max(2, round(len(others) / PART_CASES))
+    parts = [np.sort(part) for part in np.array_split(others, n_parts)]
     first = series.take(parts[0])
-    scales = [standard(made.blocks(first, s, n_jobs)) for s in range(len(made.widths))]
-    features = _Features(made, scales, n_jobs)
+    for scale in range(len(features.made.widths)):
+        block = features.made.blocks(first, scale, features.n_jobs)
+        features.scales.append(standard(block))
     held = series.once(_held_blocks, features, series.take(cases))
     own = [targets[part] for part in parts], [omega[part] for part in parts]
     # The first part says in which unit the penalties of all are counted.
     begun = [[entries[0]] for entries in own]
     found = list(series.each_part(_solve_part, parts[:1], begun, None, features, held))
     penalties = found[0][0]
-    others = [entries[1:] for entries in own]
-    found += series.each_part(_solve_part, parts[1:], others, penalties, features, held)
+    left = [entries[1:] for entries in own]
+    found += series.each_part(_solve_part, parts[1:], left, penalties, features, held)
     scores = sum(part_scores / n_parts for _, _, part_scores in found)
     errors = ((scores - targets[cases]) ** 2).mean(axis=2) @ omega[cases]
     best = int(errors.argmin())
     duals = [dual[best] for _, dual, _ in found]
-    coefficients: list[Any] = [0.0] * len(scales)
+    coefficients: list[Any] = [0.0] * len(features.scales)
     intercept = np.zeros(targets.shape[1])
     for added, weighed in series.each_part(
         _weigh_part, parts, (duals, *own), features, n_parts
