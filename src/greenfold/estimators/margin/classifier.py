@@ -298,17 +298,17 @@ class ReservoirClassifier(
         self
         """
         self._check_parameters()
-        pieces = pieces_of(X)
-        if pieces is not None:
+        chunks = pieces_of(X)
+        if chunks is not None:
             if sample_weight is not None:
                 raise ValueError(
-                    "sample_weight does not go with series in pieces; use class_weight, or "
+                    "sample_weight does not go with series in chunks; use class_weight, or "
                     "partial_fit with a weight for each series of a batch."
                 )
-            y = read_labels(self, y, pieces.shape[0])
-            match_shape(self, *pieces.shape[1:], fitting=True)
+            y = read_labels(self, y, chunks.shape[0])
+            match_shape(self, *chunks.shape[1:], fitting=True)
             self._forget()
-            self._fit_pieces(pieces, self._encode(y))
+            self._fit_chunks(chunks, self._encode(y))
             return self
         series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
         self._forget()
@@ -422,14 +422,14 @@ class ReservoirClassifier(
         heads = self._solve(frames)
         self._settle(heads, stream.clouds(heads, per_class))
 
-    def _fit_pieces(self, pieces: Pieces, codes: np.ndarray) -> None:
+    def _fit_chunks(self, chunks: Pieces, codes: np.ndarray) -> None:
         """Fit on series that are not in memory, by sums formed where they are."""
-        n_classes, shape = len(self.classes_), pieces.shape[1:]
+        n_classes, shape = len(self.classes_), chunks.shape[1:]
         self._build()
         small = codes.astype(np.int8 if n_classes < 128 else np.int32)
-        each = pieces.series, first_of(pieces), split(small, pieces)
-        parts = pieces.each(_summarise, each, n_classes, shape, self._fold_seed)
-        moments, sample, largest = pieces.total(parts, _merge)
+        each = chunks.series, first_of(chunks), split(small, chunks)
+        parts = chunks.each(_summarise, each, n_classes, shape, self._fold_seed)
+        moments, sample, largest = chunks.total(parts, _merge)
         self._set_unit(largest)
         # Exact, because the unit is a power of two.
         values = np.ldexp(sample.values.astype(np.float64), -self._exponent)
@@ -445,17 +445,17 @@ class ReservoirClassifier(
         self._choose(_Labelled(*stream.sampled(), per_class))
         scaling, exponent = self.input_scaling, self._exponent
         frames = [
-            frame_in_pieces(pieces, stream.moments, codes, c, per_class, scaling, exponent)
+            frame_in_pieces(chunks, stream.moments, codes, c, per_class, scaling, exponent)
             for c in self.compared_
         ]
         del self._stream  # beyond order 0 a stream does not go on
         heads = self._solve(frames)
         system = None if all(head.kernel for head in heads) else self.unfolding_
-        shared = pieces.share((heads, system))
-        parts = pieces.each(
-            _read, (pieces.series, first_of(pieces)), shape, shared, exponent
+        shared = chunks.share((heads, system))
+        parts = chunks.each(
+            _read, (chunks.series, first_of(chunks)), shape, shared, exponent
         )
-        Z = np.concatenate(pieces.collect(parts))
+        Z = np.concatenate(chunks.collect(parts))
         self._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
     def _forget(self) -> None:
@@ -613,19 +613,19 @@ class ReservoirClassifier(
         """Fitted attributes: plain for two classes, stacked for more."""
         self.heads_, self.decision_ = heads, decision
         one = len(self.classes_) == 2
-        flat = self.n_channels_in_ == 1
 
-        def gather(values: list[Any]) -> Any:
+        def stacked(name: str) -> Any:
+            values = [getattr(head, name) for head in heads]
             return values[0] if one else np.stack(values)
 
-        inputs = [h.u[:, 0] if flat else h.u for h in heads]
-        self.u_ = inputs[0] if self._shares else gather(inputs)
-        self.v_ = gather([h.v for h in heads])
-        self.centre_ = gather([h.centre for h in heads])
-        self.scale_ = gather([h.scale for h in heads])
-        self.soft_margin_ = gather([h.soft_margin for h in heads])
-        self.soft_margin_bound_ = gather([h.bound for h in heads])
-        self.n_iter_ = gather([h.n_iter for h in heads])
+        u = heads[0].u if self._shares else stacked("u")
+        self.u_ = u[..., 0] if self.n_channels_in_ == 1 else u
+        self.v_ = stacked("v")
+        self.centre_ = stacked("centre")
+        self.scale_ = stacked("scale")
+        self.soft_margin_ = stacked("soft_margin")
+        self.soft_margin_bound_ = stacked("bound")
+        self.n_iter_ = stacked("n_iter")
         self.kernel_ = heads[0].kernel if one else [h.kernel for h in heads]
         self.validity_ = heads[0].validity if one else [h.validity for h in heads]
         self.coupling_ = decision.coupling
