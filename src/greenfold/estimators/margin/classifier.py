@@ -331,19 +331,16 @@ class ReservoirClassifier(
     ) -> ReservoirClassifier:
         """Add a batch of a stream and solve again (linear order).
 
-        Of the stream are kept the mean and covariance of each class, and a sample of at
-        most a thousand series (twenty of each class where there are many), so that memory
-        does not grow with it. A classifier that was fitted, or loaded, goes on.
+        The classifier keeps the mean and covariance of each class, and a sample of at most
+        a thousand series (twenty of each class if there are many), so that memory does not
+        grow with the stream. One that was fitted, or loaded, goes on.
 
         Parameters
         ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-            Series of equal length.
-        y : array_like (n_cases,)
+        X, y, sample_weight
+            As in `fit`; series of equal length.
         classes : array_like (n_classes,), optional
             All labels that will ever occur; needed at the first call.
-        sample_weight : array_like (n_cases,), optional
-            As in `fit`.
 
         Returns
         -------

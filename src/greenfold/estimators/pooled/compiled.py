@@ -204,8 +204,9 @@ def _differences(Z, K, D):
 
 
 @njit(**_INLINE)
-def _track(z, threshold, now, one, zero, level, position, run, stretch, number):
+def _track(z, threshold, now, one, zero, state):
     """One step of what is above a threshold, but for the count."""
+    level, position, run, stretch, number = state
     level = level + pick(z, threshold, z, zero)
     position = position + pick(z, threshold, now, zero)
     run = pick(z, threshold, run + one, zero)
@@ -234,8 +235,7 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
     t2 = load(thresholds, 2 * P + column)
     high = low = load(Z, start + at)
     square = now = zero
-    v0 = v1 = v2 = x0 = x1 = x2 = zero
-    r0 = r1 = r2 = s0 = s1 = s2 = n0 = n1 = n2 = zero
+    s0 = s1 = s2 = (zero, zero, zero, zero, zero)
     for q in range(4):
         c0 = c1 = c2 = zero
         for k in range(ends[q], ends[q + 1]):
@@ -245,15 +245,15 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
             c0 = pick(z, t0, c0 + one, c0)
             c1 = pick(z, t1, c1 + one, c1)
             c2 = pick(z, t2, c2 + one, c2)
-            v0, x0, r0, s0, n0 = _track(z, t0, now, one, zero, v0, x0, r0, s0, n0)
-            v1, x1, r1, s1, n1 = _track(z, t1, now, one, zero, v1, x1, r1, s1, n1)
-            v2, x2, r2, s2, n2 = _track(z, t2, now, one, zero, v2, x2, r2, s2, n2)
+            s0 = _track(z, t0, now, one, zero, s0)
+            s1 = _track(z, t1, now, one, zero, s1)
+            s2 = _track(z, t2, now, one, zero, s2)
             now = now + one
         _store_rows(T, _QUARTERS + 3 * q, column, c0, c1, c2)
-    _store_rows(T, _LEVEL, column, v0, v1, v2)
-    _store_rows(T, _POSITION, column, x0, x1, x2)
-    _store_rows(T, _STRETCH, column, s0, s1, s2)
-    _store_rows(T, _STRETCHES, column, n0, n1, n2)
+    _store_rows(T, _LEVEL, column, s0[0], s1[0], s2[0])
+    _store_rows(T, _POSITION, column, s0[1], s1[1], s2[1])
+    _store_rows(T, _STRETCH, column, s0[3], s1[3], s2[3])
+    _store_rows(T, _STRETCHES, column, s0[4], s1[4], s2[4])
     _store_rows(T, _MAX, column, high, low, square)
 
 

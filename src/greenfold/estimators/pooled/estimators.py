@@ -503,7 +503,7 @@ def to_onnx(
 
 #: Largest stride: that of a series of eight million steps.
 _LONGEST_STRIDE = 2**16
-#: Of the layout of features (`kinds`); raised when it changes.
+#: Of the layout of features (`KINDS`); raised when it changes.
 _LAYOUT = 1
 
 _NEURONS = (2, "n_oscillators")
