@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from greenfold.estimators.pooled import ReservoirFeatures
-from greenfold.estimators.pooled.collection import Collection
+from greenfold.estimators.series import Collection
 
 from ._measure import Report, Row, write_json
 

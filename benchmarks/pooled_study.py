@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from greenfold import PooledReservoirClassifier, ReservoirClassifier
 from greenfold.datasets import load_dataset
 from greenfold.estimators.pooled import FilterBank
-from greenfold.estimators.pooled import pooling as _plain
+from greenfold.estimators.pooled import feature_map as _plain
 from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
 from greenfold.math.calibration import expected_calibration_error
 

@@ -23,9 +23,11 @@ from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics
 from .estimators.margin.classifier import ReservoirClassifier
 from .estimators.margin.noise import noisy_accuracy
-from .estimators.pooled.classifier import PooledReservoirClassifier
-from .estimators.pooled.features import ReservoirFeatures
-from .estimators.pooled.regressor import PooledReservoirRegressor
+from .estimators.pooled.estimators import (
+    PooledReservoirClassifier,
+    PooledReservoirRegressor,
+    ReservoirFeatures,
+)
 from .estimators.regressor import ReservoirRegressor
 from .estimators.sequences import ReservoirForecaster, SequenceRegressor
 from .networks.echo_state import EchoStateNetwork

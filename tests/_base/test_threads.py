@@ -178,12 +178,12 @@ def test_of_many_series_only_the_gram_matrix_has_all_threads(monkeypatch):
     from greenfold.estimators.pooled import feature_map
     from greenfold.estimators.pooled import ridge as head
 
-    gram_of, pool = head.gram_of, feature_map._plain.pool
+    gram_of, pool = head.gram_of, feature_map.pool
     monkeypatch.setattr(
         head, "gram_of", lambda block: (products.append(set(blas())), gram_of(block))[1]
     )
     monkeypatch.setattr(
-        feature_map._plain, "pool", lambda *a: (features.append(set(blas())), pool(*a))[1]
+        feature_map, "pool", lambda *a: (features.append(set(blas())), pool(*a))[1]
     )
     POOLED.fit(X, Y)
     assert products == [{2}, {2}]

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenfold.apps import pools, runner
+from greenfold.apps import runner
 from greenfold.apps.runner import (
     SEAL,
     ClusterLostError,
@@ -185,7 +185,7 @@ def test_two_jobs_cannot_share_a_file(tmp_path, toys):
 
 @pytest.mark.needs("distributed")
 def test_no_scheduler_is_one_sentence(tmp_path, toys, monkeypatch):
-    monkeypatch.setattr(pools, "_CONNECT", 0.2)
+    monkeypatch.setattr(runner, "_CONNECT", 0.2)
     with pytest.raises(ValueError, match="`dask` must be the address"):
         run_jobs([toys.job(0)], tmp_path, dask="nonsense")
     with pytest.raises(ClusterLostError, match="No dask scheduler answers at `tcp://"):

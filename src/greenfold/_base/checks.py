@@ -6,7 +6,8 @@ to give instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -226,3 +227,19 @@ def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
     wanted = f"have one entry per neuron, shape ({n_neurons},)"
     must(array.shape == (n_neurons,), "v", wanted, f"shape {array.shape}")
     return array
+
+
+def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None:
+    """Raise ``error(sentence)`` unless ``ok``, where `must` does not say enough."""
+    if not ok:
+        raise error(sentence)
+
+
+@contextmanager
+def needs(what: str, part: str) -> Iterator[None]:
+    """Import optional packages inside this: says how to install one that is missing."""
+    try:
+        yield
+    except ImportError as error:
+        how = f"pip install 'greenfold[{part}]'"
+        raise ImportError(f"{what} needs {error.name}: {how}.", name=error.name) from None

@@ -27,15 +27,15 @@ from .archive import refuse
 
 #: The module that describes each kind; imported when an object of it is written or read.
 _HOMES = {
-    "classifier": "estimators.margin.model_file",
+    "classifier": "estimators.margin.classifier",
     "echo_state_network": "networks.echo_state",
     "kernel": "unfolding.kernel",
-    "pooled_classifier": "estimators.pooled.model_file",
-    "pooled_features": "estimators.pooled.model_file",
-    "pooled_regressor": "estimators.pooled.model_file",
+    "pooled_classifier": "estimators.pooled.estimators",
+    "pooled_features": "estimators.pooled.estimators",
+    "pooled_regressor": "estimators.pooled.estimators",
     "projections": "optimizers.result",
     "regression": "optimizers.result",
-    "regressor": "estimators.regressor_file",
+    "regressor": "estimators.regressor",
     "reservoir": "networks.reservoir",
     "response": "devices.response",
 }

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import Gain, Reservoir, simulate, unfold
 from ..datasets.synthetic import synthetic_heartbeats
-from ..networks.reservoir import Gain, Reservoir
-from ..simulation import simulate
-from ..unfolding.unfolding import unfold
 
 if TYPE_CHECKING:
     from .report.comparison import Split

@@ -1,42 +1,51 @@
 """Many jobs, one result file each: resumed after a stop, on one machine or on a cluster.
 
-A result file says itself what made it, and whether it is whole: it holds a seal,
-``greenfold:<configuration>:<content>``, the hash of the configuration that made it and that
-of its own text (with zeros in the place of the latter). Result and seal are one file, so
-that no crash can part them, and the format is free as long as it has room for a comment.
+A result file holds a seal, ``greenfold:<configuration>:<content>``: the hash of the
+configuration that made it and that of its own text (with zeros in the place of the latter).
+So it says itself what made it and whether it is whole, and no crash can part the two.
 
 Two runs on one folder share the work. A run that begins a job locks a file that belongs to
-it. The system releases the lock when the run ends, however it ends, so a killed run leaves
-no claim behind. Where a platform or a file system has no such locks every claim is granted;
-the worst that follows is work done twice, as results are replaced as a whole.
+it. The system releases the lock when the run ends, however it ends. Where there are no such
+locks every claim is granted; at worst work is done twice, as results are replaced whole.
 """
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
+import io
 import json
+import logging
 import os
+import platform
 import re
+import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import joblib
+
+from .. import __version__
+from .._base.checks import must, needs, require
 from .._base.files import plain, replacing, write_json
-from .._base.progress import Bar, display
+from .._base.progress import Bar, display, noticing_interrupts
 from .._base.threads import one_thread
-from .pools import Cluster, ClusterLostError, Pool, open_pool
 
 try:
     import fcntl
@@ -57,6 +66,18 @@ _FAILURES, _CLAIMS = "failures", ".claims"
 _POLL = 0.5
 #: Characters of a title in the progress display: the time left must find room beside it.
 _TITLE = 28
+#: Seconds that a scheduler may take to answer.
+_CONNECT = 10.0
+#: Seconds that a cluster may be without workers.
+_PATIENCE = 60.0
+#: Jobs sent ahead to each thread of a cluster, so that it need not wait for the next.
+_AHEAD = 2
+#: Seconds after which a process looks whether its parent still lives.
+_GLANCE = 0.5
+_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+_ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
+#: Who tells of a lost connection in tracebacks.
+_LOUD = ("distributed.client", "tornado.application")
 
 
 @dataclass(frozen=True)
@@ -92,16 +113,20 @@ class Job:
 
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts
-        if not parts or self.path.startswith("/") or ".." in parts or "\\" in self.path:
-            raise ValueError(
-                f"`path` must stay below the folder of results; got {self.path!r}."
-            )
+        leaves = self.path.startswith("/") or ".." in parts or "\\" in self.path
+        got = repr(self.path)
+        must(parts and not leaves, "path", "stay below the folder of results", got)
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the configuration, 16 hexadecimal digits."""
-        shown = json.dumps(plain(dict(self.configuration)), sort_keys=True)
-        return hashlib.sha256(shown.encode()).hexdigest()[:16]
+        return fingerprint(dict(self.configuration))
+
+
+def fingerprint(values: Any) -> str:
+    """Hash of values that JSON can hold, 16 hexadecimal digits."""
+    shown = json.dumps(plain(values), sort_keys=True)
+    return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
 class State(Enum):
@@ -124,14 +149,9 @@ class Failure:
 
     Attributes
     ----------
-    path : str
-        Where its result would be.
-    error : str
-        What went wrong, a sentence.
-    traceback : str
-        Where; empty if the process died.
-    configuration : str
-        Hash of the configuration it was run with.
+    path, error, traceback, configuration : str
+        Where its result would be; what went wrong, and where (empty if the process died);
+        hash of the configuration it was run with.
     """
 
     path: str
@@ -141,13 +161,7 @@ class Failure:
 
 
 class Store:
-    """A folder of results.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Made by `prepare` where it does not exist.
-    """
+    """A folder of results, made by `prepare` where it does not exist."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
@@ -181,19 +195,12 @@ class Store:
     def write(self, job: Job, text: str) -> None:
         """Seal and write a result; it appears complete or not at all."""
         if text.count(SEAL) != 1 or SEAL not in text.partition("\n")[0]:
-            raise ValueError(
-                "The text of a result must hold `SEAL` once, in its first line."
-            )
+            raise ValueError("A result must hold `SEAL` once, in its first line.")
         content = text.replace(SEAL, f"greenfold:{job.fingerprint}:{_ZEROS}").encode()
-        found = _SEAL.search(content)
-        assert found is not None
-        target = self.target(job)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target) as stream:
-            stream.write(content[: found.start(2)] + _digest(content, found))
-            stream.write(content[found.end(2) :])
-            stream.flush()
-            os.fsync(stream.fileno())
+        found: Any = _SEAL.search(content)
+        start, end = found.span(2)
+        sealed = content[:start] + _digest(content, found) + content[end:]
+        write_bytes(self.target(job), sealed)
         self._failure_file(job).unlink(missing_ok=True)
 
     def write_failure(self, job: Job, error: str, traceback: str = "") -> Failure:
@@ -237,6 +244,39 @@ def source_digest(folder: Path, leave_out: Collection[str] = ()) -> str:
     return digest.hexdigest()[:16]
 
 
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write a file that is on the disk complete or not at all; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return path
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
+    """Write rows as CSV, complete or not at all."""
+    made = io.StringIO(newline="")
+    csv.writer(made, lineterminator="\n").writerows(rows)
+    return write_bytes(path, made.getvalue().encode())
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Versions of greenfold, Python and those of the packages that are installed."""
+    found = {"greenfold": __version__, "python": platform.python_version()}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def must_be_planned_with(planned: str, own: str) -> None:
+    """Refuse a job that was planned with other code than this worker has."""
+    how = "install the same version on all machines."
+    wrong = f"The worker has {own}, but the work was planned with {planned}: {how}"
+    require(own == planned, wrong, RuntimeError)
+
+
 class _Claim:
     """A job that is ours until `release`; on nothing where there are no locks."""
 
@@ -278,20 +318,180 @@ class _Claim:
         self._path = None
 
 
+class ClusterLostError(ConnectionError):
+    """The cluster cannot be reached, or no longer."""
+
+
+class Here:
+    """In this process, one after the other.
+
+    Every place takes work by `submit` and hands back futures of `concurrent.futures`, so
+    that one loop serves all. ``died`` are the exceptions of a future which mean that its
+    process died, and `room` says how many jobs may be under way at a time.
+    """
+
+    died: tuple[type[BaseException], ...] = ()
+
+    def room(self) -> int:
+        """One."""
+        return 1
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+        """Do it now."""
+        future: Future = Future()
+        # An optimisation answers Ctrl-C with its best so far, which is not the result.
+        with noticing_interrupts(insist=True):
+            result = work(*arguments)
+        future.set_result(result)
+        return future
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Nothing to do."""
+
+
+class Processes:
+    """In processes of this machine, by joblib's loky."""
+
+    died = (BrokenProcessPool,)
+
+    def __init__(self, n_jobs: int) -> None:
+        self._n_jobs = n_jobs
+        self._made: Any = None
+
+    def room(self) -> int:
+        """As many as there are processes."""
+        return self._n_jobs
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+        """Send it to a free process; after one has died there are new ones."""
+        try:
+            return self._executor().submit(work, *arguments)
+        except BrokenProcessPool:  # it died since the last job came back
+            return self._executor().submit(work, *arguments)
+
+    def _executor(self) -> Executor:
+        from joblib.externals import loky
+
+        # Kept by loky and made anew where it is broken.
+        options: dict[str, Any] = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
+        self._made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
+        return self._made
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the processes; what is under way is lost if it is to be at once."""
+        if self._made is not None:
+            self._made.shutdown(wait=True, kill_workers=at_once)
+
+
+def _belong_to_parent() -> None:
+    """Leave Ctrl-C to the parent, and end with it, however it ends."""
+    # Ctrl-C reaches the whole process group. An optimisation would answer it with the best
+    # result so far, which is not the result; the parent ends the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_GLANCE)
+        os._exit(1)  # killed: nobody waits for what is computed here
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class Cluster:
+    """On the workers of a dask cluster, by the address or the file of its scheduler."""
+
+    def __init__(self, address: str) -> None:
+        with needs("A cluster of dask", "dask"):
+            from distributed import Client, KilledWorker
+        # What it says about lost connections, with tracebacks, is said here in a sentence.
+        self._levels = [(log, log.level) for log in map(logging.getLogger, _LOUD)]
+        for log, _ in self._levels:
+            log.setLevel(logging.CRITICAL)
+        self.died: Any = (KilledWorker,)
+        self._address = address
+        is_file = os.path.isfile(address)
+        # Client takes its time to refuse what cannot be an address.
+        usable = is_file or re.fullmatch(r"(\w+://)?\S+:\d+/?", address)
+        wanted = "be the address of a scheduler, such as tcp://10.0.0.1:8786, or its file"
+        must(usable, "dask", wanted, repr(address))
+        place: Any = {"scheduler_file": address} if is_file else {"address": address}
+        try:
+            self._client = Client(**place, timeout=_CONNECT, set_as_default=False)
+        except (OSError, ValueError) as error:
+            why = " ".join(str(error).split()).rstrip(".")[:200]
+            none = f"No dask scheduler answers at `{address}` ({why})"
+            how = "start one with `dask scheduler`, or correct the address."
+            raise ClusterLostError(f"{none}: {how}") from None
+        self._executor: Any = self._client.get_executor(pure=False)
+        self._seen = time.monotonic()
+
+    def room(self) -> int:
+        """Two jobs a thread; workers may come and go."""
+        try:
+            answer: Any = self._client.nthreads()
+            threads = sum(answer.values())
+        except (OSError, CancelledError, TimeoutError) as error:
+            raise self.lost() from error
+        now = time.monotonic()
+        self._seen = now if threads else self._seen
+        none = f"The cluster at `{self._address}` has had no worker for {_PATIENCE:g} s"
+        how = (
+            f"start one with `dask worker {self._address}`, and run the same command again"
+        )
+        require(
+            now - self._seen <= _PATIENCE, f"{none}: {how} to resume.", ClusterLostError
+        )
+        return _AHEAD * threads
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
+        """Send it to a worker."""
+        try:
+            return self._executor.submit(work, *arguments)
+        except (OSError, CancelledError, RuntimeError) as error:
+            raise self.lost() from error
+
+    def lost(self) -> ClusterLostError:
+        """What to raise where the scheduler does not answer any more."""
+        return ClusterLostError(
+            f"The dask scheduler at `{self._address}` was lost: what was finished is "
+            "written; run the same command again, with a new address, to resume."
+        )
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Leave the cluster; it goes on without us."""
+        try:
+            self._executor.shutdown(wait=False)
+            self._client.close(timeout=2)
+        except (OSError, CancelledError, TimeoutError):
+            if not at_once:
+                raise
+        finally:
+            for log, level in self._levels:
+                log.setLevel(level)
+
+
+Pool = Here | Processes | Cluster
+
+
+def open_pool(n_jobs: int | None, dask: str | None) -> Pool:
+    """The cluster at an address, or so many processes; one of them is this one."""
+    if dask is not None:
+        return Cluster(dask)
+    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
+    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
+    return Here() if wanted == 1 else Processes(wanted)
+
+
 @dataclass
 class Summary:
     """What became of the jobs.
 
     Attributes
     ----------
-    total : int
-        Number of jobs.
-    found : int
-        Results that were there already.
-    made : int
-        Results of this run.
-    redone : int
-        Of those, the ones in whose place a stale or damaged file lay.
+    total, found, made, redone : int
+        Jobs, results that were there already, results of this run, and of those the ones
+        in whose place a stale or damaged file lay.
     foreign : list of str
         Paths where a file lies that was not written by us; left alone.
     elsewhere : int
@@ -332,7 +532,7 @@ def run_jobs(
     n_jobs : int, optional
         Processes of this machine; by default as many as there are cores.
     dask : str, optional
-        Address of a dask scheduler, in place of this machine.
+        Address of a dask scheduler, or its scheduler file, in place of this machine.
     redo : bool
         Compute finished ones too.
     wait_for_others : bool
@@ -340,19 +540,14 @@ def run_jobs(
     summary : Summary, optional
         Filled as the run goes on, so that it can be read after an exception.
 
-    Returns
-    -------
-    Summary
-
     Raises
     ------
-    ClusterLostError
-        If the cluster cannot be reached, or no longer. What was finished is written.
-    KeyboardInterrupt
-        After Ctrl-C; what was finished is written.
+    ClusterLostError, KeyboardInterrupt
+        If the cluster cannot be reached, or no longer, and after Ctrl-C. What was finished
+        is written.
     """
-    if len({job.path for job in jobs}) < len(jobs):
-        raise ValueError("`jobs` must have different paths; two write the same file.")
+    different = len({job.path for job in jobs}) == len(jobs)
+    require(different, "`jobs` must have different paths; two write the same file.")
     store = Store(folder)
     store.prepare()
     summary = Summary() if summary is None else summary
@@ -374,15 +569,12 @@ def run_jobs(
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
-        with (
-            warnings.catch_warnings(),
-            display() as shown,
-            shown.bar(label, total, done) as bar,
-        ):
+        with warnings.catch_warnings(), display() as shown:
             # loky renews processes that have grown, and says so.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
-            loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
-            loop.run(wait_for_others)
+            with shown.bar(label, total, done) as bar:
+                loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
+                loop.run(wait_for_others)
     except BaseException:
         pool.close(at_once=True)
         raise
@@ -472,11 +664,9 @@ class _Loop:
             except self._pool.died as error:
                 # A cluster has tried several workers by itself.
                 if alone or isinstance(self._pool, Cluster):
-                    self._fail(
-                        job,
-                        "The process that ran it died, as when memory runs out or an "
-                        f"extension module crashes ({type(error).__name__}).",
-                    )
+                    why = "The process that ran it died, as when memory runs out or an "
+                    why += f"extension module crashes ({type(error).__name__})."
+                    self._fail(job, why)
                 else:
                     self._suspects.append(job)
             except CancelledError:
@@ -527,7 +717,7 @@ def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
 
 def run_map(
     work: Callable[[Any], Any], items: Sequence[Any], folder: str | Path,
-    configuration: Mapping[str, Any], *, label: str, n_jobs: int = 1,
+    configuration: Mapping[str, Any], *, label: str, n_jobs: int | None = 1,
 ) -> list[Any]:  # fmt: skip
     """Results of ``work(item)`` for every item, in order, as plain JSON values.
 
@@ -539,13 +729,11 @@ def run_map(
     that fails is a RuntimeError, with the traceback for a note, once the others are done.
     """
     stem = re.sub(r"\W+", "-", label)
-    jobs = [
-        Job(
-            f"{stem}-{i:04d}.json", _checkpoint, {**configuration, "map": label, "item": i},
-            {"work": work, "item": item}, title=label,
-        )
-        for i, item in enumerate(items)
-    ]  # fmt: skip
+    jobs = []
+    for i, item in enumerate(items):
+        path, context = f"{stem}-{i:04d}.json", {"work": work, "item": item}
+        decides = {**configuration, "map": label, "item": i}
+        jobs.append(Job(path, _checkpoint, decides, context, title=label))
     n_jobs = 1 if len(jobs) == 1 else n_jobs
     store = Store(folder)
     while True:
@@ -555,9 +743,8 @@ def run_map(
             error.add_note(failure.traceback)
             raise error
         if done.foreign:
-            raise FileExistsError(
-                f"`{store.folder / done.foreign[0]}` was not written by us: remove it."
-            )
+            path = store.folder / done.foreign[0]
+            raise FileExistsError(f"`{path}` was not written by us: remove it.")
         # Another run into the same folder may have finished and tidied up.
         with suppress(FileNotFoundError):
             return [json.loads(store.target(job).read_bytes())["result"] for job in jobs]

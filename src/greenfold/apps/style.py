@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._base.checks import needs
+
 #: One meaning for each colour, in figures, reports, pages and the explorer (Okabe and Ito's
 #: palette, two of it darkened for white paper). Lines differ in dash or marker as well, so
 #: that they are told apart in grey.
@@ -34,11 +36,7 @@ BASE: dict[Any, Any] = {
 @contextmanager
 def drawing(more: dict[Any, Any]) -> Iterator[None]:
     """Draw and save inside this: `BASE` and more of matplotlib's parameters."""
-    try:
+    with needs("A figure", "report"):
         import matplotlib
-    except ImportError:
-        raise ImportError(
-            "Figures need matplotlib: pip install 'greenfold[report]'."
-        ) from None
     with matplotlib.rc_context(BASE | more):
         yield

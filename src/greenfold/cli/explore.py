@@ -95,7 +95,7 @@ def _of_model(
     model: Any, name: str, data: str | None, files: Tested, seed: int
 ) -> tuple[list[Any], Any, dict[str, Any]]:
     """Data sets, network and other arguments of the page of a saved object."""
-    from ..apps.explorer.model import kept_series, remarks, start_of, with_model
+    from ..apps.explorer.make import kept_series, remarks, start_of, with_model
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..networks.echo_state import EchoStateNetwork
     from ..networks.reservoir import Reservoir

@@ -156,7 +156,7 @@ def _proof(row: Any) -> str:
 
 def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, float]:
     """The pooled classifier, its accuracy where the task is judged, and its time."""
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
+    from ..estimators.pooled.estimators import PooledReservoirClassifier
 
     begun = time.perf_counter()
     fitted = PooledReservoirClassifier(random_state=seed, n_jobs=jobs).fit(task.X, task.y)

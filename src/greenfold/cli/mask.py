@@ -173,7 +173,7 @@ def mask(
         rows, notes = _rows(study, device, stimuli), _notes(study, device)
         if report:
             step("writing the page")
-            from ..apps.report.mask_page import write_mask_page  # needs matplotlib
+            from ..apps.report.page import write_mask_page  # needs matplotlib
 
             write_mask_page(
                 report,

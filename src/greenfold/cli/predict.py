@@ -68,7 +68,7 @@ def predict(
 def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
     """The classifier of a file, and what it knows about the series it is given."""
     from ..estimators.margin.classifier import ReservoirClassifier
-    from ..estimators.pooled.classifier import PooledReservoirClassifier
+    from ..estimators.pooled.estimators import PooledReservoirClassifier
     from ..saving import ModelFileError, load
 
     found = load(model)

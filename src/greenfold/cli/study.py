@@ -71,8 +71,7 @@ class Networks:
 
     def grid(self) -> Any:
         """The grid of the library; what was not given is left to its defaults."""
-        from ..apps.study.experiment import ARCHITECTURES
-        from ..apps.study.plan import Grid
+        from ..apps.study.plan import ARCHITECTURES, Grid
 
         axes = pick(self, "neurons", "g", "tau", "order", "gain")
         every = self.architecture == ["all"]

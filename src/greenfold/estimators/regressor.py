@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state, validation
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from .._base import checks as check
-from .._base.codec import Saved
+from .._base import codec
+from .._base.archive import refuse
 from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
-from ..networks.reservoir import Reservoir
+from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.regression import solve_regression
-from ..optimizers.result import RegressionProjections
+from ..optimizers.result import REGRESSION, RegressionProjections
 from ..stimuli.regression import RegressionTask
 from ..unfolding.unfolding import Unfolding, unfold
+from .base import (
+    NETWORK_CONSTRAINTS,
+    POSITIVE,
+    SeriesRegressor,
+    describe_fitted,
+    fixed_input,
+    make_network,
+)
+from .series import read_targets, read_values
 
 #: Penalties compared by leaving one case out, for states of inputs of unit power.
 _RIDGES = np.geomspace(1e-8, 1e1, 19)
@@ -25,13 +33,11 @@ _RIDGES = np.geomspace(1e-8, 1e1, 19)
 _ROUNDS = 3
 
 
-class ReservoirRegressor(
-    MultiOutputMixin, RegressorMixin, Saved, BaseEstimator, kind="regressor"
-):
+class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     """Predict numbers from series, by a linear reservoir with a solved input projection.
 
     One input projection serves all targets, as on a device, and comes with a bound on what
-    any could reach. The fitted reservoir predicts as one kernel a target.
+    any could reach. The fitted reservoir predicts as one kernel per target.
 
     Parameters
     ----------
@@ -79,6 +85,10 @@ class ReservoirRegressor(
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **NETWORK_CONSTRAINTS,
+        "ridge": [POSITIVE, StrOptions({"loo"})],
+    }
     reservoir_: Reservoir
     projections_: RegressionProjections
     kernel_: np.ndarray
@@ -109,11 +119,6 @@ class ReservoirRegressor(
         self.readout_noise = readout_noise
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        return tags
-
     @with_few_threads(rows_of_estimator)
     def fit(self, X: Any, y: Any) -> ReservoirRegressor:
         """Solve for the input projection and the readouts.
@@ -128,41 +133,46 @@ class ReservoirRegressor(
         self
         """
         self._check_parameters()
-        series, targets = self._read(X, y)
+        series = self._read(X, fitting=True)
+        targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
         table = targets.reshape(len(targets), -1)
         random = check_random_state(self.random_state)
-        seed = np.random.default_rng(random.randint(2**31))
-        n_channels = series.shape[1]
-        self.reservoir_ = self._network(seed)
+        rng = np.random.default_rng(random.randint(2**31))
+        self.reservoir_ = make_network(self, rng, self.tau)
+        drawn = fixed_input(self, rng, self.reservoir_.n_neurons, self.n_channels_in_)
         unfolding = self.unfolding_
         mean, offset = series.mean(0), table.mean(0)
         unit = np.sqrt(((series - mean) ** 2).mean()) or 1.0
         deviation = table.std(0)
         deviation[deviation <= 1e-12 * np.abs(table).max(0)] = 1.0
         x, t = (series - mean) / unit, (table - offset) / deviation
-        least = float(self.readout_noise) ** 2
-        ridge = 1e-3 if isinstance(self.ridge, str) else float(self.ridge)
-        ridge = max(ridge, least, 1e-12)
-        drawn = None
-        if isinstance(self.input_projection, str):
-            if self.input_projection == "random":
-                drawn = seed.standard_normal((self.reservoir_.n_neurons, n_channels))
-        else:
-            drawn = np.asarray(self.input_projection, dtype=np.float64)
+        least = max(float(self.readout_noise) ** 2, 1e-12)
+        ridge = max(1e-3 if isinstance(self.ridge, str) else float(self.ridge), least)
         for _ in range(_ROUNDS if isinstance(self.ridge, str) else 0):
-            u = _solve(unfolding, x, t, ridge, drawn, seed, certify=False).u
-            chosen = max(_leave_one_out(unfolding, x, t, u), least, 1e-12)
-            if np.isclose(chosen, ridge):
+            u = _solve(unfolding, x, t, ridge, drawn, rng, certify=False).u
+            better = max(_leave_one_out(unfolding, x, t, u), least)
+            if np.isclose(better, ridge):
                 break
-            ridge = chosen
-        found = _solve(unfolding, x, t, ridge, drawn, seed, certify=True)
+            ridge = better
+        found = _solve(unfolding, x, t, ridge, drawn, rng, certify=True)
         self.ridge_ = ridge
         self.projections_ = found
         states = unfolding.input_response(found.u)
         self.kernel_ = (states @ found.V).T * (deviation[:, None] / unit)
         self.intercept_ = offset - self.kernel_ @ mean.ravel()
         return self
+
+    def _read(self, X: Any, *, fitting: bool) -> np.ndarray:
+        """Series of equal length, (n_cases, n_channels, n_steps)."""
+        values = read_values(self, X, fitting=fitting)
+        other = {one.shape[1] for one in values} - {self.n_features_in_}
+        if other:
+            raise ValueError(
+                f"X has {min(other)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input in every series."
+            )
+        return np.asarray(values)
 
     @property
     def unfolding_(self) -> Unfolding:
@@ -176,120 +186,11 @@ class ReservoirRegressor(
 
     @with_few_threads(rows_to_read)
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets, by the kernels.
-
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-
-        Returns
-        -------
-        ndarray (n_cases,) or (n_cases, n_targets)
-        """
+        """Predicted targets (n_cases,) or (n_cases, n_targets), by the kernels."""
         check_is_fitted(self)
-        series = self._read_series(X, reset=False)
+        series = self._read(X, fitting=False)
         made = series.reshape(len(series), -1) @ self.kernel_.T + self.intercept_
         return made[:, 0] if self._flat else made
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions, as scikit-learn defines it.
-
-        Parameters
-        ----------
-        X : array
-            As for ``predict``.
-        y : array
-            The true targets.
-        sample_weight : array_like (n_cases,), optional
-
-        Returns
-        -------
-        float
-            One minus the squared error over the variance; 1 is best.
-        """
-        return super().score(X, y, sample_weight)
-
-    def _network(self, rng: np.random.Generator) -> Reservoir:
-        if self.reservoir is None:
-            return Reservoir.random(
-                int(self.n_neurons), g=self.g, tau=self.tau, max_draws=100, rng=rng
-            )
-        if isinstance(self.reservoir, Reservoir):
-            return self.reservoir
-        return Reservoir(self.reservoir, tau=self.tau)
-
-    def _read_series(self, X: Any, *, reset: bool) -> np.ndarray:
-        read: Any = validate_data
-        made = read(self, X, reset=reset, dtype=np.float64, ensure_2d=False, allow_nd=True)
-        return self._shaped(made, reset)
-
-    def _read(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        read: Any = validate_data
-        series, targets = read(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            ensure_2d=False,
-            allow_nd=True,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=2,
-        )
-        if targets.ndim == 2 and targets.shape[1] == 1:
-            targets = validation.column_or_1d(targets, warn=True)
-        return self._shaped(series, True), targets.astype(np.float64)
-
-    def _shaped(self, series: np.ndarray, reset: bool) -> np.ndarray:
-        if series.ndim not in (2, 3):
-            raise ValueError(
-                "Expected 2D array, got an array of shape "
-                f"{series.shape} instead. Reshape your data either using "
-                "array.reshape(-1, 1) if your data has a single feature or "
-                "array.reshape(1, -1) if it contains a single sample; several channels "
-                "have shape (n_cases, n_channels, n_steps)."
-            )
-        series = series[:, None] if series.ndim == 2 else series
-        if reset:
-            self.n_channels_in_, self.n_features_in_ = series.shape[1:]
-        elif series.shape[1:] != (self.n_channels_in_, self.n_features_in_):
-            raise ValueError(
-                f"X has {series.shape[2]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input (in {self.n_channels_in_} "
-                "channels)."
-            )
-        return series
-
-    def _check_parameters(self) -> None:
-        def refuse(name: str, wanted: str) -> None:
-            raise ValueError(
-                f"The {name!r} parameter of {type(self).__name__} must be {wanted}. Got "
-                f"{getattr(self, name)!r} instead."
-            )
-
-        if isinstance(self.input_projection, str) and self.input_projection not in (
-            "optimal",
-            "random",
-        ):
-            refuse("input_projection", "'optimal', 'random' or an array")
-        if not isinstance(self.n_neurons, Integral) or self.n_neurons < 1:
-            refuse("n_neurons", "an int, at least 1")
-        for name in ("g", "tau", "duration"):
-            if not _positive(getattr(self, name)):
-                refuse(name, "a positive number")
-        if self.ridge != "loo" and not _positive(self.ridge):
-            refuse("ridge", "a positive number or 'loo'")
-        noise = self.readout_noise
-        if not (isinstance(noise, Real) and float(noise) >= 0):
-            refuse("readout_noise", "a number, at least 0")
-
-
-def _positive(value: Any) -> bool:
-    return (
-        isinstance(value, Real)
-        and not isinstance(value, bool)
-        and 0 < float(value) < np.inf
-    )
 
 
 def _solve(
@@ -303,9 +204,6 @@ def _solve(
     certify: bool,
 ) -> RegressionProjections:
     task = RegressionTask.from_cases(x, t, ridge=ridge)
-    if u is not None:
-        u = check.input_projection(u, unfolding.n_inputs, task.n_channels)
-        u = u / np.linalg.norm(u)
     found = solve_regression(
         unfolding, task, u=u, n_starts=2, max_iter=300, tol=1e-3, rng=rng, certify=certify
     )
@@ -329,3 +227,25 @@ def _leave_one_out(
         kept = 1 - (left**2) @ share - 1 / n
         errors.append((rest**2 / np.maximum(kept, 1e-12)[:, None] ** 2).sum())
     return float(_RIDGES[int(np.argmin(errors))])
+
+
+def _check_whole(made: ReservoirRegressor) -> None:
+    n_neurons, n_targets = made.reservoir_.n_neurons, len(made.intercept_)
+    if made._flat and n_targets != 1:
+        refuse(f"it has {n_targets} targets, and says one.")
+    found = made.projections_
+    sizes = found.V.shape, found.u.size
+    if sizes != ((n_neurons, n_targets), n_neurons * made.n_channels_in_):
+        refuse(f"its projections do not fit a network of {n_neurons} neurons.")
+
+
+describe_fitted(
+    ReservoirRegressor,
+    _check_whole,
+    reservoir_=RESERVOIR,
+    projections_=REGRESSION,
+    ridge_=codec.POSITIVE,
+    _flat=codec.FLAG,
+    kernel_=codec.Numbers("targets", ("channels", "steps")),
+    intercept_=codec.Numbers("targets"),
+)

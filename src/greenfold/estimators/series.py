@@ -1,49 +1,194 @@
-"""Series as an estimator receives them: arrays of equal length, or lists of any length."""
+"""Series as every estimator reads them: arrays of equal length, or lists of any length.
+
+`read_values` checks them for all. They are then aligned at their ends (`read_series`), or
+completed and grouped by length (`collect`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
+import array_api_compat as compat
 import numpy as np
 from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._base.arrays import on_gpu, to_host
+from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
 from ..stimuli.base import Series
-from ..stimuli.chunks import Pieces, host_labels
+from ..stimuli.chunks import Pieces, first_of, host_labels, pieces_of, rows_of
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
+#: Deviations whose squares, summed over any number of values, stay in floating point.
+_SQUARES = (1e-140, 1e140)
+#: Number of values of every channel, their mean, and the sum of squares around it.
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
-    """Check ``X`` the way scikit-learn does and align it.
+def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) -> Any:
+    """Check ``X`` the way scikit-learn does.
 
     Parameters
     ----------
-    estimator : BaseEstimator
-        Its ``n_features_in_`` and ``n_channels_in_`` are set when fitting, and compared
-        with afterwards.
+    estimator : SeriesEstimator
+        Its ``n_features_in_``, ``n_channels_in_`` and ``_any_length`` are set when fitting,
+        and compared with afterwards.
     X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         A list holds series of shape (n_steps,) or (n_channels, n_steps) of any length.
-        Of an array on a GPU the networks are run there.
     fitting : bool
+    gaps : bool
+        Allow NaN, keep single precision, and leave arrays of other libraries where they
+        are. Otherwise the values are finite, in double precision and on the host.
+
+    Returns
+    -------
+    array (n_cases, n_channels, n_steps), or list of ndarray (n_channels, n_steps)
+    """
+    options = {
+        "dtype": [np.float64, np.float32] if gaps else np.float64,
+        "ensure_all_finite": "allow-nan" if gaps else True,
+    }
+    if _holds_series(X):
+        return _read_list(estimator, X, fitting, options)
+    if is_array(X) and not isinstance(X, np.ndarray):
+        if gaps:
+            return _read_foreign(estimator, X, fitting)
+        X = to_host(X)
+    named = {"estimator": estimator, "input_name": "X", **options}
+    if getattr(X, "ndim", 0) == 3:
+        cube = _check_array(X, allow_nd=True, **named)
+        if 0 in cube.shape:
+            raise ValueError(f"Found array with 0 channel(s) or step(s): {cube.shape}.")
+        match_shape(estimator, *cube.shape[1:], fitting=fitting)
+        return cube
+    # Series of one channel and equal length: an ordinary scikit-learn table.
+    if not fitting and estimator.n_channels_in_ != 1:
+        raise ValueError(
+            f"X must have shape (n_cases, {estimator.n_channels_in_}, n_steps), as "
+            f"{type(estimator).__name__} was fitted with {estimator.n_channels_in_} "
+            f"channels; got shape {np.shape(X)}."
+        )
+    if not fitting and estimator._any_length:
+        return _check_array(X, **named)[:, None, :]
+    table = _validate_data(estimator, X, reset=fitting, **options)
+    if fitting:
+        estimator.n_channels_in_, estimator._any_length = 1, False
+    return table[:, None, :]
+
+
+def _holds_series(X: Any) -> bool:
+    """Whether ``X`` is a list of which each entry must be read for itself."""
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    try:
+        shapes = {np.shape(one) for one in X}
+    except ValueError:  # an entry is itself ragged; scikit-learn says so better
+        return False
+    ndims = {len(shape) for shape in shapes}
+    return ndims == {2} or (ndims == {1} and len(shapes) > 1)
+
+
+def _read_list(
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+) -> list[np.ndarray]:
+    gaps = options["ensure_all_finite"] == "allow-nan"
+    found = []
+    for index, entry in enumerate(X):
+        one = _check_array(
+            np.atleast_2d(to_host(entry) if is_array(entry) else np.asarray(entry)),
+            dtype=options["dtype"],
+            ensure_min_features=0,
+            ensure_all_finite=False,
+            estimator=estimator,
+        )
+        if one.shape[1] == 0:
+            raise ValueError(f"X holds an empty series at index {index}.")
+        if (np.isinf(one) if gaps else ~np.isfinite(one)).any():
+            what = "infinity" if gaps else "NaN or infinity"
+            raise ValueError(
+                f"Input X contains {what} in the series at index {index}; impute such "
+                "values or drop that series."
+            )
+        found.append(one)
+    channels, lengths = ({one.shape[axis] for one in found} for axis in (0, 1))
+    if len(channels) > 1:
+        raise ValueError(
+            "X must hold series of the same number of channels; got "
+            f"{min(channels)} to {max(channels)}."
+        )
+    # A list says that lengths may differ.
+    longest = max(lengths) if fitting else estimator.n_features_in_
+    match_shape(estimator, channels.pop(), longest, fitting)
+    if fitting:
+        estimator._any_length = len(lengths) > 1
+    return found
+
+
+def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
+    """An array of PyTorch, CuPy, …, left on its device."""
+    xp = namespace(X)
+    if X.ndim not in (2, 3) or 0 in X.shape:
+        raise ValueError(
+            "X must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), none "
+            f"of them zero; got shape {tuple(X.shape)}."
+        )
+    if not xp.isdtype(X.dtype, "real floating"):
+        if xp.isdtype(X.dtype, "complex floating"):
+            raise ValueError("Complex data not supported.")
+        X = xp.astype(X, xp.float32)
+    if bool(xp.any(xp.isinf(X))):
+        raise ValueError("Input X contains infinity.")
+    cube = X[:, None, :] if X.ndim == 2 else X
+    match_shape(estimator, cube.shape[1], cube.shape[2], fitting)
+    return cube
+
+
+def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) -> None:
+    """Set the numbers of channels and steps, or compare with those of the fit."""
+    if fitting:
+        # `reset` leaves the names of an earlier table behind otherwise.
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
+        estimator._any_length = False
+        return
+    name = type(estimator).__name__
+    if n_channels != estimator.n_channels_in_:
+        raise ValueError(
+            f"X has {n_channels} channels, but {name} is expecting "
+            f"{estimator.n_channels_in_} channels as input."
+        )
+    if n_steps != estimator.n_features_in_ and not estimator._any_length:
+        raise ValueError(
+            f"X has {n_steps} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
+    """Read finite series and put their ends together; parameters as in `read_values`.
+
+    What lies more than ``n_features_in_`` steps before the end is dropped. On a GPU is
+    where the networks of an array that is there are run.
     """
     if on_gpu(X):
         return replace(read_series(estimator, to_host(X), fitting=fitting), place=X[:0])
-    shapes = _shapes(X)
-    if shapes is not None and (len(set(shapes)) > 1 or (fitting and len(shapes[0]) == 2)):
-        found = _read_list(estimator, X, fitting)
-    elif shapes is not None and len(shapes[0]) == 2:
-        found = _read_list(estimator, X, False)
-    elif getattr(X, "ndim", 0) == 3:
-        found = _read_cube(estimator, X, fitting)
-    else:
-        found = _read_table(estimator, X, fitting)
-    return found
+    found = read_values(estimator, X, fitting=fitting)
+    n_steps = estimator.n_features_in_
+    if not isinstance(found, list) and found.shape[2] == n_steps:
+        return Series(found)
+    values = np.zeros((len(found), len(found[0]), n_steps))
+    present = np.zeros((len(found), n_steps), dtype=bool)
+    for row, begun, one in zip(values, present, found, strict=True):
+        length = min(one.shape[1], n_steps)
+        row[:, n_steps - length :] = one[:, one.shape[1] - length :]
+        begun[n_steps - length :] = True
+    return Series(values, None if present.all() else present)
 
 
 def read_labelled(
@@ -53,17 +198,8 @@ def read_labelled(
 
     Series of weight zero are left out, as if they had not been given.
     """
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
     found = read_series(estimator, X, fitting=fitting)
-    labels = _read_labels(y)
-    if len(labels) != len(found):
-        raise ValueError(
-            "Found input variables with inconsistent numbers of samples: "
-            f"[{len(found)}, {len(labels)}]"
-        )
+    labels = read_labels(estimator, y, len(found))
     if sample_weight is None:
         return found, labels, np.ones(len(labels))
     weights = _check_sample_weight(
@@ -72,153 +208,290 @@ def read_labelled(
     used = weights > 0
     if not used.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return (
-        (found, labels, weights)
-        if used.all()
-        else (found[used], labels[used], weights[used])
+    if used.all():
+        return found, labels, weights
+    return found[used], labels[used], weights[used]
+
+
+def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
+    """Class labels (n_cases,), however they are given."""
+    labels = validation.column_or_1d(_brought(estimator, y), warn=True)
+    _check_array(labels, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(labels)
+    return _match_cases(labels, n_cases)
+
+
+def read_targets(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
+    """Numbers (n_cases,) or (n_cases, n_targets) of at least two series."""
+    targets = _check_array(
+        _brought(estimator, y),
+        ensure_2d=False,
+        dtype=np.float64,
+        input_name="y",
+        estimator=estimator,
     )
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        targets = validation.column_or_1d(targets, warn=True)
+    if targets.ndim not in (1, 2):
+        raise ValueError(
+            "y must have shape (n_cases,) or (n_cases, n_targets); got shape "
+            f"{targets.shape}."
+        )
+    if n_cases < 2:
+        raise ValueError(
+            "Found array with n_samples=1 while a minimum of 2 is required by "
+            f"{type(estimator).__name__}, which holds one out."
+        )
+    return _match_cases(targets, n_cases)
 
 
-def read_labels_of_pieces(
-    estimator: Any, pieces: Pieces, y: Any, sample_weight: Any
-) -> np.ndarray:
-    """Labels of series in pieces, whose shape the estimator is told."""
+def _brought(estimator: Any, y: Any) -> Any:
+    """``y`` on the host."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    if sample_weight is not None:
-        raise ValueError(
-            "sample_weight does not go with series in pieces; use class_weight, or "
-            "partial_fit with a weight for each series of a batch."
-        )
-    n_cases, n_channels, n_steps = pieces.shape
-    labels = _read_labels(host_labels(y))
-    if len(labels) != n_cases:
+    y = host_labels(y)
+    return to_host(y) if is_array(y) else y
+
+
+def _match_cases(y: np.ndarray, n_cases: int) -> np.ndarray:
+    if len(y) != n_cases:
         raise ValueError(
             "Found input variables with inconsistent numbers of samples: "
-            f"[{n_cases}, {len(labels)}]"
+            f"[{n_cases}, {len(y)}]"
         )
-    if hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
-    estimator._any_length = False
-    return labels
+    return y
 
 
-def _read_labels(y: Any) -> np.ndarray:
-    labels = validation.column_or_1d(y, warn=True)
-    _check_array(labels, ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(labels)
-    return labels
+# Series that are grouped by length
 
 
-def _shapes(X: Any) -> list[tuple[int, ...]] | None:
-    """Shapes of the entries of a list that must be read one by one; None for the rest."""
-    if not isinstance(X, list | tuple) or not X:
-        return None
-    try:
-        shapes = [np.shape(one) for one in X]
-    except ValueError:  # an entry is itself ragged; scikit-learn says so better
-        return None
-    ndims = {len(shape) for shape in shapes}
-    if ndims == {2} or (ndims == {1} and len(set(shapes)) > 1):
-        return shapes
-    return None
+@dataclass(eq=False)
+class Collection:
+    """Series without gaps, those of one length together.
+
+    Attributes
+    ----------
+    groups : list of (ndarray of int, array)
+        Positions of the series in the collection, and the series (n, n_channels, n_steps).
+    n_cases : int
+    n_channels : int
+    """
+
+    groups: list[tuple[np.ndarray, Any]]
+    n_cases: int
+    n_channels: int
+
+    def __len__(self) -> int:
+        return self.n_cases
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Steps of every series, (n_cases,)."""
+        found = np.empty(self.n_cases, dtype=int)
+        for cases, values in self.groups:
+            found[cases] = values.shape[2]
+        return found
+
+    def take(self, chosen: np.ndarray) -> Collection:
+        """The series at sorted positions ``chosen``, in that order."""
+        groups = []
+        for cases, values in self.groups:
+            at = np.flatnonzero(np.isin(cases, chosen))
+            if len(at):
+                taken = namespace(values).take(values, like(at, values), axis=0)
+                groups.append((np.searchsorted(chosen, cases[at]), taken))
+        return Collection(groups, len(chosen), self.n_channels)
+
+    def each_part(
+        self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
+    ) -> Iterable[Any]:
+        """``work(series of the part, *entries, *shared)`` of one part after the other.
+
+        A part is an array of sorted positions; each of ``lists`` has one entry per part.
+        """
+        for part, *own in zip(parts, *lists, strict=True):
+            yield work(self.take(part), *own, *shared)
+
+    def once(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """``work(*arguments)``, to be given to `each_part`."""
+        return work(*arguments)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of every channel over all series and steps."""
+
+        def spread(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            steps, mean, square = self.sums(unit)
+            return mean, np.sqrt(square / np.maximum(steps, 1))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, deviation = spread(np.ones(self.n_channels))
+        low, high = _SQUARES
+        if ((low < deviation) & (deviation < high)).all():
+            return mean, deviation
+        # Squares left floating point: count in a unit of each channel, a power of two.
+        size = self.largest()
+        unit = np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1] - 1)
+        mean, deviation = spread(unit)
+        return mean * unit, deviation * unit
+
+    def largest(self) -> np.ndarray:
+        """Largest value of every channel, whatever its sign."""
+        found = np.zeros(self.n_channels)
+        for rows in self._batches():
+            found = np.fmax(found, np.fmax.reduce(np.abs(rows), axis=(0, 2)))
+        return found
+
+    def sums(self, unit: np.ndarray) -> Sums:
+        """Of the values of every channel in a unit of its own."""
+        zero = np.zeros(self.n_channels)
+        found = zero, zero, zero
+        for batch in self._batches():
+            rows = batch / unit[:, None]
+            known = ~np.isnan(rows)
+            count = known.sum(axis=(0, 2))
+            own = np.where(known, rows, 0).sum(axis=(0, 2)) / np.maximum(count, 1)
+            apart = np.where(known, rows - own[:, None], 0)
+            found = _joined_sums(found, (count, own, (apart**2).sum(axis=(0, 2))))
+        return found
+
+    def _batches(self, size: int = 2**20) -> Iterator[np.ndarray]:
+        """The values in float64 on the host, a few megabytes at a time."""
+        for _, values in self.groups:
+            n_cases, n_channels, n_steps = values.shape
+            for rows in batches(n_cases, n_channels * n_steps, size):
+                yield to_host(values[rows, ...]).astype(np.float64)
 
 
-def _read_table(estimator: Any, X: Any, fitting: bool) -> Series:
-    """Univariate series of equal length: an ordinary scikit-learn table."""
-    if not fitting and estimator.n_channels_in_ != 1:
-        raise ValueError(
-            f"X must have shape (n_cases, {estimator.n_channels_in_}, n_steps), as "
-            f"{type(estimator).__name__} was fitted with {estimator.n_channels_in_} "
-            f"channels; got shape {np.shape(X)}."
+def _joined_sums(one: Sums, other: Sums) -> Sums:
+    steps, mean, square = one
+    count, own, apart = other
+    change, total = own - mean, np.maximum(steps + count, 1)
+    square = square + (apart + change**2 * steps * count / total)
+    return steps + count, mean + change * count / total, square
+
+
+def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Collection:
+    """Read series with gaps; more than ``most`` of them in chunks stay where they are."""
+    chunks = pieces_of(X)
+    if chunks is None:
+        return collect(read_values(estimator, X, fitting=fitting, gaps=True))
+    match_shape(estimator, *chunks.shape[1:], fitting=fitting)
+    made = _ChunkedCollection(chunks)
+    return made if len(made) > most else made.take(np.arange(len(made)))
+
+
+def collect(series: Any) -> Collection:
+    """Complete the series of an array (n_cases, n_channels, n_steps) or a list.
+
+    What comes before the first and after the last value of a series does not belong to it
+    (so that arrays padded with NaN hold series of unequal length). Gaps inside are filled
+    by straight lines between their ends. A channel without any value stays NaN, and is
+    treated as constant at the mean of the training set.
+    """
+    if isinstance(series, list):
+        return _group([_complete(one, i) for i, one in enumerate(series)])
+    xp = compat.array_namespace(series)
+    gaps = xp.any(xp.isnan(series), axis=(1, 2))
+    if not bool(xp.any(gaps)):
+        n_cases, n_channels, _ = series.shape
+        return Collection([(np.arange(n_cases), series)], n_cases, n_channels)
+    rows = enumerate(zip(to_host(series), to_host(gaps), strict=True))
+    made = _group([_complete(one, i) if gap else one for i, (one, gap) in rows])
+    made.groups = [(cases, like(values, series)) for cases, values in made.groups]
+    return made
+
+
+def _group(series: list[np.ndarray]) -> Collection:
+    lengths = np.array([one.shape[1] for one in series])
+    groups = []
+    for length in np.unique(lengths):
+        cases = np.flatnonzero(lengths == length)
+        groups.append((cases, np.stack([series[i] for i in cases])))
+    return Collection(groups, len(series), series[0].shape[0])
+
+
+def _complete(one: np.ndarray, index: int) -> np.ndarray:
+    """A series from its first to its last value, with the gaps between filled."""
+    known = ~np.isnan(one)
+    if known.all():
+        return one
+    steps = np.flatnonzero(known.any(axis=0))
+    if len(steps) == 0:
+        raise ValueError(f"X holds no value at all in the series at index {index}.")
+    one, known = one[:, steps[0] : steps[-1] + 1].copy(), known[:, steps[0] : steps[-1] + 1]
+    time = np.arange(one.shape[1])
+    for channel, there in zip(one, known, strict=True):
+        if there.any() and not there.all():
+            channel[~there] = np.interp(time[~there], time[there], channel[there])
+    return one
+
+
+class _ChunkedCollection(Collection):
+    """A collection that is not in memory; some series at a time are brought here."""
+
+    def __init__(self, chunks: Pieces) -> None:
+        super().__init__([], chunks.shape[0], chunks.shape[1])
+        self.chunks = chunks
+        parts = chunks.each(_checked, (chunks.series, first_of(chunks)))
+        # The workers of a cluster keep them: every part of the series asks for them all.
+        self._parts = chunks.keep(parts, 8.0 * float(np.prod(chunks.shape)))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.concatenate(self.chunks.collect(self._ask(attrgetter("lengths"))))
+
+    def take(self, chosen: np.ndarray) -> Collection:
+        return collect(self.chunks.collect([self._promise(chosen)])[0])
+
+    def each_part(
+        self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
+    ) -> list[Any]:
+        series = [self._promise(part) for part in parts]
+        own = list(zip(*lists, strict=True))
+        return self.chunks.collect(self.chunks.each(_on_part, (series, own), work, *shared))
+
+    def once(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        entries = [[argument] for argument in arguments]
+        return self.chunks.keep(self.chunks.each(work, entries), 0.0)[0]
+
+    def sums(self, unit: np.ndarray) -> Sums:
+        return self.chunks.total(self._ask(Collection.sums, unit), _joined_sums)
+
+    def largest(self) -> np.ndarray:
+        return self.chunks.total(self._ask(Collection.largest), np.fmax)
+
+    def _ask(self, question: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """The question, to be asked of each chunk where it is."""
+        return self.chunks.each(_answer, (self._parts,), question, *arguments)
+
+    def _promise(self, chosen: np.ndarray) -> Any:
+        return self.chunks.join(rows_of(self.chunks, chosen, self._parts), np.concatenate)
+
+
+def _checked(X: Any, first: int) -> np.ndarray:
+    """A chunk on the host in floating point, if it is finite or missing."""
+    host = to_host(X)
+    if host.dtype.kind not in "iuf":
+        raise TypeError(
+            f"`X` must hold real numbers of fixed width; got dtype {host.dtype}."
         )
-    if not fitting and estimator._any_length:
-        table = _check_array(X, dtype=np.float64, estimator=estimator, input_name="X")
-        return _align(list(table[:, None, :]), estimator.n_features_in_)
-    table = _validate_data(estimator, X, reset=fitting, dtype=np.float64)
-    if fitting:
-        estimator.n_channels_in_ = 1
-        estimator._any_length = False
-    return Series(table[:, None, :])
+    if host.dtype not in (np.float32, np.float64):
+        host = host.astype(np.float64)
+    if np.isinf(host).any():
+        case = first + int(np.argwhere(np.isinf(host))[0][0])
+        raise ValueError(f"Input X contains infinity, in the series at index {case}.")
+    empty = np.isnan(host).all(axis=(1, 2))
+    if empty.any():
+        case = first + int(np.argmax(empty))
+        raise ValueError(f"X holds no value at all in the series at index {case}.")
+    return host
 
 
-def _read_cube(estimator: Any, X: Any, fitting: bool) -> Series:
-    """Series of several channels and equal length."""
-    cube = _check_array(
-        X, dtype=np.float64, allow_nd=True, estimator=estimator, input_name="X"
-    )
-    if fitting:
-        # `reset` leaves the names of an earlier table behind otherwise.
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-        estimator.n_channels_in_, estimator.n_features_in_ = cube.shape[1:]
-        estimator._any_length = False
-        return Series(cube)
-    if cube.shape[1] != estimator.n_channels_in_:
-        raise ValueError(_wrong_channels(estimator, cube.shape[1]))
-    if estimator._any_length:
-        return _align(list(cube), estimator.n_features_in_)
-    if cube.shape[2] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {cube.shape[2]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    return Series(cube)
+def _answer(X: np.ndarray, question: Callable[..., Any], *arguments: Any) -> Any:
+    return question(collect(X), *arguments)
 
 
-def _read_list(estimator: Any, X: Any, fitting: bool) -> Series:
-    """Series of any length, one array each."""
-    found = []
-    for index, entry in enumerate(X):
-        one = _check_array(
-            np.atleast_2d(np.asarray(entry)),
-            dtype=np.float64,
-            ensure_min_features=0,
-            ensure_all_finite=False,
-            estimator=estimator,
-        )
-        if one.shape[1] == 0:
-            raise ValueError(f"X holds an empty series at index {index}.")
-        if not np.isfinite(one).all():
-            raise ValueError(
-                f"Input X contains NaN or infinity in the series at index {index}; impute "
-                "such values or drop that series."
-            )
-        found.append(one)
-    channels = {len(one) for one in found}
-    if len(channels) > 1:
-        raise ValueError(
-            "X must hold series of the same number of channels; got "
-            f"{min(channels)} to {max(channels)}."
-        )
-    if fitting:
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-        estimator.n_channels_in_ = channels.pop()
-        lengths = {one.shape[1] for one in found}
-        estimator.n_features_in_ = max(lengths)
-        estimator._any_length = len(lengths) > 1
-    elif channels != {estimator.n_channels_in_}:
-        raise ValueError(_wrong_channels(estimator, channels.pop()))
-    return _align(found, estimator.n_features_in_)
-
-
-def _wrong_channels(estimator: Any, got: int) -> str:
-    return (
-        f"X has {got} channels, but {type(estimator).__name__} is expecting "
-        f"{estimator.n_channels_in_} channels as input."
-    )
-
-
-def _align(found: list[np.ndarray], n_steps: int) -> Series:
-    """Put the ends together; drop what lies more than ``n_steps`` before the end."""
-    values = np.zeros((len(found), len(found[0]), n_steps))
-    present = np.zeros((len(found), n_steps), dtype=bool)
-    for row, begun, one in zip(values, present, found, strict=True):
-        length = min(one.shape[1], n_steps)
-        row[:, n_steps - length :] = one[:, one.shape[1] - length :]
-        begun[n_steps - length :] = True
-    return Series(values, None if present.all() else present)
+def _on_part(X: np.ndarray, own: tuple[Any, ...], work: Any, *shared: Any) -> Any:
+    return work(collect(X), *own, *shared)

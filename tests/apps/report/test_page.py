@@ -17,7 +17,7 @@ import pytest
 from greenfold.apps.report import Split, compare
 
 if TYPE_CHECKING:
-    from greenfold.apps.report.canvas import Drawing
+    from greenfold.apps.report.figures import Picture
 
 from .conftest import FOUR, SETTINGS
 
@@ -174,11 +174,11 @@ def test_any_shape_of_data(n_classes, n_channels, unequal, variants):
     assert "nan" not in read.text
 
 
-def _drawn(monkeypatch, module: str) -> list[Drawing]:
-    """The drawings that a module of figures makes, as they are when they are done."""
-    from greenfold.apps.report.canvas import drawing
+def _drawn(monkeypatch) -> list[Picture]:
+    """The pictures that are drawn, as they are when they are done."""
+    from greenfold.apps.report.figures import drawing
 
-    made: list[Drawing] = []
+    made: list[Picture] = []
 
     @contextmanager
     def keep(*arguments, **options):
@@ -186,39 +186,40 @@ def _drawn(monkeypatch, module: str) -> list[Drawing]:
             yield one
         made.append(one)
 
-    monkeypatch.setattr(f"greenfold.apps.report.{module}.drawing", keep)
+    monkeypatch.setattr("greenfold.apps.report.figures.drawing", keep)
     return made
 
 
 def test_what_is_compared_is_drawn_to_one_scale(task, rows, monkeypatch):
-    from greenfold.apps.report import clouds, figures
+    from greenfold.apps.report import figures
 
-    for module, draw in (
-        ("clouds", lambda: clouds.state_clouds(task, rows)),
-        ("figures", lambda: figures.linear_kernels(rows)),
+    for draw in (
+        lambda: figures.state_clouds(task, rows),
+        lambda: figures.linear_kernels(rows),
     ):
-        made = _drawn(monkeypatch, module)
-        draw()
+        with pytest.MonkeyPatch.context() as patch:
+            made = _drawn(patch)
+            draw()
         assert len(made) == 4
         for limits in ("get_xlim", "get_ylim"):
             found = {getattr(one.axes, limits)() for one in made}
-            assert len(found) == 1, (module, limits, found)
-    made = _drawn(monkeypatch, "figures")
+            assert len(found) == 1, (limits, found)
+    made = _drawn(monkeypatch)
     figures.quadratic_kernels(rows)
     assert len({one.axes.images[0].get_clim() for one in made}) == 1
     assert len(made) == 2
 
 
 def test_rare_classes_are_seen_and_many_take_little_room(monkeypatch):
-    from greenfold.apps.report import clouds
+    from greenfold.apps.report import figures
 
     task = make_task(5)
     rare = np.flatnonzero(task.judged[1] == 4)[1:]
     kept = np.setdiff1d(np.arange(len(task.judged[1])), rare)
     few = replace(task, X_test=task.X_test[kept], y_test=task.judged[1][kept])
     rows = compare(few, FOUR[:2], parameters={**SETTINGS, "n_neurons": 10})
-    made = _drawn(monkeypatch, "clouds")
-    pictures = clouds.state_clouds(few, rows, rows)
+    made = _drawn(monkeypatch)
+    pictures = figures.state_clouds(few, rows, rows)
     assert len(pictures) == 2
     for one in made:
         assert len(one.all_axes) == 5
@@ -235,15 +236,15 @@ def test_ticks_do_not_touch(task):
     """With readout values of any size: numbers on an axis keep apart."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    from greenfold.apps.report import clouds, figures
+    from greenfold.apps.report import figures
 
     quiet = compare(task, FOUR[:2], parameters={**SETTINGS, "eta": 1e4})
-    for module, draw in (
-        (clouds, lambda: clouds.state_clouds(task, quiet)),
-        (figures, lambda: figures.linear_kernels(quiet)),
+    for draw in (
+        lambda: figures.state_clouds(task, quiet),
+        lambda: figures.linear_kernels(quiet),
     ):
         with pytest.MonkeyPatch.context() as patch:
-            made = _drawn(patch, module.__name__.rsplit(".", 1)[1])
+            made = _drawn(patch)
             draw()
         for one in made:
             renderer = FigureCanvasAgg(one.figure).get_renderer()
@@ -277,7 +278,7 @@ def test_written_whole_or_not_at_all(tmp_path, task, rows, monkeypatch):
     assert before == "κ ?".encode()
     monkeypatch.undo()
     monkeypatch.setattr("greenfold.apps.report.figures.class_means", lambda *_: [])
-    monkeypatch.setattr("greenfold.apps.report.clouds.state_clouds", lambda *_: 1 / 0)
+    monkeypatch.setattr("greenfold.apps.report.figures.state_clouds", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(target, task, rows)
     assert target.read_bytes() == before
@@ -291,15 +292,14 @@ def test_a_missing_template_engine_is_named(task, rows, monkeypatch):
         monkeypatch.setattr(f"greenfold.apps.report.figures.{name}", lambda *_: [])
     for name in ("margin_over_optimisation", "margin_over_time", "mode_loadings"):
         monkeypatch.setattr(f"greenfold.apps.report.figures.{name}", lambda *_: None)
-    monkeypatch.setattr("greenfold.apps.report.clouds.state_clouds", lambda *_: [])
+    monkeypatch.setattr("greenfold.apps.report.figures.state_clouds", lambda *_: [])
     with pytest.raises(ImportError, match=r"greenfold\[report\]"):
         render(task, rows)
 
 
 def test_missing_figures_are_named(task, rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("figures", "clouds", "canvas"):
-        monkeypatch.delitem(sys.modules, f"greenfold.apps.report.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "greenfold.apps.report.figures", raising=False)
     monkeypatch.delattr("greenfold.apps.report.figures", raising=False)
     with pytest.raises(ImportError, match=r"greenfold\[report\]"):
         render(task, rows)

@@ -25,9 +25,16 @@ from greenfold import (
     unfold,
 )
 from greenfold.apps.runner import SEAL
-from greenfold.apps.study import Grid, experiment, read_study, study, write_table
-from greenfold.apps.study.experiment import ARCHITECTURES, judge, make_network
-from greenfold.apps.study.plan import PRESETS, plan, read_config
+from greenfold.apps.study import Grid, read_study, study, write_table
+from greenfold.apps.study import plan as planning
+from greenfold.apps.study.plan import (
+    ARCHITECTURES,
+    PRESETS,
+    judge,
+    make_network,
+    plan,
+    read_config,
+)
 from greenfold.datasets import load_dataset
 from greenfold.devices.noise import state_covariance
 
@@ -245,7 +252,7 @@ def test_an_interrupted_study_goes_on_and_loses_nothing(archive, monkeypatch):
     options = ["Beats", "-n", "5,6", "--g", "0.5,0.9", "--data-dir", archive]
     options += ["--jobs", 1, "--figures", "none", "--out", "out", "--json"]
     with monkeypatch.context() as patch:
-        interrupt(patch, experiment, "judge", after=2)
+        interrupt(patch, planning, "judge", after=2)
         said = invoke("study", *options, code=130).stderr
     assert "2 of 4 results are written; the same command goes on" in said
     kept = {path: path.stat().st_mtime_ns for path in Path("out/results").rglob("*.json")}

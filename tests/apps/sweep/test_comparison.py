@@ -7,7 +7,7 @@ import pytest
 
 from greenfold.apps.sweep import compare, sweep
 from greenfold.apps.sweep.comparison import PUBLISHED, draw, write_tables
-from greenfold.apps.sweep.predictions import Predictions
+from greenfold.apps.sweep.plan import Predictions
 
 LEVELS = {"A": 0, "B": 1, "C": 2}
 SETS = ["One", "Three", "Two", "Four"]

@@ -12,7 +12,6 @@ from greenfold.datasets import load_dataset, synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
 from greenfold.estimators.margin import stream as sample
 from greenfold.estimators.margin.stream import StreamSample
-from greenfold.stimuli import Series
 
 
 def make(**parameters) -> Any:
@@ -142,7 +141,7 @@ def test_the_sample_is_even_and_bounded(monkeypatch):
     values = np.arange(float(n))[:, None, None]
     found = StreamSample.empty(2, (1, 1), seed=1)
     for part in np.array_split(np.arange(n), 17):
-        found = found.add(Series(values[part]), codes[part], np.ones(len(part)))
+        found = found.add(values[part], codes[part], np.ones(len(part)))
     assert np.bincount(found.codes).tolist() == [30, 30]
     assert found.seen.tolist() == [2900, 100]
     assert not found.is_whole

@@ -8,8 +8,8 @@ import pytest
 from greenfold import simulate, unfold
 from greenfold.estimators.pooled import draw_bank
 from greenfold.estimators.pooled.bank import GROUP, PARTS
-from greenfold.estimators.pooled.collection import Collection
 from greenfold.estimators.pooled.feature_map import fit_map
+from greenfold.estimators.series import Collection
 
 
 def bank_for(n_steps, n_channels, **options):

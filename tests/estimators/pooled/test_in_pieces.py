@@ -9,7 +9,7 @@ import pytest
 
 from greenfold import PooledReservoirClassifier, PooledReservoirRegressor, ReservoirFeatures
 from greenfold.datasets import open_series, synthetic_heartbeats
-from greenfold.estimators.pooled import features as _base
+from greenfold.estimators.pooled import estimators as _base
 from greenfold.estimators.pooled import ridge as head
 from greenfold.estimators.pooled import ridge as parts
 

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold.estimators.pooled import PooledReservoirClassifier, PooledReservoirRegressor
-from greenfold.estimators.pooled.onnx import to_onnx
+from greenfold.estimators.pooled import (
+    PooledReservoirClassifier,
+    PooledReservoirRegressor,
+    to_onnx,
+)
 
 pytestmark = pytest.mark.needs("onnx", "onnxruntime")
 

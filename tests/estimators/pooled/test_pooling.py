@@ -10,9 +10,16 @@ import pytest
 
 from greenfold._base.arrays import to_host
 from greenfold.estimators.pooled import draw_bank
-from greenfold.estimators.pooled.bank import GROUP, KINDS, N_ROWS, row_weights
-from greenfold.estimators.pooled.collection import Collection
-from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
+from greenfold.estimators.pooled.bank import GROUP
+from greenfold.estimators.pooled.feature_map import (
+    KINDS,
+    N_ROWS,
+    FeatureMap,
+    LinearHead,
+    fit_map,
+    row_weights,
+)
+from greenfold.estimators.series import Collection
 
 from ...conftest import LIBRARIES
 
@@ -158,9 +165,10 @@ def test_scores_are_the_product_of_features_and_coefficients(engine, n_targets, 
         (b - m).astype(np.float64) @ w for b, m, w in zip(blocks, means, W, strict=True)
     )
     size = np.sqrt(sum(made.widths))  # a sum of so many products of order one
-    found = made.scores(series, means, W)
+    head = LinearHead(means, W, np.zeros(W[0].shape[1]))
+    found = made.scores(series, head)
     np.testing.assert_allclose(found, wanted, atol=1e-5 * size)
-    np.testing.assert_array_equal(made.scores(series, means, W, n_jobs=2), found)
+    np.testing.assert_array_equal(made.scores(series, head, n_jobs=2), found)
 
 
 def test_memory_does_not_grow_with_the_number_of_series(monkeypatch):

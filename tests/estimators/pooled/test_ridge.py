@@ -18,9 +18,9 @@ from greenfold.estimators.pooled import (
 from greenfold.estimators.pooled import (
     ridge as parts,
 )
-from greenfold.estimators.pooled.collection import Collection
 from greenfold.estimators.pooled.feature_map import fit_map
 from greenfold.estimators.pooled.ridge import solve_ridge, standard
+from greenfold.estimators.series import Collection
 
 
 @pytest.fixture
@@ -91,7 +91,8 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     made = fit_map(bank, series, rng, scaling="set", engine="array")
     monkeypatch.setattr(parts, "PART_CASES", 40)
     monkeypatch.setattr(parts, "HELD_OUT", 30)
-    found = parts.fit_parts(made, series, targets, omega, seed=1)
+    monkeypatch.setattr(parts, "DUAL_CASES", 100)
+    found = parts.fit_head(made, series, targets, omega, seed=1)
     # The same division, every part by scikit-learn on the same standardised features.
     order = np.random.default_rng(1).permutation(150)
     blocks = [made.blocks(series, scale) for scale in range(2)]
@@ -109,7 +110,7 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     np.testing.assert_array_equal(found.cases, np.sort(order[:30]))
     # Features and coefficients are in single precision.
     size = np.abs(targets).max()
-    np.testing.assert_allclose(found.head.scores(made, series), wanted, atol=1e-3 * size)
+    np.testing.assert_allclose(made.scores(series, found.head), wanted, atol=1e-3 * size)
     np.testing.assert_allclose(found.held_out, wanted[found.cases], atol=1e-3 * size)
 
 

@@ -1,7 +1,7 @@
 """A page on which the input projection is turned by hand: one HTML file, no network.
 
-`write_explorer` makes it from `Material` (series of two or more classes, prepared by
-`prepare`) and a network. Needs jinja2 (``pip install greenfold[report]``).
+`make_explorer` makes it from series of two or more classes and a network. Needs jinja2
+(``pip install greenfold[report]``).
 """
 
 import lazy_loader as lazy

@@ -1,13 +1,12 @@
 from .make import Explorer, Source, make_explorer, which_came_first
-from .material import Material, prepare
 from .page import Start, write_explorer
-from .solved import Grid, Solved, solve_grid
+from .series import Grid, PageSeries, SolvedPair, prepare, solve_grid
 
 __all__ = [
     "Explorer",
     "Grid",
-    "Material",
-    "Solved",
+    "PageSeries",
+    "SolvedPair",
     "Source",
     "Start",
     "make_explorer",

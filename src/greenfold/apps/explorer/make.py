@@ -1,24 +1,29 @@
-"""From series and a network to a page: thinned, solved on the grid, written.
-
-Series that come with the explorer; drawn, never measured.
-"""
+"""From series, or a saved model, and a network to a page: thinned, solved, written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ... import EchoStateNetwork, Reservoir, ReservoirClassifier, Unfolding, unfold
 from ..._base import checks as check
-from ...networks.echo_state import EchoStateNetwork
-from ...networks.reservoir import Reservoir
-from ...unfolding.unfolding import Unfolding, unfold
-from .material import MAX_NUMBERS, MAX_SERIES, Material, prepare
+from ...estimators.margin.classifier import class_weights
+from ..report.comparison import Split
 from .page import MAX_NEURONS, Start, room_for_series, write_explorer
-from .solved import Grid, Solved, solve_grid
+from .series import (
+    MAX_NUMBERS,
+    MAX_SERIES,
+    Grid,
+    PageSeries,
+    SolvedPair,
+    prepare,
+    solve_grid,
+)
 
 #: Pairs of classes that are solved where there are more than two classes.
 MAX_PAIRS = 3
@@ -26,18 +31,18 @@ MAX_PAIRS = 3
 _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 40_000, 2_000
 
 
+def _text(labels: Any) -> list[str]:
+    return [str(label) for label in np.asarray(labels).tolist()]
+
+
 @dataclass(frozen=True, eq=False)
-class Source:
+class Source(Split):
     """Labelled series with what is known of them.
 
     Attributes
     ----------
-    name : str
-    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-    y : array_like (n_cases,)
-    X_test, y_test
-        Test series, or None.
-    note : str
+    name, X, y, X_test, y_test, note
+        As of a `greenfold.apps.report.Split`.
     class_weights : dict
         Factor on the weight of a class, by its name.
     scaling : float
@@ -46,59 +51,42 @@ class Source:
         Series of training and of test to keep on the page, each.
     """
 
-    name: str
-    X: Any
-    y: Any
-    X_test: Any = None
-    y_test: Any = None
-    note: str = ""
     class_weights: dict[str, float] = field(default_factory=dict)
     scaling: float = 1.0
     n_series: int = MAX_SERIES
 
     def only(self, classes: Sequence[str]) -> Source:
-        """The same with some of the classes.
-
-        Raises
-        ------
-        ValueError
-            Where a class does not occur.
-        """
-        found = sorted({str(label) for label in np.asarray(self.y).tolist()})
+        """The same with some of the classes; ValueError where a class does not occur."""
+        found = sorted(set(_text(self.y)))
+        shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
         for one in classes:
-            if one not in found:
-                shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
-                raise ValueError(
-                    f"`classes` names {one!r}, which is none of the classes of "
-                    f"{self.name}: {shown}."
-                )
-        parts: dict[str, Any] = {}
-        for x, y in (("X", "y"), ("X_test", "y_test")):
-            if getattr(self, x) is None:
-                continue
-            labels = np.asarray(getattr(self, y))
-            kept = [i for i, one in enumerate(labels.tolist()) if str(one) in classes]
-            parts[x] = [getattr(self, x)[i] for i in kept]
-            parts[y] = labels[kept]
-        if not len(parts.get("X_test", ())):
-            parts["X_test"] = parts["y_test"] = None
-        return Source(**{**vars(self), **parts})
+            none = f"`classes` names {one!r}, which is none of the classes of {self.name}"
+            check.require(one in found, f"{none}: {shown}.")
+
+        def part(X: Any, y: Any) -> tuple[Any, Any]:
+            kept = [i for i, one in enumerate(_text(y)) if one in classes]
+            return [X[i] for i in kept], np.asarray(y)[kept]
+
+        X, y = part(self.X, self.y)
+        X_test, y_test = (
+            ([], None) if self.X_test is None else part(self.X_test, self.y_test)
+        )
+        tested = {"X_test": X_test, "y_test": y_test} if X_test else {}
+        return replace(self, X=X, y=y, **{"X_test": None, "y_test": None, **tested})
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels of the first series."""
+        return np.atleast_2d(np.asarray(self.X[0])).shape[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """A page that was made.
-
-    Attributes
-    ----------
-    path : Path
-    unfolding : Unfolding
-    sets : list of (Material, list of Solved)
-    """
+    """A page that was made: where, its network, and its data sets with what is solved."""
 
     path: Path
     unfolding: Unfolding
-    sets: list[tuple[Material, list[Solved]]]
+    sets: list[tuple[PageSeries, list[SolvedPair]]]
 
 
 def make_explorer(
@@ -133,44 +121,35 @@ def make_explorer(
     on_step : callable, optional
         Called with words and the share of the work that follows, before each part.
     """
-    if reservoir.n_neurons > MAX_NEURONS:
-        raise ValueError(
-            f"`reservoir` has {reservoir.n_neurons} neurons; the explorer shows networks "
-            f"of up to {MAX_NEURONS}: take a smaller one."
-        )
-    tell = on_step or (lambda _, __: None)
-    eta = None if start is None else start.eta
-    materials: list[Material] = []
+    neurons = reservoir.n_neurons
+    most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
+    check.require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
+    prepared: list[PageSeries] = []
     for source in sources:
-        material = _prepare(source, reservoir.n_neurons, materials, len(sources))
-        materials.append(material)
-    n_steps = materials[0].n_steps
-    discrete = isinstance(reservoir, EchoStateNetwork)
-    dt = 1.0 if discrete else duration / n_steps
+        prepared.append(_prepare(source, neurons, prepared, len(sources)))
+    n_steps = prepared[0].n_steps
+    dt = 1.0 if isinstance(reservoir, EchoStateNetwork) else duration / n_steps
     unfolding = unfold(reservoir, n_steps=n_steps, dt=dt)
-    grid = Grid.of(n_steps, eta)
+    grid = Grid.of(n_steps, None if start is None else start.eta)
     chosen = [
-        one.pairs()[: _n_pairs(reservoir.n_neurons, one.n_channels, len(one.classes))]
-        for one in materials
+        one.pairs()[: _n_pairs(neurons, one.n_channels, len(one.classes))]
+        for one in prepared
     ]
     share = 1.0 / (len(grid) * sum(len(pairs) for pairs in chosen))
-    sets = []
-    for material, pairs in zip(materials, chosen, strict=True):
-        solved = []
-        for pair in pairs:
-            words = " or ".join(material.classes[c] for c in pair)
 
-            def step(words: str = words) -> None:
-                tell(f"solving {words}", share)
+    def solve(series: PageSeries, pair: tuple[int, int]) -> SolvedPair:
+        words = f"solving {' or '.join(series.classes[c] for c in pair)}"
+        step = None if on_step is None else partial(on_step, words, share)
+        return solve_grid(unfolding, series, pair, grid, seed=seed, on_step=step)
 
-            solved.append(
-                solve_grid(unfolding, material, pair, grid, seed=seed, on_step=step)
-            )
-        sets.append((material, solved))
-    made = write_explorer(
-        path, unfolding, sets, start=start, title=title, note=note, command=command
+    sets = [
+        (series, [solve(series, pair) for pair in pairs])
+        for series, pairs in zip(prepared, chosen, strict=True)
+    ]
+    shown = {"title": title, "note": note, "command": command}
+    return Explorer(
+        write_explorer(path, unfolding, sets, start=start, **shown), unfolding, sets
     )
-    return Explorer(made, unfolding, sets)
 
 
 def _room(n_neurons: int, n_channels: int, n_pairs: int) -> int:
@@ -188,29 +167,18 @@ def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
 
 
 def _prepare(
-    source: Source, n_neurons: int, before: Sequence[Material], n_sources: int
-) -> Material:
+    source: Source, n_neurons: int, before: Sequence[PageSeries], n_sources: int
+) -> PageSeries:
     """Thin one data set so that all of them fit on the page."""
-    n_channels = np.atleast_2d(np.asarray(source.X[0])).shape[0]
     n_classes = len(set(np.asarray(source.y).tolist()))
-    pairs = _n_pairs(n_neurons, n_channels, n_classes) * n_sources
-    room = _room(n_neurons, n_channels, pairs)
-    room -= sum(
-        one.X.size + (one.X_test.size if one.judged == "test" else 0) for one in before
-    )
-    return prepare(
-        source.name,
-        source.X,
-        source.y,
-        source.X_test,
-        source.y_test,
-        note=source.note,
-        n_steps=before[0].n_steps if before else None,
-        class_weights=source.class_weights,
-        scaling=source.scaling,
-        max_series=source.n_series,
-        max_numbers=max(_FEWEST_NUMBERS, min(MAX_NUMBERS, room)),
-    )
+    pairs = _n_pairs(n_neurons, source.n_channels, n_classes) * n_sources
+    room = _room(n_neurons, source.n_channels, pairs)
+    room -= sum(one.X.size + one.X_test.size * (one.judged == "test") for one in before)
+    given: dict[str, Any] = vars(source) | {"max_series": source.n_series}
+    del given["n_series"]
+    steps = before[0].n_steps if before else None
+    most = max(_FEWEST_NUMBERS, min(MAX_NUMBERS, room))
+    return prepare(**given, n_steps=steps, max_numbers=most)
 
 
 def which_came_first(
@@ -226,8 +194,7 @@ def which_came_first(
 
     Parameters
     ----------
-    n_cases : int
-    n_steps : int
+    n_cases, n_steps : int
     noise : float
         Standard deviation of the noise; the bumps are about 1 high.
     rng : numpy Generator, int or None
@@ -237,12 +204,6 @@ def which_came_first(
     X : ndarray (n_cases, n_steps)
     y : ndarray (n_cases,)
         +1 where the upward bump comes first, −1 where it comes second.
-
-    Examples
-    --------
-    >>> X, y = which_came_first(10, rng=0)
-    >>> X.shape, int(y.sum())
-    ((10, 70), 0)
     """
     n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
     rng = check.generator(rng)
@@ -262,15 +223,73 @@ def which_came_first(
 
 
 def built_in_source(seed: int = 0) -> Source:
-    """`which_came_first` as a data set of the explorer's."""
+    """`which_came_first` as a data set of the explorer's; drawn, never measured."""
     X, y = which_came_first(500, rng=seed)
     names = np.where(y > 0, "up first", "down first")
-    return Source(
-        "Which bump came first",
-        X[:200],
-        names[:200],
-        X[200:],
-        names[200:],
-        "Two opposite bumps in one order or the other, on red noise; drawn by greenfold.",
-        n_series=200,
-    )
+    note = "Two opposite bumps in one order or the other, on red noise; drawn by greenfold."
+    parts = (X[:200], names[:200], X[200:], names[200:])
+    return Source("Which bump came first", *parts, note, n_series=200)
+
+
+def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
+    """The training series a saved classifier has kept; ValueError where there is none."""
+    stream = getattr(classifier, "_stream", None)
+    if stream is None or not len(stream.sample.codes):
+        how = f"name some after it: greenfold explore {name} DATA."
+        raise ValueError(f"`{name}` holds no series to show; {how}")
+    sample = stream.sample
+    kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
+    # A sample stands for all series of its class.
+    factors = stream.counts / np.maximum(kept, 1)
+    values = np.ldexp(sample.values, classifier._exponent)
+    note = f"Series that {name} has kept from its training."
+    source = Source(name, values, classifier.classes_[sample.codes], note=note)
+    return _as_fitted(source, classifier, stream.counts, factors / factors.max())
+
+
+def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
+    """Series for a model, weighted and scaled as it was told to.
+
+    ValueError where they are not the model's: channels or classes differ.
+    """
+    given, fitted = source.n_channels, classifier.n_channels_in_
+    has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
+    check.require(given == fitted, has)
+    names, labels = _text(classifier.classes_), _text(source.y)
+    unknown = min(set(labels) - set(names), default=None)
+    has = f"`{source.name}` holds the class {unknown!r}, which the model does not know"
+    known = ", ".join(sorted(names)[:8])
+    check.require(unknown is None, f"{has}; it knows {known}.")
+    counts = np.array([labels.count(one) for one in names], dtype=float)
+    return _as_fitted(source, classifier, counts, np.ones(len(counts)))
+
+
+def _as_fitted(
+    source: Source, classifier: Any, counts: np.ndarray, factors: np.ndarray
+) -> Source:
+    each = class_weights(classifier, classifier.classes_, counts) * factors
+    weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
+    # Without a scaling of its own a model takes the series in their unit, which the page,
+    # where ‖μ‖ is given, cannot know for each pair.
+    given = classifier.input_scaling
+    scaling = 1.0 if given is None else float(given)
+    return replace(source, class_weights=weights, scaling=scaling)
+
+
+def start_of(classifier: ReservoirClassifier) -> Start:
+    """Where a page of a model begins: at its u, η and noise."""
+    noise = classifier.readout_noise or None
+    return Start(float(classifier.eta_), noise, classifier.heads_[0].u, "The model's u")
+
+
+def remarks(classifier: ReservoirClassifier) -> str:
+    """What the page leaves out of a model, in sentences."""
+    said = []
+    if classifier.order:
+        said.append("The model is non-linear; this page shows its linear part.")
+    if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
+        said.append("The model has a readout of its own; here it is read at one time.")
+    if len(classifier.classes_) > 2:
+        first = classifier.classes_[classifier.compared_[0]]
+        said.append(f"The model's u is the one for {first} against the rest.")
+    return " ".join(said)

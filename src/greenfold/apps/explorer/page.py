@@ -1,7 +1,4 @@
-"""The explorer as one HTML file: the network, the series, what was solved, the script.
-
-Modules of JavaScript as one script: read in order, imports and exports taken away.
-"""
+"""The explorer as one HTML file: the network, the series, what was solved, the script."""
 
 from __future__ import annotations
 
@@ -16,79 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.files import plain, replacing
-from ...unfolding.unfolding import Unfolding
-from .material import Material
-from .solved import BAND, N_NOISES, N_RANDOM, Solved
+from ... import Unfolding, __version__
+from ..._base.checks import must, require
+from ..._base.files import plain
+from ..report.page import fill_template, write_page
+from .series import BAND, N_NOISES, N_RANDOM, PageSeries, SolvedPair
 
-#: Each imports only from those before it.
+#: Modules of JavaScript; each imports only from those before it.
 MODULES = (
-    "numbers",
-    "eigen",
-    "sphere",
-    "network",
-    "moments",
-    "problem",
-    "climb",
-    "reference",
-    "own_file",
-    "address",
-    "embed",
-    "draw",
-    "ring",
-    "gauge",
-    "clouds",
-    "curves",
-    "view",
-    "words",
-    "frame",
-    "main",
-)
+    "numbers", "eigen", "sphere", "network", "moments", "problem", "climb", "reference",
+    "own_file", "address", "embed", "draw", "ring", "gauge", "clouds", "curves", "view",
+    "words", "frame", "main",
+)  # fmt: skip
 _IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
-_EXPORTED = re.compile(r"^export (?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
-_NAMES = re.compile(r"^(?:export )?(?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
-
-
-def asset(name: str) -> str:
-    """Text of a file that comes with the package."""
-    return (
-        files("greenfold.apps.explorer")
-        .joinpath("assets", name)
-        .read_text(encoding="utf-8")
-    )
-
-
-def script() -> str:
-    """All modules as one script.
-
-    Raises
-    ------
-    ValueError
-        Where a module imports one that comes later, or two modules use one name: the
-        script would mean something else than the modules do.
-    """
-    seen: dict[str, str] = {}
-    exported: dict[str, list[str]] = {}
-    parts = []
-    for name in MODULES:
-        text = asset(f"js/{name}.js")
-        for names, module in _IMPORT.findall(text):
-            for needed in filter(None, (one.strip() for one in names.split(","))):
-                if needed not in exported.get(module, ()):
-                    raise ValueError(
-                        f"{name}.js imports {needed} of {module}.js, which does not come "
-                        "before it or does not export that."
-                    )
-        for found in _NAMES.findall(text):
-            if found in seen:
-                raise ValueError(f"{found} is in {seen[found]}.js and in {name}.js.")
-            seen[found] = name
-        exported[name] = _EXPORTED.findall(text)
-        body = _EXPORT.sub("", _IMPORT.sub("", text)).strip()
-        parts.append(f"// {name}.js\n{body}\n")
-    return "\n".join(parts)
-
+_NAMES = re.compile(r"^(export )?(?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
 
 #: Up to this size E and F travel in double precision, and up to the second one at all.
 DOUBLE_NEURONS, MAX_NEURONS = 64, 128
@@ -100,18 +39,48 @@ PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
 _BASE64 = 4 / 3
 
 
+def asset(name: str) -> str:
+    """Text of a file that comes with the package."""
+    folder = files("greenfold.apps.explorer").joinpath("assets")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """All modules as one script: in order, imports and exports taken away.
+
+    ValueError where a module imports one that comes later, or two modules use one name: the
+    script would mean something else than the modules do.
+    """
+    seen: dict[str, str] = {}
+    exported: dict[str, list[str]] = {}
+    parts = []
+    for name in MODULES:
+        text = asset(f"js/{name}.js")
+        for names, module in _IMPORT.findall(text):
+            for needed in filter(None, (one.strip() for one in names.split(","))):
+                why = "which does not come before it or does not export that."
+                wrong = f"{name}.js imports {needed} of {module}.js, {why}"
+                require(needed in exported.get(module, ()), wrong)
+        exported[name] = []
+        for public, found in _NAMES.findall(text):
+            both = f"{found} is in {seen.get(found)}.js and in {name}.js."
+            require(found not in seen, both)
+            seen[found] = name
+            if public:
+                exported[name].append(found)
+        parts.append(f"// {name}.js\n{_EXPORT.sub('', _IMPORT.sub('', text)).strip()}\n")
+    return "\n".join(parts)
+
+
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where the page begins.
+    """Where the page begins; the page's choice, and a random u, where a value is None.
 
     Attributes
     ----------
-    eta : float or None
-        A value of the grid; the page's choice where None.
-    noise : float or None
-        Standard deviation of the readout noise.
+    eta, noise : float or None
+        A value of the grid, and the standard deviation of the readout noise.
     u : ndarray (n_neurons, n_channels) or None
-        Input projection; a random one where None.
     label : str
         Whose u that is, as a button says it.
     """
@@ -122,37 +91,31 @@ class Start:
     label: str = ""
 
 
+Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
+
+
 def write_explorer(
     path: str | Path,
     unfolding: Unfolding,
-    sets: Sequence[tuple[Material, Sequence[Solved]]],
+    sets: Sets,
     *,
     start: Start | None = None,
     title: str = "Turn u yourself",
     note: str = "",
     command: str = "",
 ) -> Path:
-    """Write the page.
+    """Write the page, in one step at the end, and return its absolute path.
 
     Parameters
     ----------
     path : str or Path
-        Replaced if it exists, in one step at the end.
     unfolding : Unfolding
         The network and its steps; the page uses its linear order.
-    sets : sequence of (Material, sequence of Solved)
+    sets : sequence of (PageSeries, sequence of SolvedPair)
         Data sets of the unfolding's number of steps, with the pairs that were solved.
     start : Start, optional
-    title : str
-    note : str
-        A sentence on the network.
-    command : str
-        The command that made the page, shown at its end.
-
-    Returns
-    -------
-    Path
-        The absolute path of the page.
+    title, note, command : str
+        The heading, a sentence on the network, and the command that made the page.
 
     Examples
     --------
@@ -160,83 +123,55 @@ def write_explorer(
     >>> from greenfold import Reservoir, unfold
     >>> from greenfold.apps.explorer import Grid, prepare, solve_grid, which_came_first
     >>> from greenfold.apps.explorer import write_explorer
-    >>> material = prepare("bumps", *which_came_first(40, n_steps=20, rng=0))
+    >>> series = prepare("bumps", *which_came_first(40, n_steps=20, rng=0))
     >>> unfolding = unfold(Reservoir.random(12, rng=0), n_steps=20, dt=0.5)
-    >>> solved = solve_grid(unfolding, material, (0, 1), Grid((3.0,), (20,)))
+    >>> solved = solve_grid(unfolding, series, (0, 1), Grid((3.0,), (20,)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = pathlib.Path(folder, "page.html")
-    ...     made = write_explorer(page, unfolding, [(material, [solved])])
+    ...     made = write_explorer(page, unfolding, [(series, [solved])])
     ...     made.stat().st_size < 500_000
     True
     """
-    text = render(unfolding, sets, start=start, title=title, note=note, command=command)
-    target = Path(path).expanduser().absolute()
-    with replacing(target) as stream:
-        stream.write(text.encode("utf-8", errors="replace"))
-    return target
+    shown = {"title": title, "note": note, "command": command}
+    return write_page(path, render(unfolding, sets, start, **shown))
 
 
 def render(
-    unfolding: Unfolding,
-    sets: Sequence[tuple[Material, Sequence[Solved]]],
-    *,
-    start: Start | None = None,
-    title: str = "Turn u yourself",
-    note: str = "",
-    command: str = "",
-) -> str:
+    unfolding: Unfolding, sets: Sets, start: Start | None = None, title: str = "",
+    note: str = "", command: str = "",
+) -> str:  # fmt: skip
     """The page as text; see `write_explorer`."""
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError(
-            f"A page needs {error.name}: install it with `pip install greenfold[report]`."
-        ) from error
-    if unfolding.n_neurons > MAX_NEURONS:
-        raise ValueError(
-            f"`unfolding` has {unfolding.n_neurons} neurons; the explorer shows networks "
-            f"of up to {MAX_NEURONS}."
-        )
-    for material, _ in sets:
-        if material.n_steps != unfolding.n_steps:
-            raise ValueError(
-                f"`sets` must have the {unfolding.n_steps} steps of `unfolding`; "
-                f"{material.name!r} has {material.n_steps}."
-            )
+    neurons, steps = unfolding.n_neurons, unfolding.n_steps
+    must(
+        neurons <= MAX_NEURONS, "unfolding", f"have at most {MAX_NEURONS} neurons", neurons
+    )
+    for one, _ in sets:
+        got = f"{one.name!r} with {one.n_steps}"
+        must(one.n_steps == steps, "sets", f"have the {steps} steps of `unfolding`", got)
+    begin = vars(start or Start())
     content = {
         "network": _network(unfolding),
-        "sets": [_set(material, solved) for material, solved in sets],
-        "start": _start(start or Start()),
+        "sets": [_set(series, solved) for series, solved in sets],
+        "start": begin | {"u": None if begin["u"] is None else _encode(begin["u"], "<f8")},
     }
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(asset("explorer.html"))
     # "</script>" in a name must not end the script.
     written = json.dumps(plain(content), allow_nan=False).replace("<", "\\u003c")
-    return template.render(
+    return fill_template(
+        "explorer/assets/explorer.html",
         title=title,
         note=note,
         command=command,
-        style=Markup(asset("explorer.css")),
-        script=Markup(script()),
-        content=Markup(written),
-        version=_version(),
+        style=asset("explorer.css"),
+        script=script(),
+        content=written,
+        version=__version__,
     )
 
 
 def room_for_series(
     n_neurons: int, n_channels: int, grid_size: int, n_pairs: int = 1
 ) -> int:
-    """Numbers of series, 16 bits each, that a page has room for beside everything else.
-
-    Parameters
-    ----------
-    n_neurons, n_channels : int
-    grid_size : int
-        Points of the grid of η and readout times.
-    n_pairs : int
-        Pairs that are solved.
-    """
+    """Numbers of series, 16 bits each, that a page has room for beside everything else."""
     matrices = 2 * n_neurons**2 * (8 if n_neurons <= DOUBLE_NEURONS else 4)
     point = n_neurons * (n_channels + 1) + N_RANDOM + len(BAND) * N_NOISES
     # κ and the bound of a point are written as digits.
@@ -246,14 +181,12 @@ def room_for_series(
 
 
 def _network(unfolding: Unfolding) -> dict[str, Any]:
-    linear = unfolding.linear
-    E, F = propagators(linear)
+    E, F = propagators(unfolding)
     kind = "<f8" if unfolding.n_neurons <= DOUBLE_NEURONS else "<f4"
     weights = np.array(unfolding.reservoir.weights, dtype=float)
     np.fill_diagonal(weights, 0.0)
     strongest = np.argsort(-np.abs(weights), axis=None)[:_N_EDGES]
-    rows, columns = np.unravel_index(strongest, weights.shape)
-    kept = weights[rows, columns] != 0
+    edges = np.stack(np.unravel_index(strongest, weights.shape), axis=1)
     return {
         "neurons": unfolding.n_neurons,
         "steps": unfolding.n_steps,
@@ -261,51 +194,44 @@ def _network(unfolding: Unfolding) -> dict[str, Any]:
         "single": kind == "<f4",
         "E": _encode(E, kind),
         "F": _encode(F, kind),
-        "edges": np.stack([rows[kept], columns[kept]], axis=1),
+        "edges": edges[weights[tuple(edges.T)] != 0],
     }
 
 
 def propagators(unfolding: Unfolding) -> tuple[np.ndarray, np.ndarray]:
     """E and F of one step of the linear network: y ↦ E y + F u x."""
-    n = unfolding.n_neurons
-    pulse = unfolding.linear.with_readout(unfolding.dt).input_response(np.eye(n))
+    n, linear = unfolding.n_neurons, unfolding.linear
+    pulse = linear.with_readout(unfolding.dt).input_response(np.eye(n))
     F = pulse.reshape(n, unfolding.n_steps, n)[:, 0].T
     # No map of a system shows a state that is left alone; the panel it walks does.
-    return np.linalg.matrix_power(unfolding._panel.E.T, unfolding._n_panels), F
+    return np.linalg.matrix_power(linear._panel.E.T, linear._n_panels), F
 
 
-def _set(material: Material, solved: Sequence[Solved]) -> dict[str, Any]:
-    parts = {"train": (material.X, material.codes)}
-    if material.judged == "test":
-        parts["test"] = (material.X_test, material.codes_test)
+def _set(series: PageSeries, solved: Sequence[SolvedPair]) -> dict[str, Any]:
+    parts = {"train": (series.X, series.codes)}
+    if series.judged == "test":
+        parts["test"] = (series.X_test, series.codes_test)
+    proven = [one.pair for one in solved]
     return {
-        "name": material.name,
-        "note": material.note,
-        "thinned": material.thinned,
-        "classes": material.classes,
-        "weights": material.weights,
-        "channels": material.n_channels,
-        "scaling": material.scaling,
-        "unit": material.unit,
-        "pairs": _pairs(material, solved),
+        "name": series.name,
+        "note": series.note,
+        "thinned": series.thinned,
+        "classes": series.classes,
+        "weights": series.weights,
+        "channels": series.n_channels,
+        "scaling": series.scaling,
+        "unit": series.unit,
+        # Those with a bound first.
+        "pairs": proven + [pair for pair in series.pairs() if pair not in proven],
         **{
-            name: {
-                "X": _encode(np.rint(X / material.unit), "<i2"),
-                "codes": _encode(codes, "u1"),
-            }
-            for name, (X, codes) in parts.items()
+            name: {"X": _encode(np.rint(X / series.unit), "<i2"), "codes": _encode(c, "u1")}
+            for name, (X, c) in parts.items()
         },
         "solved": [_solved(one) for one in solved],
     }
 
 
-def _pairs(material: Material, solved: Sequence[Solved]) -> list[tuple[int, int]]:
-    """All pairs, those with a bound first."""
-    proven = [one.pair for one in solved]
-    return proven + [pair for pair in material.pairs() if pair not in proven]
-
-
-def _solved(solved: Solved) -> dict[str, Any]:
+def _solved(solved: SolvedPair) -> dict[str, Any]:
     return {
         "pair": solved.pair,
         "etas": solved.grid.etas,
@@ -320,17 +246,6 @@ def _solved(solved: Solved) -> dict[str, Any]:
     }
 
 
-def _start(start: Start) -> dict[str, Any]:
-    u = None if start.u is None else _encode(start.u, "<f8")
-    return {"eta": start.eta, "noise": start.noise, "u": u, "label": start.label}
-
-
 def _encode(array: np.ndarray, kind: str) -> str:
     """Numbers as text, row by row."""
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
-
-
-def _version() -> str:
-    from ... import __version__
-
-    return __version__

@@ -1,10 +1,14 @@
-"""Beyond the paper: the certificate, where solving for u pays, and the true network.
+"""Beyond the paper: certificates, readout noise, and the true network.
 
-Readout noise is what a physical reservoir has to live with. Independent Gaussian noise of
-standard deviation σ on every neuron is noise of standard deviation σ along any unit
-readout, so that the expected accuracy is known in closed form. On the true network the
-readout of each input projection is fitted to the states of the integrated network, and all
-are judged on draws that no fit has seen.
+(a) How far the solved soft margin, and the paper's alternation, end below the proven
+upper bound, one mark a network; below the dotted line (0.1 %) an optimum counts as
+certified. (b–d) Expected accuracy on ECG5000 where every neuron is read with independent
+Gaussian noise of standard deviation σ, for networks of *N* neurons; η is cross-validated
+for each projection and σ. (e–h) Soft margin on the network as it is, integrated and not
+expanded, one mark a network, on draws that no fit has seen: *u* drawn, solved for the
+linear network or to first order, and climbed through the network itself (`Dynamics`). A
+biased tanh saturates; the quadratic gain is the paper's. Numbers at the left edge are
+means of what lies beyond it.
 """
 
 from __future__ import annotations
@@ -28,30 +32,16 @@ from ...simulation import simulate
 from ...stimuli.gaussian import GaussianStimuli
 from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import Unfolding, unfold
+from ..style import BOUND, RANDOM, SOLVED
 from . import setting as look
 from .figures import Run
-from .setting import Heartbeats, Paper, expansion_judged_elsewhere, unit_vectors
-
-TITLE = "Beyond the paper: certificates, readout noise, and the true network"
-NEEDS_ECG = True
-CAPTION = """
-(a) How far the solved soft margin, and the paper's alternation, end below the proven
-upper bound, one mark a network; below the dotted line (0.1 %) an optimum counts as
-certified. (b–d) Expected accuracy on ECG5000 where every neuron is read with independent
-Gaussian noise of standard deviation σ, for networks of *N* neurons; η is cross-validated
-for each projection and σ. (e–h) Soft margin on the network as it is, integrated and not
-expanded, one mark a network, on draws that no fit has seen: *u* drawn, solved for the
-linear network or to first order, and climbed through the network itself (`Dynamics`). A
-biased tanh saturates; the quadratic gain is the paper's. Numbers at the left edge are
-means of what lies beyond it.
-"""
+from .setting import Heartbeats, OnHeartbeats, expansion_judged_elsewhere
 
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnHeartbeats):
     """What these figures are made with."""
 
-    duration: float = 10.0
     #: (a) Networks that are certified, on ECG5000 and on each artificial ‖μ‖.
     n_certified: int = 20
     strengths: tuple[float, ...] = (0.19, 1.0)
@@ -109,10 +99,7 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
         stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
     unfolding = p.unfold(seed, stimuli.n_steps, p.duration / stimuli.n_steps)
     best: Any = optimize(unfolding, stimuli, p.eta)
-    rounds = optimize(
-        unfolding, stimuli, p.eta, "alternating", n_starts=1, max_iter=p.n_rounds,
-        tol=1e-12, rng=np.random.default_rng([seed, 3]),
-    )  # fmt: skip
+    rounds = look.alternation(unfolding, stimuli, p.eta, p.n_rounds, seed, 3)
     return {
         "seed": seed,
         "strength": strength,
@@ -126,13 +113,14 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
 
 
 def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Expected accuracy for every σ; z (..., n_cases) → (..., n_noises)."""
+    """Expected accuracy for every σ; z (..., n_cases) → (..., n_noises).
+
+    Independent Gaussian noise of standard deviation σ on every neuron is noise of standard
+    deviation σ along any unit readout.
+    """
     right = signs * z
-    columns = [
-        (right > 0).mean(-1) if sigma == 0 else ndtr(right / sigma).mean(-1)
-        for sigma in p.noises
-    ]
-    return np.stack(columns, axis=-1)
+    chances = (ndtr(right / sigma) if sigma else right > 0 for sigma in p.noises)
+    return np.stack([one.mean(-1) for one in chances], axis=-1)
 
 
 def _kernels(
@@ -142,18 +130,17 @@ def _kernels(
     if u is None:
         found = [optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
         return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
-    return (
-        LinearProblem(unfolding.maps, stimuli, 1.0).kernels(u[:, None], np.array(p.etas)).T
-    )
+    problem = LinearProblem(unfolding.maps, stimuli, 1.0)
+    return problem.kernels(u[:, None], np.array(p.etas)).T
 
 
 def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> dict:
     """One network: test accuracy at every σ, η chosen by cross-validation for each."""
     seed, n_neurons = item
     task = Heartbeats(ecg, p.duration)
-    unfolding = replace(p, n_neurons=n_neurons).unfold(seed, *task.steps)
-    drawn = unit_vectors(np.random.default_rng([seed, 4]), p.n_random, n_neurons)
-    projections: list[np.ndarray | None] = [None, *drawn]
+    sized = replace(p, n_neurons=n_neurons)
+    unfolding = sized.unfold(seed, *task.steps)
+    projections: list[np.ndarray | None] = [None, *sized.projections(p.n_random, seed, 4)]
     folds = StratifiedKFold(p.n_folds, shuffle=True, random_state=seed)
     inner = np.zeros((len(projections), len(p.etas), len(p.noises)))
     for train, held_out in folds.split(ecg.X_train, ecg.y_train):
@@ -186,22 +173,19 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     the network diverges; those are left out of the others.
     """
     gain, strength, seed = item
-    eta = p.eta
-    network = replace(p, n_neurons=p.true_neurons).network(seed)
-    reservoir = replace(network, gain=GAINS[gain])
-    stimuli = GaussianStimuli.random(
-        10, strength=strength, n_draws=p.n_draws, rng=100 + seed
-    )
+    eta, sized = p.eta, replace(p, n_neurons=p.true_neurons)
+    reservoir = replace(sized.network(seed), gain=GAINS[gain])
+    made = {"strength": strength, "n_draws": p.n_draws, "rng": 100 + seed}
+    stimuli = GaussianStimuli.random(10, **made)
     dynamics = Dynamics(reservoir, n_steps=10, dt=1.0, tol=_TOL)
     linear = optimize(dynamics.linear, stimuli, eta)
     cut = replace(reservoir, gain=Gain.polynomial(reservoir.gain.coefficients[:3]))
     expanded = unfold(cut, n_steps=10, dt=1.0, order=1)
     with expansion_judged_elsewhere():
         order1 = optimize(expanded, stimuli, eta, rng=seed)
-    drawn = unit_vectors(np.random.default_rng([seed, 2]), 1, p.true_neurons)[0]
-    fit, fresh = (
-        stimuli.sample(p.n_draws, rng=np.random.default_rng([seed, k])) for k in (3, 4)
-    )
+    drawn = sized.projections(1, seed, 2)[0]
+    streams = (np.random.default_rng([seed, k]) for k in (3, 4))
+    fit, fresh = (stimuli.sample(p.n_draws, rng=rng) for rng in streams)
     try:
         best = optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
     except FloatingPointError:
@@ -212,8 +196,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
             X, labels = X[kept], labels[kept]
         bounded = SampleStimuli(X, labels, normalize=None)
         best = optimize(dynamics, bounded, eta, n_starts=p.true_starts, rng=seed)
-    found: dict[str, Any] = {}
-    worst = 0.0
+    found, worst = {}, 0.0
     us = (drawn, linear.u, linear.u, order1.u, best.u)
     vs = (None, linear.v, None, None, best.v)
     for name, u, v in zip(ROWS, us, vs, strict=True):
@@ -329,12 +312,11 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
-    """κ on fresh draws of each projection, one line a network.
+    """κ on fresh draws of each projection, one line per network.
 
     The linear optimum as it is may lie far below zero, where a mark at the edge and the
     mean stand for it.
     """
-    look.letter(axes, name, rf"{kind[0]}, $\|\mu\| = {kind[1]:g}$")
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
     kappa, error = (
@@ -344,11 +326,11 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     top = float(kappa.max())
     edge = -0.25 * top
     inside = kappa > edge
+    how = {"fmt": "o", "color": look.NEUTRAL, "ms": 3, "capsize": 2, "lw": 0.8}
     for values, errors, seen in zip(kappa, error, inside, strict=True):
-        axes.errorbar(values[seen], places[seen], xerr=2 * errors[seen], fmt="o",
-                      color=look.NEUTRAL, ms=3, capsize=2, lw=0.8)  # fmt: skip
-        axes.plot(values[0], places[0], "s", color=look.RANDOM, ms=4, zorder=3)
-        axes.plot(values[-1], places[-1], "o", color=look.SOLVED, ms=5, zorder=3)
+        axes.errorbar(values[seen], places[seen], xerr=2 * errors[seen], **how)
+        axes.plot(values[0], places[0], "s", color=RANDOM, ms=4, zorder=3)
+        axes.plot(values[-1], places[-1], "o", color=SOLVED, ms=5, zorder=3)
     for column, place in enumerate(places):
         if not inside[:, column].all():
             axes.plot(0.92 * edge, place, "<", color=look.NEUTRAL, ms=5)
@@ -360,11 +342,11 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     axes.locator_params(axis="x", nbins=4)
     axes.set_yticks(places, [key.replace(", readout", ",\n") for key in ROWS])
     axes.ticklabel_format(axis="x", style="plain")  # a factor would lie on the label
-    axes.set_xlabel(r"soft margin $\kappa$, fresh draws")
+    title = rf"{kind[0]}, $\|\mu\| = {kind[1]:g}$"
+    look.panel(axes, name, title, r"soft margin $\kappa$, fresh draws")
 
 
 def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
-    look.letter(axes, "a", "below the proven bound")
     rng = np.random.default_rng(0)
     kinds = (0.0, *p.strengths)
     floor = 1e-6
@@ -372,40 +354,38 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
         mine = [row for row in rows if row["strength"] == strength]
         rounds = f"{p.n_rounds} rounds of alternation"
         for shift, key, colour, mark, label in (
-            (-0.17, "gap", look.SOLVED, "o", "solved $u$"),
+            (-0.17, "gap", SOLVED, "o", "solved $u$"),
             (0.17, "alternation_below_bound", look.NEUTRAL, "s", rounds),
         ):
             values = np.maximum([row[key] for row in mine], floor)
             x = place + shift + 0.06 * rng.uniform(-1, 1, len(values))
-            axes.plot(x, 100 * values, mark, color=colour, ms=4, mfc="none", mew=0.9,
-                      label=None if place else label)  # fmt: skip
-    axes.axhline(100 * 1e-3, color=look.BOUND, lw=0.8, ls=":")
-    axes.annotate("0.1 %", (0.01, 100 * 1e-3), (0, 2), va="bottom",
-                  xycoords=("axes fraction", "data"), textcoords="offset points",
-                  fontsize=7, color=look.NEUTRAL)  # fmt: skip
+            how = {"mfc": "none", "ms": 4, "mew": 0.9, "label": None if place else label}
+            axes.plot(x, 100 * values, mark, color=colour, **how)
+    axes.axhline(100 * 1e-3, color=BOUND, lw=0.8, ls=":")
+    at: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    at |= {"va": "bottom", "fontsize": 7, "color": look.NEUTRAL}
+    axes.annotate("0.1 %", (0.01, 100 * 1e-3), (0, 2), **at)
     axes.set(yscale="log", ylim=(100 * floor / 2, 60))
     shown = [r"$\leq 10^{-4}$", *(f"$10^{{{k}}}$" for k in range(-3, 2))]
     axes.set_yticks([10.0**k for k in range(-4, 2)], shown)
     names = ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)]
     axes.set_xticks(range(len(kinds)), names)
-    axes.set_ylabel("distance to the upper bound (%)")
     # Below the axis: every height of the panel has points somewhere.
-    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.1), ncols=2,
-                columnspacing=0.8, handletextpad=0.1)  # fmt: skip
+    below = {"bbox_to_anchor": (0.45, -0.1), "columnspacing": 0.8, "handletextpad": 0.1}
+    y = "distance to the upper bound (%)"
+    look.panel(axes, "a", "below the proven bound", "", y, "upper center", ncols=2, **below)
 
 
 def _draw_noise(panels: list[Any], rows: list[dict], p: Parameters) -> None:
     x = np.arange(len(p.noises))
     for axes, size, name in zip(panels, p.sizes, _LETTERS, strict=False):
         drawn, best, _ = _gain(rows, size)
-        look.letter(axes, name, f"$N = {size}$")
-        look.draw_means(axes, x, drawn, "s--", look.RANDOM, "random $u$")
-        look.draw_means(axes, x, best, "o-", look.SOLVED, "solved $u$")
+        look.draw_means(axes, x, drawn, "s--", RANDOM, "random $u$")
+        look.draw_means(axes, x, best, "o-", SOLVED, "solved $u$")
         axes.set_xticks(x, [f"{sigma:g}" for sigma in p.noises])
-        axes.set_xlabel(r"readout noise $\sigma$ (a.u.)")
         axes.sharey(panels[0])
-    panels[0].set_ylabel("accuracy on 4332 test series (%)")
-    panels[0].legend(loc="lower left")
+        first = (look.ACCURACY, "lower left") if axes is panels[0] else ()
+        look.panel(axes, name, f"$N = {size}$", r"readout noise $\sigma$ (a.u.)", *first)
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

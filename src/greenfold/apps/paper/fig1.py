@@ -1,23 +1,5 @@
-"""Fig. 1: the setting, from a real run."""
+"""Fig. 1: the setting.
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-
-from ...math.margins import margin
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...stimuli.gaussian import GaussianStimuli
-from . import setting as look
-from .figures import Run
-from .setting import Paper
-
-TITLE = "Fig. 1: the setting"
-NEEDS_ECG = False
-CAPTION = """
 (a) A reservoir: an input projection *u*, random recurrent weights *W*, a readout *v*; the
 width of a line is its weight. (b) Series of two classes (thin) with their means (thick):
 the classes differ mainly in the size of their fluctuations. (c) Responses of the simulated
@@ -28,16 +10,27 @@ decision cuts it, the darker band its margin. The paper's Fig. 1 is a sketch wit
 values: those here are ours.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ... import GaussianStimuli, optimize, simulate
+from ...math.margins import margin
+from ..style import CLASS_A, CLASS_B, SOLVED
+from . import setting as look
+from .figures import Run
+from .setting import OnSteps
+
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnSteps):
     """What Fig. 1 is made with; the paper's is a sketch and gives no values."""
 
-    network_seed: int = 0
     #: As in Fig. 3: what differs in its fluctuations needs a non-linear network.
     alpha: float = 0.05
-    n_steps: int = 10
-    dt: float = 1.0
     strength: float = 0.5  # ‖μ‖: the class means are close to each other
     #: Of the steps of the two classes, which differ mainly in these.
     variances: tuple[float, float] = (1.0, 0.02)
@@ -68,10 +61,11 @@ def stimuli(p: Parameters) -> GaussianStimuli:
 
 def compute(run: Run) -> dict:
     """All numbers of the figure."""
-    return run.map("run", _compute, [run.parameters])[0]
+    return run.map("run", one_run, [run.parameters])[0]
 
 
-def _compute(p: Parameters) -> dict:
+def one_run(p: Parameters) -> dict:
+    """One optimum, some simulated responses to look at, and many to judge it."""
     expanded = p.unfold(p.network_seed, p.n_steps, p.dt, p.alpha)
     reservoir, classes = expanded.reservoir, stimuli(p)
     best = optimize(expanded, classes, p.eta, rng=p.network_seed)
@@ -112,7 +106,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_network(axes: Any, numbers: dict) -> None:
-    look.letter(axes, "a", "reservoir")
+    look.panel(axes, "a", "reservoir")
     W = np.array(numbers["drawn_weights"])
     u, v = np.array(numbers["drawn_u"]), np.array(numbers["drawn_v"])
     n = len(u)
@@ -121,81 +115,74 @@ def _draw_network(axes: Any, numbers: dict) -> None:
     angle = np.empty(n)
     angle[order] = np.pi - np.pi * np.arange(n) / (n - 1)
     place = np.column_stack([np.cos(angle), np.sin(angle) * (-1.0) ** np.argsort(order)])
-    arrow = {"arrowstyle": "-|>", "color": "0.65", "lw": 0.6, "mutation_scale": 6,
-             "shrinkA": 6, "shrinkB": 6, "connectionstyle": "arc3,rad=0.12"}  # fmt: skip
+    arrow = {"arrowstyle": "-|>", "color": "0.65", "lw": 0.6, "mutation_scale": 6}
+    arrow |= {"shrinkA": 6, "shrinkB": 6, "connectionstyle": "arc3,rad=0.12"}
     for i, j in np.argwhere(np.abs(W) >= np.quantile(np.abs(W), 0.75)):
         if i != j:
             axes.annotate("", place[i], place[j], arrowprops=arrow)
     source, sink = np.array([-2.1, 0.0]), np.array([2.1, 0.0])
     for end, weights, dash in ((source, u, "-"), (sink, v, "--")):
-        size = np.abs(weights) / np.abs(weights).max()
-        for spot, one in zip(place, size, strict=True):
-            axes.plot(*zip(end, spot, strict=True), dash, color=look.SOLVED, alpha=0.75,
-                      lw=0.2 + 2.0 * one, zorder=1)  # fmt: skip
+        how = {"color": SOLVED, "alpha": 0.75, "zorder": 1}
+        for spot, one in zip(place, np.abs(weights) / np.abs(weights).max(), strict=True):
+            axes.plot(*zip(end, spot, strict=True), dash, lw=0.2 + 2.0 * one, **how)
     axes.plot(*place.T, "o", ms=9, color="white", mec="k", zorder=3)
     box = {"boxstyle": "round", "fc": "white", "ec": "k"}
-    axes.text(*source, "$x(t)$", ha="center", va="center", bbox=box, zorder=4)
-    axes.text(*sink, "$z(t)$", ha="center", va="center", bbox=box, zorder=4)
-    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=look.SOLVED)
-    axes.text(1.65, -0.8, "readout $v$", ha="center", color=look.SOLVED)
+    for end, name in ((source, "$x(t)$"), (sink, "$z(t)$")):
+        axes.text(*end, name, ha="center", va="center", bbox=box, zorder=4)
+    axes.text(-1.65, -0.8, "input\nprojection $u$", ha="center", color=SOLVED)
+    axes.text(1.65, -0.8, "readout $v$", ha="center", color=SOLVED)
     axes.text(0, 1.2, "recurrent weights $W$", ha="center", color="0.35")
     axes.set(xlim=(-2.5, 2.5), ylim=(-1.5, 1.5))
     axes.axis("off")
 
 
 def _draw_stimuli(axes: Any, numbers: dict, p: Parameters) -> None:
-    look.letter(axes, "b", "stimuli of two classes")
     X, signs = np.array(numbers["stimuli"]), np.array(numbers["signs"])
     edges = p.dt * np.arange(p.n_steps + 1)
-    for sign, colour, dash in ((1, look.CLASS_A, "-"), (-1, look.CLASS_B, "--")):
+    for sign, colour, dash in ((1, CLASS_A, "-"), (-1, CLASS_B, "--")):
         for x in X[signs == sign][:6]:
             axes.stairs(x, edges, baseline=None, color=colour, alpha=0.35, lw=0.8)
-        axes.stairs(sign * np.array(numbers["mu"]), edges, baseline=None, color=colour,
-                    lw=2.6, ls=dash, label=rf"$\zeta = {sign:+d}$, mean")  # fmt: skip
-    axes.set(xlabel=look.TIME, ylabel="stimulus $x(t)$ (a.u.)")
+        mean = sign * np.array(numbers["mu"])
+        how = {"color": colour, "ls": dash, "label": rf"$\zeta = {sign:+d}$, mean"}
+        axes.stairs(mean, edges, baseline=None, lw=2.6, **how)
     axes.set_ylim(None, 1.35 * np.abs(X).max())
-    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
+    labels = (look.TIME, "stimulus $x(t)$ (a.u.)", "upper left")
+    look.panel(axes, "b", "stimuli of two classes", *labels, ncols=2, columnspacing=1.0)
 
 
 def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    look.letter(axes, "c", "responses, and the plane of the readout time")
     z, across = np.array(numbers["along_readout"]), np.array(numbers["across"])
     signs, gap = np.array(numbers["signs"]), numbers["margin"]
     end = p.n_steps * p.dt
     times = np.concatenate([[0.0], p.dt * np.arange(1, p.n_steps * p.fine + 1) / p.fine])
-    for sign, colour, mark in ((1, look.CLASS_A, "o"), (-1, look.CLASS_B, "s")):
+    for sign, colour, mark in ((1, CLASS_A, "o"), (-1, CLASS_B, "s")):
         mine = signs == sign
         for path, side in zip(z[mine][:8], across[mine][:8], strict=True):
             axes.plot(times, [0.0, *side], [0.0, *path], color=colour, lw=0.6, alpha=0.55)
-        axes.scatter(np.full(mine.sum(), end), across[mine, -1], z[mine, -1], marker=mark,
-                     color=colour, s=20, edgecolors="k", linewidths=0.4, depthshade=False,
-                     label=rf"$y(T)$, $\zeta = {sign:+d}$", zorder=5)  # fmt: skip
+        how = {"color": colour, "marker": mark, "label": rf"$y(T)$, $\zeta = {sign:+d}$"}
+        how |= {"s": 20, "edgecolors": "k", "linewidths": 0.4, "depthshade": False}
+        place = (np.full(mine.sum(), end), across[mine, -1], z[mine, -1])
+        axes.scatter(*place, zorder=5, **how)
     (left, right), (low, high) = (
         (values.min() - 0.15 * np.ptp(values), values.max() + 0.15 * np.ptp(values))
         for values in (across[:, -1], z[:, -1])
     )
-    for bottom, top, colour, alpha in (
-        (low, high, "0.75", 0.25),
-        (-max(gap, 0), max(gap, 0), "0.4", 0.35),
-    ):
+    gap = max(gap, 0)
+    for bottom, top, colour, alpha in ((low, high, "0.75", 0.25), (-gap, gap, "0.4", 0.35)):
         corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
-        plane = Poly3DCollection([[(end, *one) for one in corners]], color=colour,
-                                 alpha=alpha, lw=0)  # fmt: skip
-        axes.add_collection3d(plane)
-    axes.plot([end, end], [left, right], [0, 0], color="k", lw=1.6, zorder=6,
-              label="plane of decision")  # fmt: skip
-    axes.set(
-        xlabel=look.TIME,
-        ylabel="across the readout (a.u.)",
-        zlabel=r"along it, $z = v^\mathsf{T} y$ (a.u.)",
-        xlim=(0, end),
-    )
+        plane = [[(end, *one) for one in corners]]
+        axes.add_collection3d(Poly3DCollection(plane, color=colour, alpha=alpha, lw=0))
+    black = {"color": "k", "lw": 1.6, "zorder": 6, "label": "plane of decision"}
+    axes.plot([end, end], [left, right], [0, 0], **black)
+    axes.set(zlabel=r"along it, $z = v^\mathsf{T} y$ (a.u.)", xlim=(0, end))
     axes.view_init(elev=14, azim=-36)
     axes.set_box_aspect((1.5, 1.25, 1.1), zoom=0.92)
     axes.locator_params(nbins=4)
-    axes.legend(loc="upper left", bbox_to_anchor=(-0.05, 0.98))
+    labels = (look.TIME, "across the readout (a.u.)", "upper left")
+    title = "responses, and the plane of the readout time"
+    look.panel(axes, "c", title, *labels, bbox_to_anchor=(-0.05, 0.98))
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

@@ -1,27 +1,5 @@
-"""Fig. 2: solved input and readout projections of a linear reservoir."""
+"""Fig. 2: linear reservoir.
 
-from __future__ import annotations
-
-import importlib.util
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
-
-import numpy as np
-
-from ...analysis.curves import margin_over_angle
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...stimuli.base import Stimuli
-from ...stimuli.gaussian import GaussianStimuli
-from ...unfolding.unfolding import Unfolding
-from . import setting as look
-from .figures import Run
-from .setting import Paper, best_margins, chunks, unit_vectors
-
-TITLE = "Fig. 2: linear reservoir"
-NEEDS_ECG = False
-CAPTION = """
 (a) Soft margin over the readout time for one network and one pair of classes; the readout
 is solved at every time. Dashed: simulated. Diamonds: *u* solved for each time anew. Thin
 grey: separation of the class means. (b) Mean over 250 pairs of classes: random *u* (mean
@@ -32,14 +10,28 @@ bin. (d) Soft margin while *u* is turned away from the solved one in random plan
 mean thick), with the readout solved again and with the readout kept.
 """
 
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import GaussianStimuli, Unfolding, optimize, simulate
+from ...analysis.curves import margin_over_angle
+from ...stimuli.base import Stimuli
+from ..style import RANDOM, SIMULATION, SOLVED
+from . import setting as look
+from .figures import Run
+from .setting import OnSteps, best_margins, chunks
+
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnSteps):
     """What Fig. 2 is made with; the paper's values, and ours where it gives none."""
 
-    network_seed: int = 0
-    n_steps: int = 10
-    dt: float = 1.0
     strength: float = 1.0  # ‖μ‖ of the stimuli, which the paper leaves open here
     fine: int = 20  # (a) Readout times within a step
     #: (a) Time step of NEST; its error is of first order in it.
@@ -71,8 +63,7 @@ def _stimuli(p: Parameters, number: int) -> GaussianStimuli:
 
 
 def _projections(p: Parameters) -> np.ndarray:
-    rng = np.random.default_rng([p.network_seed, 2])
-    return unit_vectors(rng, p.n_random, p.n_neurons)
+    return p.projections(p.n_random, p.network_seed, 2)
 
 
 def _times(p: Parameters, per_step: int) -> np.ndarray:
@@ -101,9 +92,8 @@ def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
-    path = simulate(p.network(p.network_seed), pulse, u, p.dt / p.fine, kind,
-                    trajectories=True, rtol=1e-8,
-                    resolution=p.nest_resolution)[0]  # fmt: skip
+    options = {"trajectories": True, "rtol": 1e-8, "resolution": p.nest_resolution}
+    path = simulate(p.network(p.network_seed), pulse, u, p.dt / p.fine, kind, **options)[0]
     return [_first_margin(p, path[j :: -p.fine]) for j in range(len(path))]
 
 
@@ -123,18 +113,16 @@ def optimal_part(p: Parameters, numbers: range) -> dict:
     """Certified optimum of some stimuli at the times of `_solved_at`, mode loadings."""
     unfolding = _unfolding(p)
     modes = unfolding.reservoir.modes()
-    margins, gaps = [], []
+    times = _times(p, p.per_step)[_solved_at(p)].tolist()
+    margins, gaps = np.empty((2, len(numbers), len(times)))
     loadings = {str(time): [] for time in p.mode_times}
-    for number in numbers:
-        stimuli, row, gap = _stimuli(p, number), [], []
-        for time in _times(p, p.per_step)[_solved_at(p)]:
+    for i, number in enumerate(numbers):
+        stimuli = _stimuli(p, number)
+        for j, time in enumerate(times):
             best = optimize(unfolding.with_readout(time), stimuli, p.eta)
-            row.append(best.soft_margin)
-            gap.append(best.gap)
-            if float(time) in p.mode_times:
-                loadings[str(float(time))].append(np.abs(modes.loading(best.u)))
-        margins.append(row)
-        gaps.append(gap)
+            margins[i, j], gaps[i, j] = best.soft_margin, best.gap
+            if time in p.mode_times:
+                loadings[str(time)].append(np.abs(modes.loading(best.u)))
     means = {time: np.mean(found, axis=0) for time, found in loadings.items()}
     return {"margins": margins, "gaps": gaps, "loadings": means, "n": len(numbers)}
 
@@ -166,35 +154,23 @@ def compute(run: Run) -> dict:
     kind = engine()
     pair = {"random": _projections(p)[0], "optimised": best.u}
     simulated = run.map("simulation", partial(simulated_curve, p, kind), [*pair.values()])
-    single: dict[str, Any] = {
-        "times": _times(p, p.fine),
-        "mu": stimuli.mu,
-        "engine": kind,
-        "bound_at_end": best.upper_bound,
-    }
+    single: dict[str, Any] = {"times": _times(p, p.fine), "mu": stimuli.mu}
+    single |= {"engine": kind, "bound_at_end": best.upper_bound}
     for (name, u), curve in zip(pair.items(), simulated, strict=True):
         exact = analytical_curve(p, unfolding, u)
-        single[name] = {
-            "analytical": exact,
-            "simulated": curve,
-            "deviation_of_range": np.abs(exact - curve).max() / np.ptp(exact),
-        }
+        deviation = np.abs(exact - curve).max() / np.ptp(exact)
+        single[name] = {"analytical": exact, "simulated": curve}
+        single[name]["deviation_of_range"] = deviation
     at_angle = unfolding.with_readout(p.angle_time)
     there = optimize(at_angle, stimuli, p.eta)
     angles = np.linspace(-np.pi / 2, np.pi / 2, p.n_angles)
-    rng = np.random.default_rng([p.network_seed, 3])
-    turned = margin_over_angle(
-        at_angle, stimuli, there.u, angles, n_planes=p.n_planes, eta=p.eta, rng=rng
-    )
+    planes = {"n_planes": p.n_planes, "rng": np.random.default_rng([p.network_seed, 3])}
+    turned = margin_over_angle(at_angle, stimuli, there.u, angles, eta=p.eta, **planes)
     kept = _readout_kept(p, at_angle, stimuli, there, angles)
+    angle = {"radians": angles, "readout_optimal": turned, "readout_kept": kept}
     average, modes = _average(p, run)
     single["reoptimised"] = average.pop("first")
-    return {
-        "single": single,
-        "average": average,
-        "modes": modes,
-        "angle": {"radians": angles, "readout_optimal": turned, "readout_kept": kept},
-    }
+    return {"single": single, "average": average, "modes": modes, "angle": angle}
 
 
 def _readout_kept(
@@ -216,9 +192,8 @@ def _readout_kept(
 def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
     """Panels (b) and (c), over many stimuli and projections."""
     parts = run.map("optima", partial(optimal_part, p), chunks(p.n_stimuli, p.chunk))
-    drawn = run.map(
-        "random projections", partial(random_part, p), chunks(p.n_random, p.chunk)
-    )
+    some = chunks(p.n_random, p.chunk)
+    drawn = run.map("random projections", partial(random_part, p), some)
     optimal = np.concatenate([part["margins"] for part in parts])
     gaps = np.concatenate([part["gaps"] for part in parts])
     mean, square = (
@@ -243,19 +218,13 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
         "share_certified_to_1e-3": (gaps <= 1e-3).mean(0),
         "first": optimal[0],
     }
-    weight = [part["n"] for part in parts]
     found = p.network(p.network_seed).modes()
-    modes: dict[str, Any] = {
-        "real_part": found.eigenvalues.real,
-        "time_constant": found.time_constants,
-        "loadings": {
-            str(time): np.average(
-                [part["loadings"][str(time)] for part in parts], axis=0, weights=weight
-            )
-            for time in p.mode_times
-        },
-    }
-    return average, modes
+    modes = {"real_part": found.eigenvalues.real, "time_constant": found.time_constants}
+    weights, loadings = [part["n"] for part in parts], {}
+    for time in map(str, p.mode_times):
+        means = [part["loadings"][time] for part in parts]
+        loadings[time] = np.average(means, axis=0, weights=weights)
+    return average, modes | {"loadings": loadings}
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
@@ -270,14 +239,11 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
-    look.letter(axes, "a", "one network, one stimulus set")
-    times = np.array(single["times"])
+    times, edges = np.array(single["times"]), p.dt * np.arange(p.n_steps + 1)
     simulator = {"nest": "NEST", "scipy": "ODE solver"}[single["engine"]]
-    above = look.right_axis(
-        axes, r"mean separation $\mu$ (a.u.), thin grey", color=look.NEUTRAL
-    )
-    above.stairs(single["mu"], p.dt * np.arange(p.n_steps + 1), baseline=None,
-                 color="0.65", lw=1.2, zorder=0)  # fmt: skip
+    label = r"mean separation $\mu$ (a.u.), thin grey"
+    above = look.right_axis(axes, label, color=look.NEUTRAL)
+    above.stairs(single["mu"], edges, baseline=None, color="0.65", lw=1.2, zorder=0)
     low, high = min(single["mu"]), max(single["mu"])
     above.set_ylim(low - 0.1 * (high - low), high + 0.5 * (high - low))
     axes.set_zorder(above.get_zorder() + 1)
@@ -286,33 +252,33 @@ def _draw_single(axes: Any, single: dict, average: dict, p: Parameters) -> None:
     for key, colour in look.KINDS:
         axes.plot(times, single[key]["analytical"], color=colour, label=names[key], lw=2.2)
         label = f"simulated ({simulator})" if key == "optimised" else None
-        axes.plot(times, single[key]["simulated"], "--", color=look.SIMULATION, lw=1.0,
-                  label=label)  # fmt: skip
-    axes.plot(average["solved_times"], single["reoptimised"], "D", color=look.SOLVED,
-              mfc="white", ms=4.0, label="$u$ solved for each $T$")  # fmt: skip
+        simulated = single[key]["simulated"]
+        axes.plot(times, simulated, "--", color=SIMULATION, lw=1.0, label=label)
+    how = {"color": SOLVED, "mfc": "white", "ms": 4.0, "label": "$u$ solved for each $T$"}
+    axes.plot(average["solved_times"], single["reoptimised"], "D", **how)
     top = max(single["reoptimised"])
-    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(-0.05 * top, 1.5 * top))
-    axes.legend(loc="upper left", ncols=2, columnspacing=1.0)
+    axes.set_ylim(-0.05 * top, 1.5 * top)
+    labels = ("one network, one stimulus set", look.READOUT_TIME, look.MARGIN)
+    look.panel(axes, "a", *labels, "upper left", ncols=2, columnspacing=1.0)
 
 
 def _draw_average(axes: Any, average: dict) -> None:
-    look.letter(axes, "b", "average over stimuli")
+    solved = "$u$ solved for each $T$ (± s.e. of the stimuli)"
     for key, at, dash, spread, colour, label in (
-        ("random", "times", "s--", "random_spread", look.RANDOM, "random $u$ (± s.d.)"),
-        ("optimised", "solved_times", "o-", "optimised_standard_error", look.SOLVED,
-         "$u$ solved for each $T$ (± s.e. of the stimuli)"),
-    ):  # fmt: skip
-        times, mean, around = (np.array(average[one]) for one in (at, key, spread))
-        axes.fill_between(times, mean - around, mean + around, color=colour, alpha=0.25,
-                          lw=0)  # fmt: skip
+        ("random", "times", "s--", "spread", RANDOM, "random $u$ (± s.d.)"),
+        ("optimised", "solved_times", "o-", "standard_error", SOLVED, solved),
+    ):
+        names = (at, key, f"{key}_{spread}")
+        times, mean, around = (np.array(average[one]) for one in names)
+        band = (mean - around, mean + around)
+        axes.fill_between(times, *band, color=colour, alpha=0.25, lw=0)
         axes.errorbar(times, mean, fmt=dash, color=colour, ms=2.5, label=label)
-    top = 1.18 * max(average["optimised"])
-    axes.set(xlabel=look.READOUT_TIME, ylabel=look.MARGIN, ylim=(None, top))
-    axes.legend(loc="upper left")
+    axes.set_ylim(None, 1.18 * max(average["optimised"]))
+    labels = ("average over stimuli", look.READOUT_TIME, look.MARGIN)
+    look.panel(axes, "b", *labels, "upper left")
 
 
 def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
-    look.letter(axes, "c", "modes that the solved $u$ uses")
     real = np.array(modes["real_part"])
     edges = np.linspace(real.min() - 1e-9, real.max() + 1e-9, 13)
     place = np.digitize(real, edges) - 1
@@ -323,39 +289,36 @@ def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
         loading = np.array(modes["loadings"][str(time)])
         total = np.bincount(place, loading, minlength=len(centres))
         bars = total / np.maximum(np.bincount(place, minlength=len(centres)), 1)
-        axes.bar(centres + (i - 0.5) * 0.42 * width, bars, 0.42 * width, alpha=alpha,
-                 color=look.SOLVED, lw=0, label=f"$T = {time:g}$, mean")  # fmt: skip
-        axes.plot(real, loading, mark, color=look.SOLVED if i else "white",
-                  mec="k" if i else look.SOLVED, mew=0.5, ms=3.5,
-                  label=f"$T = {time:g}$, each mode")  # fmt: skip
-    axes.set(
-        xlabel=r"real part of the eigenvalue, Re $\lambda_\alpha$ (1)",
-        ylabel=r"mean loading $|\omega_\alpha|$ (1)",
-    )
+        how = {"color": SOLVED, "lw": 0, "alpha": alpha, "label": f"$T = {time:g}$, mean"}
+        axes.bar(centres + (i - 0.5) * 0.42 * width, bars, 0.42 * width, **how)
+        fill, edge = (SOLVED, "k") if i else ("white", SOLVED)
+        dots = {"mew": 0.5, "ms": 3.5, "label": f"$T = {time:g}$, each mode"}
+        axes.plot(real, loading, mark, color=fill, mec=edge, **dots)
     marks = np.array([0.14, 0.17, 0.25, 0.5, 2.0])
     upper = axes.secondary_xaxis("top")
     upper.set_xticks(1 - p.tau / marks, [f"{mark:g}" for mark in marks])
     upper.set_xlabel(r"time constant $\tau_\alpha$ (a.u.)", labelpad=3)
     # Mean of |wᵀu| over random u for a complex unit w; most modes come in pairs.
     level = np.sqrt(np.pi / (4 * len(real)))
-    axes.axhline(level, color=look.RANDOM, ls="--", lw=1.2, label="random $u$, mean")
-    axes.legend(loc="upper left")
+    axes.axhline(level, color=RANDOM, ls="--", lw=1.2, label="random $u$, mean")
+    x = r"real part of the eigenvalue, Re $\lambda_\alpha$ (1)"
+    y = r"mean loading $|\omega_\alpha|$ (1)"
+    look.panel(axes, "c", "modes that the solved $u$ uses", x, y, "upper left")
 
 
 def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
-    look.letter(axes, "d", f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$")
     degrees, top = np.degrees(angle["radians"]), np.max(angle["readout_optimal"])
-    kinds = (
-        ("readout_optimal", look.SOLVED, "-", "readout solved again"),
+    for key, colour, dash, label in (
+        ("readout_optimal", SOLVED, "-", "readout solved again"),
         ("readout_kept", look.NEUTRAL, "--", "readout kept as for $u^*$"),
-    )
-    for key, colour, dash, label in kinds:
+    ):
         margins = np.array(angle[key])
         axes.plot(degrees, margins.T, color=colour, lw=0.5, alpha=0.3)
         axes.plot(degrees, margins.mean(0), dash, color=colour, lw=2.2, label=label)
-    axes.set(xlabel=r"angle between $u$ and $u^*$ (degrees)", ylabel=look.MARGIN,
-             xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))  # fmt: skip
-    axes.legend(loc="center left")
+    axes.set(xticks=np.arange(-90, 91, 30), ylim=(-0.6 * top, 1.2 * top))
+    title = f"turning $u$ away from $u^*$, $T = {p.angle_time:g}$"
+    x = r"angle between $u$ and $u^*$ (degrees)"
+    look.panel(axes, "d", title, x, look.MARGIN, "center left")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
@@ -364,19 +327,15 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     worst = max(single[key]["deviation_of_range"] for key, _ in look.KINDS)
     certified = np.mean(average["share_certified_to_1e-3"])
     above = np.mean(average["share_at_or_above_every_random"])
-    beaten = (
-        f"none of the {p.n_random} random u is better at any time"
-        if above == 1
-        else f"some random u is better in {1 - above:.1%} of the cases"
-    )
-    angle = {
-        key: np.mean(numbers["angle"][key], axis=0)
-        for key in ("readout_optimal", "readout_kept")
-    }
-    degrees = np.degrees(numbers["angle"]["radians"])
-    at = int(np.argmin(np.abs(degrees - 60)))
-    left = angle["readout_optimal"][at] / angle["readout_optimal"].max()
-    negative = np.abs(degrees[angle["readout_kept"] < 0]).min(initial=180.0)
+    beaten = f"none of the {p.n_random} random u is better at any time"
+    if above < 1:
+        beaten = f"some random u is better in {1 - above:.1%} of the cases"
+    angle = numbers["angle"]
+    kinds = ("readout_optimal", "readout_kept")
+    optimal, kept = (np.mean(angle[key], axis=0) for key in kinds)
+    degrees = np.degrees(angle["radians"])
+    left = optimal[int(np.argmin(np.abs(degrees - 60)))] / optimal.max()
+    negative = np.abs(degrees[kept < 0]).min(initial=180.0)
     return [
         f"(a) simulated ({single['engine']}) within {worst:.2%} of the curve's range",
         f"(b) κ at T = {p.n_steps * p.dt:g}: random {average['random'][-1]:.4f} ± "

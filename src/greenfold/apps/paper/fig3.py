@@ -1,25 +1,5 @@
-"""Fig. 3: responses and soft margins of a weakly non-linear reservoir."""
+"""Fig. 3: weakly non-linear reservoir.
 
-from __future__ import annotations
-
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any
-
-import numpy as np
-
-from ...math.margins import gaussian_soft_margin, state_moments
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...stimuli.gaussian import GaussianStimuli
-from ...unfolding.unfolding import Unfolding, unfold
-from . import setting as look
-from .figures import Run
-from .setting import Paper, best_readouts, expansion_judged_elsewhere, unit_vectors
-
-TITLE = "Fig. 3: weakly non-linear reservoir"
-NEEDS_ECG = False
-CAPTION = """
 (a) Response of the neuron that the non-linearity changes most, for a random *u*: simulated
 (dots), the expansion to first order in α (line), the linear network (dashed). Insets: zoom
 into the box, and the largest real part of the eigenvalues of the network linearised along
@@ -29,15 +9,27 @@ lines); open circles are the solved projections on the simulated network. Colour
 the stimuli.
 """
 
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
+from ...math.margins import gaussian_soft_margin, state_moments
+from ..style import RANDOM, SIMULATION
+from . import setting as look
+from .figures import Run
+from .setting import OnSteps, best_readouts, expansion_judged_elsewhere, unit_vectors
+
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnSteps):
     """What Fig. 3 is made with; the paper's values, and ours where it gives none."""
 
-    network_seed: int = 0
     alpha: float = 0.05
-    n_steps: int = 10
-    dt: float = 1.0
     #: ‖μ‖ of the stimuli, from violet to yellow in the paper.
     strengths: tuple[float, ...] = (0.19, 0.30, 0.52, 0.76, 1.0)
     eigenvalues: tuple[float, float] = (0.3, 2.2)
@@ -65,9 +57,8 @@ def _unfolding(p: Parameters, number: int) -> Unfolding:
 def _stimuli(p: Parameters, number: int, strength: float) -> GaussianStimuli:
     """The direction of μ, ψ and χ do not depend on the strength."""
     rng = np.random.default_rng([p.stimulus_seed, number])
-    return GaussianStimuli.random(
-        p.n_steps, strength=strength, eigenvalues=p.eigenvalues, rng=rng
-    )
+    kind = {"strength": strength, "eigenvalues": p.eigenvalues}
+    return GaussianStimuli.random(p.n_steps, rng=rng, **kind)
 
 
 def responses(p: Parameters) -> dict:
@@ -105,35 +96,28 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
     """Panel (b): one network at one ‖μ‖, linear and non-linear."""
     number, strength = item
     unfolding, stimuli = _unfolding(p, number), _stimuli(p, number, strength)
-    rng = np.random.default_rng([p.network_seed, number, 4])
-    us = unit_vectors(rng, p.n_random, p.n_neurons)
-    found: dict[str, Any] = {
-        "network": number,
-        "strength": strength,
-        "separability": stimuli.separability,
-    }
+    us = p.projections(p.n_random, p.network_seed, number, 4)
+    found: dict[str, Any] = {"network": number, "strength": strength}
+    found["separability"] = stimuli.separability
     for kind, system in (("linear", unfolding.linear), ("nonlinear", unfolding)):
         drawn = best_readouts(system, stimuli, us, p.eta)
         found[f"random_{kind}"] = [best.value for *_, best in drawn]
     linear = optimize(unfolding.linear, stimuli, p.eta)
+    rng = np.random.default_rng([number, 5])
     with expansion_judged_elsewhere():
-        nonlinear = optimize(
-            unfolding, stimuli, p.eta, rng=np.random.default_rng([number, 5])
-        )
+        nonlinear = optimize(unfolding, stimuli, p.eta, rng=rng)
         moved = optimize(unfolding, stimuli, p.eta, u=linear.u)
-    found |= {
+    kappa = nonlinear.soft_margin
+    left_out = _left_out(p, unfolding, stimuli, nonlinear.u, nonlinear.v)
+    return found | {
         "linear": linear.soft_margin,
         "linear_bound": linear.upper_bound,
-        "nonlinear": nonlinear.soft_margin,
-        "ratio": nonlinear.soft_margin / linear.soft_margin,
+        "nonlinear": kappa,
+        "ratio": kappa / linear.soft_margin,
         "nonlinear_at_linear_u": moved.soft_margin,
         "validity": asdict(nonlinear.validity) if nonlinear.validity else None,
+        "nonlinear_simulated": None if left_out is None else kappa + left_out,
     }
-    left_out = _left_out(p, unfolding, stimuli, nonlinear.u, nonlinear.v)
-    found["nonlinear_simulated"] = (
-        None if left_out is None else nonlinear.soft_margin + left_out
-    )
-    return found
 
 
 def _left_out(
@@ -176,12 +160,11 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
-    look.letter(axes, "a", rf"one neuron, random $u$, $\alpha = {p.alpha:g}$")
     times = np.array(found["times"])
     curves = (
-        ("first_order", look.RANDOM, "-", 1.6, r"$\mathcal{O}(\alpha)$"),
+        ("first_order", RANDOM, "-", 1.6, r"$\mathcal{O}(\alpha)$"),
         ("linear", look.NEUTRAL, "--", 1.1, "linear"),
-        ("simulated", look.SIMULATION, "o", 0.0, "simulation"),
+        ("simulated", SIMULATION, "o", 0.0, "simulation"),
     )
     shown = np.array([found[key] for key, *_ in curves])
 
@@ -189,19 +172,15 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
         # Open dots lie on the line that they are to be held against, and leave it visible.
         dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
         for row, (_, colour, dash, width, label) in zip(shown, curves, strict=True):
-            more = dots if dash == "o" else {}
-            on.plot(
-                times[part], row[part], dash, color=colour, lw=width, label=label, **more
-            )
+            line = {"color": colour, "lw": width, "label": label}
+            on.plot(times[part], row[part], dash, **line, **(dots if dash == "o" else {}))
 
     draw_curves(axes, slice(None))
     low, high = shown.min(), shown.max()
-    axes.set(
-        xlabel=look.TIME,
-        ylabel=f"state $y_{{{found['neuron'] + 1}}}(t)$ (a.u.)",
-        ylim=(low - 0.12 * (high - low), high + 1.05 * (high - low)),
-    )
-    axes.legend(loc="lower left", ncols=3, bbox_to_anchor=(0, -0.01))
+    axes.set_ylim(low - 0.12 * (high - low), high + 1.05 * (high - low))
+    labels = (look.TIME, f"state $y_{{{found['neuron'] + 1}}}(t)$ (a.u.)", "lower left")
+    title = rf"one neuron, random $u$, $\alpha = {p.alpha:g}$"
+    look.panel(axes, "a", title, *labels, ncols=3, bbox_to_anchor=(0, -0.01))
     zoom = axes.inset_axes((0.1, 0.6, 0.36, 0.36))
     where = int(np.argmax(np.abs(shown[2] - shown[1])))
     reach = p.fine // 2
@@ -212,13 +191,13 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
         line.set_visible(False)  # they would cross the curves and the other inset
     zoom.set_title("zoom into the box", fontsize=8, pad=3)
     growth = axes.inset_axes((0.62, 0.6, 0.36, 0.36))
-    growth.plot(times, found["eigenvalue_first_order"], color=look.RANDOM, lw=1.4)
-    growth.plot(times, found["eigenvalue_simulated"], "o", color=look.SIMULATION,
-                mfc="none", ms=3, mew=0.7, markevery=max(1, len(times) // 20))  # fmt: skip
+    growth.plot(times, found["eigenvalue_first_order"], color=RANDOM, lw=1.4)
+    few = {"markevery": max(1, len(times) // 20), "mfc": "none", "ms": 3, "mew": 0.7}
+    growth.plot(times, found["eigenvalue_simulated"], "o", color=SIMULATION, **few)
     growth.axhline(found["eigenvalue_linear"], color=look.NEUTRAL, ls="--", lw=1.0)
     growth.axhline(1.0, color="0.5", lw=0.8)
-    growth.annotate("unstable", (0.02, 1.0), (0, 1.5), xycoords=("axes fraction", "data"),
-                    textcoords="offset points", fontsize=6.5, color="0.35")  # fmt: skip
+    at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    growth.annotate("unstable", (0.02, 1.0), (0, 1.5), fontsize=6.5, color="0.35", **at)
     bottom = min(*found["eigenvalue_simulated"], found["eigenvalue_linear"])
     growth.set_ylim(bottom - 0.03, 1.04)
     growth.set_title(r"largest Re $\tilde\lambda_\alpha$ (1)", fontsize=8, pad=3)
@@ -229,39 +208,31 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
 def _draw_margins(axes: Any, found: list[dict]) -> None:
     import matplotlib as mpl
 
-    look.letter(axes, "b", "linear against non-linear")
     hues = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(found)))
     for one, hue in zip(found, hues, strict=True):
-        axes.plot(
-            one["random_linear"], one["random_nonlinear"], "*", color=hue, ms=5, alpha=0.55
-        )
+        drawn = (one["random_linear"], one["random_nonlinear"])
+        axes.plot(*drawn, "*", color=hue, ms=5, alpha=0.55)
         axes.axvline(one["linear"], color=hue, lw=0.7, alpha=0.8)
         axes.axhline(one["nonlinear"], color=hue, lw=0.7, alpha=0.8)
-        axes.plot(one["linear"], one["nonlinear"], "o", color=hue, ms=8, mec="k", mew=0.6,
-                  label=rf"$\|\mu\| = {one['strength']:.2f}$")  # fmt: skip
+        how = {"ms": 8, "mec": "k", "label": rf"$\|\mu\| = {one['strength']:.2f}$"}
+        axes.plot(one["linear"], one["nonlinear"], "o", color=hue, mew=0.6, **how)
         real = one["nonlinear_simulated"]
         if real is not None and real > 0:
             axes.plot(one["linear"], real, "o", mfc="none", mec=hue, ms=12)
     values = [v for one in found for v in (*one["random_linear"], *one["random_nonlinear"])]
     low, high = min(values) / 1.3, 1.5 * max(one["nonlinear"] for one in found)
     axes.plot([low, high], [low, high], color="0.6", lw=1.0, zorder=0)
-    ticks = [t for t in (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1) if low < t < high]
     # Soft margins here are never negative: K < N leaves directions without spread.
-    axes.set(xscale="log", yscale="log")
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_ticks([], minor=True)
-    axes.set(
-        xlim=(low, high),
-        ylim=(low, high),
-        xlabel=r"$\kappa_\eta$, linear network (a.u.)",
-        ylabel=r"$\kappa_\eta$, non-linear network (a.u.)",
-    )
+        look.plain_ticks(axis, (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1))
     axes.plot([], [], "*", color="0.4", ls="", label="random $u$")
     axes.plot([], [], "o", color="0.4", mec="k", ms=8, label="solved $u$")
     axes.plot([], [], "o", mfc="none", mec="0.4", ls="", ms=11, label="solved, simulated")
+    x, y = (rf"$\kappa_\eta$, {kind} network (a.u.)" for kind in ("linear", "non-linear"))
     # Outside: the guide lines cross the whole panel.
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+    outside = {"bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    look.panel(axes, "b", "linear against non-linear", x, y, "upper left", **outside)
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

@@ -1,4 +1,12 @@
-"""Fig. 4: network states on ECG5000, for random and for solved input projections."""
+"""Fig. 4: network states on ECG5000.
+
+(a) States of 4332 heartbeats along the readout for random *u* at first order in α: mean
+over 50 projections (filled), the best (light outline) and the worst of them (dark). (b)
+The same for the solved *u*, simulated. (c) Distance and covariance term of the soft margin
+over the first ten rounds of the paper's alternation; their difference (grey) is the soft
+margin. (d) Both terms over time for the solved *u* and *v*, grey where the soft margin is
+positive. The network is the one that Fig. 3 shows.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from ... import Unfolding, optimize, simulate
 from ...datasets.archive import BinarySplit
-from ...optimizers.run import optimize
-from ...simulation import simulate
-from ...unfolding.unfolding import Unfolding
+from ..style import CLASS_A, CLASS_B, SOLVED
 from . import setting as look
 from .figures import Run
-from .setting import (
-    Heartbeats,
-    Paper,
-    best_readouts,
-    chunks,
-    expansion_judged_elsewhere,
-    unit_vectors,
-)
-
-TITLE = "Fig. 4: network states on ECG5000"
-NEEDS_ECG = True
-CAPTION = """
-(a) States of 4332 heartbeats along the readout for random *u* at first order in α: mean
-over 50 projections (filled), the best (light outline) and the worst of them (dark). (b)
-The same for the solved *u*, simulated. (c) Distance and covariance term of the soft margin
-over the first ten rounds of the paper's alternation; their difference (grey) is the soft
-margin. (d) Both terms over time for the solved *u* and *v*, grey where the soft margin is
-positive. The network is the one that Fig. 3 shows.
-"""
+from .setting import Heartbeats, OnHeartbeats, best_readouts, chunks
 
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnHeartbeats):
     """What Fig. 4 is made with; the paper's values, and ours where it gives none."""
 
     network_seed: int = 0  # The network that Fig. 3 shows
     alpha: float = 0.05
-    duration: float = 10.0
     n_random: int = 50
     n_rounds: int = 10  # (c) Rounds of the paper's alternation from a random start
     #: (c) Order of the expansion there; 0 takes a second, 1 minutes.
@@ -70,30 +58,24 @@ def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
     return task, p.unfold(p.network_seed, *task.steps, p.alpha, p.tol)
 
 
-def _histogram(p: Parameters, z: np.ndarray) -> np.ndarray:
-    """Density of readout values; what lies beyond the edges counts as at them."""
+def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
+    """Accuracy and density of readout values; those beyond the edges count as at them."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
-    return np.histogram(inside, edges, density=True)[0]
+    found = {"accuracy": (z * signs > 0).mean()}
+    for name, sign in (("plus", 1), ("minus", -1)):
+        found[name] = np.histogram(inside[signs == sign], edges, density=True)[0]
+    return found
 
 
 def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
     """Panel (a): states of the test series at O(α) for some random projections."""
     task, unfolding = _task(p, ecg)
-    signs = task.signs
-    us = unit_vectors(np.random.default_rng([p.network_seed, 1]), p.n_random, p.n_neurons)
-    us = us[numbers.start : numbers.stop]
+    us = p.projections(p.n_random, p.network_seed, 1)[numbers.start : numbers.stop]
     found = []
     for u, _, best in best_readouts(unfolding, task.stimuli, us, p.eta):
         z = unfolding.kernels(u, best.v).decision_values(task.X_test)
-        found.append(
-            {
-                "kappa": best.value,
-                "accuracy": (z * signs > 0).mean(),
-                "plus": _histogram(p, z[signs > 0]),
-                "minus": _histogram(p, z[signs < 0]),
-            }
-        )
+        found.append({"kappa": best.value, **_states(p, z, task.signs)})
     return found
 
 
@@ -101,13 +83,10 @@ def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
     """The optimum, its terms over time (d), and the alternation towards one (c)."""
     task, unfolding = _task(p, ecg)
     stimuli = task.stimuli
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         best = optimize(unfolding, stimuli, p.eta)
-        rounds = optimize(
-            unfolding if p.alternation_order else unfolding.linear, stimuli, p.eta,
-            "alternating", n_starts=1, max_iter=p.n_rounds, tol=1e-12,
-            rng=np.random.default_rng([p.network_seed, 2]),
-        )  # fmt: skip
+        system = unfolding if p.alternation_order else unfolding.linear
+        rounds = look.alternation(system, stimuli, p.eta, p.n_rounds, p.network_seed, 2)
     # All times at once, with the projections that were optimised for the last one.
     paths = unfolding.states(stimuli.series, best.u, trajectories=True) @ best.v
     signed = paths * np.asarray(stimuli.signs)[:, None]
@@ -138,14 +117,12 @@ def compute(run: Run) -> dict:
     """All numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     best = run.map("optimum", partial(optimum, p, ecg), [0])[0]
-    parts = run.map(
-        "random projections", partial(random_part, p, ecg), chunks(p.n_random, p.chunk)
-    )
+    some = chunks(p.n_random, p.chunk)
+    parts = run.map("random projections", partial(random_part, p, ecg), some)
     drawn = [one for part in parts for one in part]
     signs = _task(p, ecg)[0].signs
-    simulated = run.map(
-        "simulation", partial(simulated_part, p, ecg, best), chunks(len(signs), 256)
-    )
+    some = chunks(len(signs), 256)
+    simulated = run.map("simulation", partial(simulated_part, p, ecg, best), some)
     z, close = (
         np.concatenate([part[key] for part in simulated]) for key in ("z", "first_order")
     )
@@ -160,9 +137,7 @@ def compute(run: Run) -> dict:
         "random_kappa": [one["kappa"] for one in drawn],
         "random_accuracy": accuracies,
         "optimised": {
-            "plus": _histogram(p, z[signs > 0]),
-            "minus": _histogram(p, z[signs < 0]),
-            "accuracy": (z * signs > 0).mean(),
+            **_states(p, z, signs),
             "accuracy_first_order": (close * signs > 0).mean(),
             "state_error": np.abs(z - close).max() / np.abs(z).max(),
         },
@@ -182,27 +157,28 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     edges, optimised = numbers["edges"], numbers["optimised"]
-    classes = (("plus", look.CLASS_A, "///", r"$\zeta = +1$"),
-               ("minus", look.CLASS_B, "", r"$\zeta = -1$"))  # fmt: skip
-    for key, colour, hatch, label in classes:
+    for key, colour, hatch, label in (
+        ("plus", CLASS_A, "///", r"$\zeta = +1$"),
+        ("minus", CLASS_B, "", r"$\zeta = -1$"),
+    ):
+        how = {"color": colour, "alpha": 0.4, "hatch": hatch, "label": label}
         for axes, found in ((a, numbers["random"]), (b, optimised)):
-            axes.stairs(found[key], edges, fill=True, color=colour, alpha=0.4,
-                        hatch=hatch, label=label)  # fmt: skip
+            axes.stairs(found[key], edges, fill=True, **how)
         a.stairs(numbers["best"][key], edges, color="0.6", lw=1.3)
         a.stairs(numbers["worst"][key], edges, color="0.1", lw=1.3)
         b.stairs(optimised[key], edges, color=colour, lw=1.2)
     a.plot([], [], color="0.6", label=f"best $u$, {numbers['best']['accuracy']:.1%}")
     a.plot([], [], color="0.1", label=f"worst $u$, {numbers['worst']['accuracy']:.1%}")
-    look.letter(a, "a", r"random $u$, $\mathcal{O}(\alpha)$")
-    look.letter(b, "b", f"solved $u$, simulated, {optimised['accuracy']:.1%}")
-    for axes in (a, b):
+    x = r"state along the readout, $z = v^\mathsf{T} y(T)$ (a.u.)"
+    for axes, name, title in (
+        (a, "a", r"random $u$, $\mathcal{O}(\alpha)$"),
+        (b, "b", f"solved $u$, simulated, {optimised['accuracy']:.1%}"),
+    ):
         axes.axvline(0, color="k", lw=0.8, ls=":")
-        axes.set(xlabel=r"state along the readout, $z = v^\mathsf{T} y(T)$ (a.u.)",
-                 ylabel="density (1/a.u.)")  # fmt: skip
         axes.set_ylim(0, 1.32 * axes.dataLim.ymax)
-        axes.legend(loc="upper center", ncols=2)
-    filled = [np.array(f[k]) for f in (numbers["random"], optimised) for k in f
-              if k in ("plus", "minus")]  # fmt: skip
+        look.panel(axes, name, title, x, "density (1/a.u.)", "upper center", ncols=2)
+    both = (numbers["random"], optimised)
+    filled = [found[key] for found in both for key in ("plus", "minus")]
     used = np.flatnonzero(np.sum(filled, axis=0) > 1e-3)
     a.set_xlim(edges[used[0]], edges[used[-1] + 1])
 
@@ -215,25 +191,24 @@ def _draw_terms(c: Any, d: Any, best: dict) -> None:
         (d, np.array(best["times"]), best["separation"], best["variance"], ""),
     )
     for axes, x, separation, variance, mark in panels:
-        separation, variance = np.array(separation), np.array(variance)
-        axes.plot(x, separation, f"{mark}-", color=look.SOLVED, ms=4,
-                  label=r"distance $v^\mathsf{T} M$")  # fmt: skip
-        axes.plot(x, variance, f"{mark}--", color=look.SOLVED, ms=4,
-                  label=r"covariance $\frac{\eta}{2} v^\mathsf{T}\Sigma v$")  # fmt: skip
-        axes.fill_between(x, variance, separation, where=list(separation >= variance),
-                          color="0.85", interpolate=True,
-                          label=r"$\kappa_\eta > 0$")  # fmt: skip
-    d.fill_between(panels[1][1], best["variance"], best["separation"],
-                   where=list(np.less(best["separation"], best["variance"])),
-                   facecolor="white", edgecolor="0.6", interpolate=True,
-                   hatch="////", lw=0, label=r"$\kappa_\eta < 0$")  # fmt: skip
-    look.letter(c, "c", "alternation from a random start")
-    look.letter(d, "d", "solved $u$ and $v$ over time")
-    c.set(xlabel="round of the alternation (1)", ylabel=r"term of $\kappa_\eta$ (a.u.)")
+        covariance = r"covariance $\frac{\eta}{2} v^\mathsf{T}\Sigma v$"
+        distance = r"distance $v^\mathsf{T} M$"
+        axes.plot(x, separation, f"{mark}-", color=SOLVED, ms=4, label=distance)
+        axes.plot(x, variance, f"{mark}--", color=SOLVED, ms=4, label=covariance)
+        how = {"color": "0.85", "label": r"$\kappa_\eta > 0$", "interpolate": True}
+        positive = list(np.greater_equal(separation, variance))
+        axes.fill_between(x, variance, separation, where=positive, **how)
+    _, x, separation, variance, _ = panels[1]
+    how = {"facecolor": "white", "edgecolor": "0.6", "hatch": "////", "lw": 0}
+    how |= {"label": r"$\kappa_\eta < 0$", "interpolate": True}
+    negative = list(np.less(separation, variance))
+    d.fill_between(x, variance, separation, where=negative, **how)
     c.set_ylim(0, None)
-    d.set(xlabel=look.TIME, ylabel=r"term of $\kappa_\eta$ (a.u.)")
-    c.legend(loc="lower right")
-    d.legend(loc="upper left", ncols=2, columnspacing=1.0)
+    term = r"term of $\kappa_\eta$ (a.u.)"
+    labels = ("round of the alternation (1)", term, "lower right")
+    look.panel(c, "c", "alternation from a random start", *labels)
+    labels = (look.TIME, term, "upper left")
+    look.panel(d, "d", "solved $u$ and $v$ over time", *labels, ncols=2, columnspacing=1.0)
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

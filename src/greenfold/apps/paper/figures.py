@@ -1,8 +1,9 @@
-"""The paper, reproduced: one file a figure, parameters at the top of each.
+"""The frame of every figure: `reproduce` computes, records, draws and describes it.
 
-`reproduce` writes every figure as SVG, PDF and PNG, with a JSON file of all its numbers
-and of the parameters and versions that made them. To try another value, change it at the
-top of the figure's file and run again.
+Every figure is a module: its title and caption as docstring, its `Parameters`, ``FULL`` and
+``QUICK``, and `compute`, `draw` and `summary`. It is written as SVG, PDF and PNG, with a
+JSON file of all its numbers and of the parameters and versions that made them. To try
+another value, change it at the top of the figure's file and run again.
 """
 
 from __future__ import annotations
@@ -10,32 +11,31 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import platform
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ... import __version__
+from ..._base.checks import must
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
 from ...datasets.parsing import DataError
-from ..pools import default_jobs
-from ..runner import run_map, source_digest
-from .setting import style
+from ..runner import run_map, source_digest, versions
+from .setting import OnHeartbeats, style
 
 #: What can be reproduced, in the order of the paper.
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
 #: What every figure is written in.
 _FORMATS = ("svg", "pdf", "png")
 _CHECKPOINTS = ".checkpoints"
+#: Whose versions are recorded.
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator")
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,13 @@ class Run:
     name: str
     parameters: Any
     out_dir: Path
-    n_jobs: int = 1
+    n_jobs: int | None = 1
     heartbeats: BinarySplit | None = None
     data_dir: str | Path | None = None
 
     @property
     def ecg(self) -> BinarySplit:
-        """The heartbeats, for a figure that declares that it needs them."""
+        """The heartbeats, for a figure whose parameters are `OnHeartbeats`."""
         if self.heartbeats is None:
             raise RuntimeError(f"{self.name} was started without ECG5000.")
         return self.heartbeats
@@ -103,7 +103,7 @@ class Run:
         It changes with every parameter, with the data, and with the code and its versions.
         """
         sources = source_digest(Path(__file__).parents[2])
-        made_by = plain([asdict(self.parameters), versions(), sources])
+        made_by = plain([asdict(self.parameters), versions(*_PACKAGES), sources])
         digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
         for array in self.heartbeats or ():
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -111,11 +111,8 @@ class Run:
 
     def map(self, label: str, work: Callable[[Any], Any], items: Sequence[Any]) -> list:
         """Results of ``work(item)`` for every item; see `greenfold.apps.runner.run_map`."""
-        configuration = {"run": self.folder.name}
-        label = f"{self.name}: {label}"
-        return run_map(
-            work, items, self.folder, configuration, label=label, n_jobs=self.n_jobs
-        )
+        named = {"label": f"{self.name}: {label}", "n_jobs": self.n_jobs}
+        return run_map(work, items, self.folder, {"run": self.folder.name}, **named)
 
     def forget(self) -> None:
         """Remove the checkpoints of this figure, of this run and of earlier ones."""
@@ -136,6 +133,10 @@ def reproduce(
 ) -> list[Outcome]:
     """Reproduce figures of the paper.
 
+    A run that was interrupted goes on where it stopped when it is started again with the
+    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
+    figure is written. Figures whose data are missing are skipped, and say so.
+
     Parameters
     ----------
     names : str or iterable of str
@@ -143,7 +144,7 @@ def reproduce(
     out_dir : str or Path
         Where the files go; made if it does not exist.
     quick : bool
-        A reduced version, seconds a figure, of the same code.
+        A reduced version of the same code: a few seconds per figure.
     data_dir : str or Path, optional
         Where ECG5000 lies; see `greenfold.datasets.load_dataset`.
     n_jobs : int, optional
@@ -155,42 +156,39 @@ def reproduce(
     Returns
     -------
     list of Outcome
-        One a name. Figures whose data are missing are skipped, and say so.
-
-    Notes
-    -----
-    A run that was interrupted goes on where it stopped when it is started again with the
-    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
-    figure is written.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
-        if name not in (*FIGURES, "all"):
-            raise ValueError(
-                f"`names` must be among {', '.join(FIGURES)}, or 'all'; got {name!r}."
-            )
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
-        raise ValueError(f"`n_jobs` must be a positive integer; got {n_jobs!r}.")
+        known = f"be among {', '.join(FIGURES)}, or 'all'"
+        must(name in (*FIGURES, "all"), "names", known, repr(name))
+    positive = n_jobs is None or (isinstance(n_jobs, int) and n_jobs >= 1)
+    must(positive, "n_jobs", "be a positive integer", repr(n_jobs))
+    folder, outcomes = Path(out_dir), []
     with display(), style():
-        folder = Path(out_dir)
         folder.mkdir(parents=True, exist_ok=True)
-        outcomes = []
         for name in FIGURES:
             if name not in wanted and "all" not in wanted:
                 continue
             module = importlib.import_module(f"{__package__}.{name}")
-            if redraw:
-                outcomes.append(_redrawn(module, name, folder))
-                continue
             parameters = module.QUICK if quick else module.FULL
-            run = Run(name, parameters, folder, n_jobs or default_jobs(), None, data_dir)
+            run = Run(name, parameters, folder, n_jobs, None, data_dir)
+            if redraw:
+                outcomes.append(_redrawn(module, run))
+                continue
             try:
-                run.heartbeats = ecg5000_paper(data_dir) if module.NEEDS_ECG else None
+                if isinstance(parameters, OnHeartbeats):
+                    run.heartbeats = ecg5000_paper(data_dir)
             except (OSError, ImportError, DataError) as error:
-                outcomes.append(Outcome(name, module.TITLE, skipped=str(error)))
+                outcomes.append(Outcome(name, told(module)[0], skipped=str(error)))
                 continue
             outcomes.append(_computed(module, run, quick))
-        return outcomes
+    return outcomes
+
+
+def told(module: Any) -> tuple[str, str]:
+    """Title and caption of a figure: the docstring of its module."""
+    title, _, caption = module.__doc__.partition("\n")
+    return title.rstrip("."), " ".join(caption.split())
 
 
 def _computed(module: Any, run: Run, quick: bool) -> Outcome:
@@ -201,7 +199,7 @@ def _computed(module: Any, run: Run, quick: bool) -> Outcome:
         "name": run.name,
         "quick": quick,
         "parameters": plain(asdict(run.parameters)),
-        "versions": versions(),
+        "versions": versions(*_PACKAGES),
         "seconds": round(time.perf_counter() - started, 2),
         "numbers": numbers,
     }
@@ -210,49 +208,33 @@ def _computed(module: Any, run: Run, quick: bool) -> Outcome:
     return outcome
 
 
-def _redrawn(module: Any, name: str, folder: Path) -> Outcome:
+def _redrawn(module: Any, run: Run) -> Outcome:
     """Draw and describe one figure from its record."""
-    path = folder / f"{name}.json"
+    path = run.out_dir / f"{run.name}.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         parameters = recorded_parameters(module.FULL, record["parameters"])
     except FileNotFoundError:
         sentence = f"There is no record {path}: run it without `redraw` first."
-        return Outcome(name, module.TITLE, skipped=sentence)
+        return Outcome(run.name, told(module)[0], skipped=sentence)
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"The record {path} cannot be read ({error}): run it again."
         ) from None
-    return _write(module, parameters, record, folder)
+    return _write(module, parameters, record, run.out_dir)
 
 
 def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
     """The files of one figure; what is said about the numbers is always today's."""
-    name, numbers = record["name"], record["numbers"]
-    first = {
-        "name": name,
-        "title": module.TITLE,
-        "caption": " ".join(module.CAPTION.split()),
-        "quick": record["quick"],
-        "summary": module.summary(numbers, parameters),
-    }
+    name, numbers, (title, caption) = record["name"], record["numbers"], told(module)
+    summary = module.summary(numbers, parameters)
+    first = {"name": name, "title": title, "caption": caption, "quick": record["quick"]}
+    first["summary"] = summary
     figure = module.draw(numbers, parameters)
     files = [write_figure(folder / f"{name}.{kind}", figure) for kind in _FORMATS]
     files.append(folder / f"{name}.json")
     write_json(files[-1], first | {k: v for k, v in record.items() if k not in first})
-    summary = tuple(first["summary"])
-    return Outcome(name, module.TITLE, tuple(files), numbers, summary, record["seconds"])
-
-
-def versions() -> dict[str, str]:
-    """What made the numbers."""
-    found = {"greenfold": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return Outcome(name, title, tuple(files), numbers, tuple(summary), record["seconds"])
 
 
 def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:

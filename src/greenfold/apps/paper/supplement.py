@@ -1,30 +1,5 @@
-"""Supplement: ECG5000 against η and α, and what the paper only mentions."""
+"""Supplement: dependence on η, α and g on ECG5000.
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
-
-import numpy as np
-
-from ...datasets.archive import BinarySplit
-from ...math.margins import gaussian_soft_margin
-from ...optimizers.run import optimize
-from ...unfolding.unfolding import Unfolding
-from . import setting as look
-from .figures import Run
-from .setting import (
-    Heartbeats,
-    Paper,
-    best_readouts,
-    expansion_judged_elsewhere,
-    unit_vectors,
-)
-
-TITLE = "Supplement: dependence on η, α and g on ECG5000"
-NEEDS_ECG = True
-CAPTION = """
 (a) Distance of the clouds and spread along the readout against η, which the paper mentions
 but does not show. (b) Accuracy against η, (c) what the non-linearity adds to the soft
 margin, with the largest real part of the eigenvalues of the linearised network (triangles,
@@ -34,15 +9,30 @@ says in words or leaves open. Means over five networks, bars are standard deviat
 dotted line marks the paper's η = 10.
 """
 
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import Unfolding, optimize
+from ...datasets.archive import BinarySplit
+from ...math.margins import gaussian_soft_margin
+from . import setting as look
+from .figures import Run
+from .setting import Heartbeats, OnHeartbeats, best_readouts, expansion_judged_elsewhere
+
 
 @dataclass(frozen=True)
-class Parameters(Paper):
+class Parameters(OnHeartbeats):
     """What the supplement is made with."""
 
     n_networks: int = 5
     n_random: int = 10
     alpha: float = 0.05
-    duration: float = 10.0
     etas: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
     alphas: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
     gs: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
@@ -61,7 +51,7 @@ def _random(
     judged: bool = True,
 ) -> dict[str, float]:  # fmt: skip
     """Means over random projections with their optimal readouts."""
-    us = unit_vectors(np.random.default_rng([seed, 1]), p.n_random, p.n_neurons)
+    us = p.projections(p.n_random, seed, 1)
     rows = []
     for u, moments, best in best_readouts(unfolding, task.stimuli, us, eta):
         terms = gaussian_soft_margin(moments.M, moments.Sigma, best.v, eta)
@@ -156,7 +146,7 @@ def _by_eta(numbers: dict, kind: str, key: str) -> np.ndarray:
 
 
 def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray:
-    """A column a value, a row a network."""
+    """One column per value and one row per network."""
     columns = []
     for value in values:
         chosen: list[Any] = [row for row in rows if row[key] == value]
@@ -182,28 +172,21 @@ def _draw_eta(a: Any, b: Any, numbers: dict, p: Parameters) -> None:
             ("separation", "o-", r"distance $v^\mathsf{T}M$"),
             ("spread", "s--", r"spread $\sqrt{v^\mathsf{T}\Sigma v}$"),
         ):
-            mean = _by_eta(numbers, kind, key).mean(0)
-            a.plot(p.etas, mean, dash, color=colour, ms=4,
-                   label=f"{label}, {look.SHOWN[kind]} $u$")  # fmt: skip
+            mean, which = _by_eta(numbers, kind, key).mean(0), f"{look.SHOWN[kind]} $u$"
+            a.plot(p.etas, mean, dash, color=colour, ms=4, label=f"{label}, {which}")
         accuracy = _by_eta(numbers, kind, "accuracy")
         look.draw_means(b, p.etas, accuracy, "o-", colour, f"{look.SHOWN[kind]} $u$")
     for axes in (a, b):
-        axes.set(xscale="log", xlabel=r"control parameter $\eta$ (1/a.u.)")
+        axes.set(xscale="log")
         axes.axvline(p.eta, color="0.6", lw=0.8, ls=":")
-    look.letter(a, "a", r"larger $\eta$ narrows the clouds")
-    look.letter(b, "b", r"accuracy against $\eta$")
-    a.set(yscale="log", ylabel="distance, spread (a.u.)")
-    low, high = a.get_ylim()
-    ticks = [t for t in (0.003, 0.01, 0.03, 0.1, 0.3, 1.0) if low < t < high]
-    a.set_yticks(ticks, [f"{t:g}" for t in ticks])
-    a.set_yticks([], minor=True)
-    a.legend(loc="lower left")
-    b.set_ylabel("accuracy on 4332 test series (%)")
-    b.legend(loc="best")
+    a.set(yscale="log")
+    look.plain_ticks(a.yaxis, (0.003, 0.01, 0.03, 0.1, 0.3, 1.0))
+    x, y = r"control parameter $\eta$ (1/a.u.)", "distance, spread (a.u.)"
+    look.panel(a, "a", r"larger $\eta$ narrows the clouds", x, y, "lower left")
+    look.panel(b, "b", r"accuracy against $\eta$", x, look.ACCURACY, "best")
 
 
 def _draw_alpha(axes: Any, rows: list[dict], p: Parameters) -> None:
-    look.letter(axes, "c", "gain of the non-linearity, and its limits")
     for (kind, colour), dash in zip(look.KINDS, ("s-", "o-"), strict=True):
         gain = 1e3 * _by_value(rows, "alpha", p.alphas, kind)
         look.draw_means(axes, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
@@ -214,25 +197,19 @@ def _draw_alpha(axes: Any, rows: list[dict], p: Parameters) -> None:
     right.axhline(1.0, color="0.6", lw=0.8)
     right.text(0.5 * p.alphas[-1], 1.004, "unstable above", color="0.4", ha="center")
     right.set_ylim(min(eigen) - 0.02, max(1.0, *eigen) + 0.06)
-    axes.set(
-        xlabel=r"non-linearity $\alpha$ (1/a.u.)",
-        ylabel=r"$\kappa_\eta$: non-linear minus linear ($10^{-3}$ a.u.)",
-    )
-    axes.legend(loc="upper left")
+    y = r"$\kappa_\eta$: non-linear minus linear ($10^{-3}$ a.u.)"
+    labels = (r"non-linearity $\alpha$ (1/a.u.)", y, "upper left")
+    look.panel(axes, "c", "gain of the non-linearity, and its limits", *labels)
 
 
 def _draw_g(axes: Any, rows: list[dict], p: Parameters) -> None:
-    look.letter(axes, "d", "towards instability")
-    for kind, colour in look.KINDS:
-        for when, dash, label in (
-            ("end", "o-", "read at $T$"),
-            ("integrated", "s--", "mean over time"),
-        ):
-            margins = _by_value(rows, "g", p.gs, when, kind)
-            label = f"{look.SHOWN[kind]} $u$, {label}"
-            look.draw_means(axes, p.gs, margins, dash, colour, label)
-    axes.set(xlabel="spread of the weights $g$ (1)", ylabel=look.MARGIN)
-    axes.legend(loc="upper left")
+    ways = (("end", "o-", "read at $T$"), ("integrated", "s--", "mean over time"))
+    for (kind, colour), (when, dash, label) in itertools.product(look.KINDS, ways):
+        margins = _by_value(rows, "g", p.gs, when, kind)
+        label = f"{look.SHOWN[kind]} $u$, {label}"
+        look.draw_means(axes, p.gs, margins, dash, colour, label)
+    x = "spread of the weights $g$ (1)"
+    look.panel(axes, "d", "towards instability", x, look.MARGIN, "upper left")
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...estimators.margin.classifier import ReservoirClassifier
-from ...estimators.margin.noise import noisy_accuracy
+from ... import ReservoirClassifier, noisy_accuracy
 from ...optimizers.result import relative_gap
 
 #: Relative distance to the bound below which an optimum counts as proven.
@@ -97,9 +96,10 @@ class Row:
     @property
     def network_and_order(self) -> str:
         """The network in words, with the order of its expansion."""
-        if self.order == "exact":
-            return "non-linear (integrated)"
-        return f"non-linear (order {self.order})" if self.order else "linear"
+        if not self.order:
+            return "linear"
+        how = "integrated" if self.order == "exact" else f"order {self.order}"
+        return f"non-linear ({how})"
 
     @property
     def projection(self) -> str:
@@ -132,6 +132,13 @@ class Row:
         """Whether the soft margin is proven to be the largest possible."""
         return self.is_solved and bool(np.isfinite(self.bound)) and self.gap <= PROVEN
 
+    @property
+    def validities(self) -> list[Any]:
+        """Validity of the expansion of every comparison; empty for a linear network."""
+        found = self.classifier.validity_
+        listed = found if isinstance(found, list) else [found]
+        return [one for one in listed if one is not None]
+
 
 def measure(
     classifier: ReservoirClassifier,
@@ -142,13 +149,12 @@ def measure(
     seconds: float = 0.0,
     for_noise: ReservoirClassifier | None = None,
 ) -> Row:
-    """Judge a fitted classifier.
+    """Judge a fitted classifier on the test series, or on the training series without such.
 
     Parameters
     ----------
     classifier : ReservoirClassifier
     task : Split
-        Judged on its test series, or on the training series where it has no others.
     noise : float
         Standard deviation of the readout noise.
     seed : int
@@ -160,22 +166,13 @@ def measure(
     """
     X, y, _ = task.judged
     hardened = for_noise or classifier
-    return Row(
-        classifier,
-        float(np.mean(classifier.predict(X) == y)),
-        noisy_accuracy(hardened, X, y, noise, rng=seed),
-        noise,
-        float(hardened.eta_),
-        _mean_bound(classifier),
-        seconds,
-    )
-
-
-def _mean_bound(classifier: ReservoirClassifier) -> float:
-    """Bound on the mean soft margin of the comparisons."""
+    accuracy = float(np.mean(classifier.predict(X) == y))
+    noisy = noisy_accuracy(hardened, X, y, noise, rng=seed)
+    # Bound on the mean soft margin of the comparisons.
+    bound = float(np.mean(classifier.soft_margin_bound_))
     if classifier.shared_bound_ is not None:
-        return classifier.shared_bound_ / len(classifier.heads_)
-    return float(np.mean(classifier.soft_margin_bound_))
+        bound = classifier.shared_bound_ / len(classifier.heads_)
+    return Row(classifier, accuracy, noisy, noise, float(hardened.eta_), bound, seconds)
 
 
 def compare(
@@ -200,69 +197,44 @@ def compare(
     seed : int
         All variants share the network that it draws.
     parameters : dict, optional
-        Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant
-        chooses its own η twice, without and with the noise; with a number, one fit
-        serves both.
+        Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant chooses
+        its own η twice, without and with the noise; with a number, one fit serves both.
     refit : bool
         False keeps the first fit for the noise as well.
     on_fit : callable, optional
         Called with a description before each fit.
-
-    Returns
-    -------
-    list of Row
     """
     rows = []
     for projection, order in variants:
         if on_fit:
             on_fit(f"{PROJECTIONS[projection]} u, order {order}")
-        settings: dict[str, Any] = {
-            **(parameters or {}),
-            "input_projection": projection,
-            "order": order,
-            "random_state": seed,
-        }
+        settings: dict[str, Any] = {**(parameters or {}), "order": order}
+        settings |= {"input_projection": projection, "random_state": seed}
         begun = time.perf_counter()
-        classifier = ReservoirClassifier(**settings).fit(task.X, task.y)
+        fitted = ReservoirClassifier(**settings).fit(task.X, task.y)
         seconds = time.perf_counter() - begun
-        hardened = classifier
+        hardened = None
         if refit and noise and settings.get("eta", "cv") == "cv":
             hardened = ReservoirClassifier(**{**settings, "readout_noise": noise})
             hardened.fit(task.X, task.y)
-        rows.append(
-            measure(
-                classifier,
-                task,
-                noise=noise,
-                seed=seed,
-                seconds=seconds,
-                for_noise=hardened,
-            )
-        )
+        options: dict[str, Any] = {"noise": noise, "seed": seed, "seconds": seconds}
+        rows.append(measure(fitted, task, for_noise=hardened, **options))
     return share_bounds(rows)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Other random input projections of the same linear network.
-
-    Attributes
-    ----------
-    accuracy, noisy_accuracy, soft_margin : ndarray (n_draws,)
-    """
+    """Other random input projections of the same linear network: arrays of (n_draws,)."""
 
     accuracy: np.ndarray
     noisy_accuracy: np.ndarray
     soft_margin: np.ndarray
 
     def __str__(self) -> str:
+        kinds = {"accuracy": self.accuracy, "under noise": self.noisy_accuracy}
         parts = [
-            f"{name} {values.mean():.1%} on average ({values.min():.1%} to "
-            f"{values.max():.1%})"
-            for name, values in (
-                ("accuracy", self.accuracy),
-                ("under noise", self.noisy_accuracy),
-            )
+            f"{name} {one.mean():.1%} on average ({one.min():.1%} to {one.max():.1%})"
+            for name, one in kinds.items()
         ]
         return f"{len(self.accuracy)} other random u, linear: {'; '.join(parts)}."
 
@@ -270,24 +242,17 @@ class Spread:
 def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) -> Spread:
     """How much the luck of the draw matters for a random input projection.
 
-    Parameters
-    ----------
-    row : Row
-        A linear row; its network, parameters and η are kept.
-    task : Split
-    n_draws : int
-    seed : int
+    Of the linear ``row`` the network, the parameters and η are kept.
     """
     rng = np.random.default_rng([seed, n_draws])
-    settings = row.classifier.get_params()
-    settings |= {"reservoir": row.classifier.reservoir_, "eta": row.classifier.eta_}
-    settings |= {"tau": row.classifier.reservoir_.mean_tau, "certify": False, "order": 0}
-    shape = (row.classifier.reservoir_.n_neurons, row.classifier.n_channels_in_)
+    settings, network = row.classifier.get_params(), row.classifier.reservoir_
+    settings |= {"reservoir": network, "tau": network.mean_tau, "eta": row.classifier.eta_}
+    settings |= {"certify": False, "order": 0}
     found = []
     for _ in range(n_draws):
-        settings["input_projection"] = rng.standard_normal(shape)
-        drawn = ReservoirClassifier(**settings).fit(task.X, task.y)
-        one = measure(drawn, task, noise=row.noise, seed=seed)
+        u = rng.standard_normal((network.n_neurons, row.classifier.n_channels_in_))
+        drawn = ReservoirClassifier(**{**settings, "input_projection": u})
+        one = measure(drawn.fit(task.X, task.y), task, noise=row.noise, seed=seed)
         found.append((one.accuracy, one.noisy_accuracy, one.soft_margin))
     return Spread(*np.array(found).T)
 
@@ -300,11 +265,8 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
     """
 
     def best(row: Row) -> float:
-        alike = [
-            other
-            for other in rows
-            if other.order == 0 and other.classifier.eta_ == row.classifier.eta_
-        ]
+        linear = [other for other in rows if other.order == 0]
+        alike = [one for one in linear if one.classifier.eta_ == row.classifier.eta_]
         # A row may hold a bound for one u by now; its classifier knows that for any.
         found = [float(np.mean(other.classifier.soft_margin_bound_)) for other in alike]
         return min(found + [other.bound for other in alike if row.one_input])
@@ -317,14 +279,7 @@ def headline(rows: Sequence[Row], n_judged: int) -> Row:
 
     Accuracies that differ by less than a standard error of the best one, over the series
     that they are taken from, count as equal. Among equals a row that is proven to be
-    optimal goes first, then one that was solved for, then the one that bears noise best,
-    then the first.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-    n_judged : int
-        Series that the accuracies are taken from.
+    optimal goes first, then one that was solved for, then the one that bears noise best.
     """
     top = max(row.accuracy for row in rows)
     error = np.sqrt(top * (1 - top) / max(n_judged, 1))
@@ -334,9 +289,7 @@ def headline(rows: Sequence[Row], n_judged: int) -> Row:
 
 def to_record(row: Row) -> dict[str, Any]:
     """A row as plain values for JSON; None where there is no value."""
-    validity = row.classifier.validity_
-    judged = validity if isinstance(validity, list) else [validity]
-    known = [one for one in judged if one is not None]
+    trusted = [one.trustworthy for one in row.validities]
     return {
         "projection": row.projection,
         "order": row.order,
@@ -349,6 +302,6 @@ def to_record(row: Row) -> dict[str, Any]:
         "accuracy_under_noise": row.noisy_accuracy if row.noise else None,
         "readout_noise": row.noise,
         "eta_under_noise": row.noisy_eta if row.noise else None,
-        "expansion_trustworthy": all(one.trustworthy for one in known) if known else None,
+        "expansion_trustworthy": all(trusted) if trusted else None,
         "seconds": round(row.seconds, 3),
     }

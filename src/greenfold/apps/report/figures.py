@@ -1,43 +1,160 @@
-"""The figures of a report, each from a task and its fitted rows."""
+"""The figures of a report and of a mask's page, as SVG that follows the page's colours.
+
+No text of the user's enters a figure: names of classes and data sets stand in HTML
+legends beside it, where they are escaped and any script can be shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
-from . import content
-from .canvas import (
-    CLASS_HUES,
-    COLOURS,
-    DASHES,
-    GRID,
-    INK,
-    RANDOM,
-    SOLVED,
-    Key,
-    Picture,
-    area,
-    drawing,
-    key,
-    limits,
-)
+from ... import ReservoirClassifier, optimize
+from ...analysis.masks import MaskStudy
+from ...estimators.margin.classifier import class_weights
+from ...estimators.series import read_series
+from ...math.margins import state_moments
+from ...math.sphere import maximize_on_sphere
+from ...optimizers.linear import LinearProblem
+from ...stimuli.frame import Frame, frames_of
+from ..style import BASE
 from .comparison import Row, Split
 
-#: Classes and channels that a page shows; the first ones.
-MAX_CLASSES = 5
-MAX_CHANNELS = 4
+#: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
+WIDTH, HEIGHT = 4.0, 2.7
+#: Hues on the page, see the template; each is drawn in a code that `_to_svg` replaces.
+HUES = tuple(f"--c{i}" for i in range(1, 8))
+_CODES = {"--ink": "#0a0b0c", "--grid": "#0a0b0d"}
+_CODES |= {hue: f"#0a0c{i:02x}" for i, hue in enumerate(HUES)}
+INK, GRID = _CODES["--ink"], _CODES["--grid"]
+COLOURS = tuple(_CODES[hue] for hue in HUES)
+#: Lines differ by dash as well as by colour.
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+#: The first two hues are those of the projections, the others those of the classes.
+SOLVED, RANDOM, N_PROJECTIONS = 0, 1, 2
+#: Classes and channels that a page shows, and inputs of a mask; the first ones.
+MAX_CLASSES, MAX_CHANNELS, MAX_INPUTS = 5, 4, 200
+#: Readout times of a curve; more would not be seen on a page.
+_N_TIMES = 40
+#: Numbers held at once for trajectories of a non-linear network (256 MiB).
+_NUMBERS = 2**25
+
+_LOOK: dict[Any, Any] = BASE | dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none")
+for _name in (
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "text.color",
+    "xtick.color",
+    "ytick.color",
+):
+    _LOOK[_name] = INK
+_LOOK["grid.color"] = GRID
 
 
-def name_of(label: Any) -> str:
-    """A class label as text."""
-    return str(label)
+@dataclass(frozen=True)
+class Key:
+    """One entry of a legend: any text, a CSS variable, an SVG dash pattern or "fill"."""
+
+    label: str
+    hue: str
+    dash: str = "none"
+
+
+@dataclass
+class Picture:
+    """A figure on the page with its axes, one below the other; its SVG once it is drawn."""
+
+    figure: Figure
+    all_axes: list[Any]
+    title: str
+    svg: str = ""
+    caption: str = ""
+    keys: list[Key] = field(default_factory=list)
+
+    @property
+    def axes(self) -> Any:
+        """The first axes."""
+        return self.all_axes[0]
+
+
+def key(label: str, hue: int, dash: int = 0) -> Key:
+    """Legend entry of a line drawn with a colour and a dash of this module."""
+    pattern = DASHES[dash % len(DASHES)]
+    if isinstance(pattern, str):
+        return Key(label, HUES[hue])
+    return Key(label, HUES[hue], " ".join(f"{1.6 * part:g}" for part in pattern[1]))
+
+
+def area(label: str, hue: int) -> Key:
+    """Legend entry of a filled area."""
+    return Key(label, HUES[hue], "fill")
+
+
+@contextmanager
+def drawing(
+    name: str, title: str, height: float = HEIGHT, n_rows: int = 1
+) -> Iterator[Picture]:
+    """Axes in the house style; the SVG is ready when the block ends.
+
+    The name, of letters and digits, makes the ids in the SVG differ from other figures'.
+    """
+    with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
+        for one in axes:
+            # Seven long numbers would touch each other on a figure this narrow.
+            one.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        made = Picture(figure, axes, title)
+        yield made
+        made.svg = _to_svg(figure, name)
+
+
+def _to_svg(figure: Figure, name: str) -> str:
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+    svg = stream.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # Several figures share the page: ids must not meet.
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    # Names of vocabularies, not addresses that are visited; HTML needs neither.
+    svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    for hue, code in _CODES.items():
+        svg = svg.replace(code, f"var({hue})")
+    # The page sets the width; the view box keeps the proportions.
+    for side in ("height", "width"):
+        svg = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", svg, count=1)
+    return svg.replace("<svg", '<svg aria-hidden="true"', 1)
+
+
+def limits(values: Any, share: float = 0.06) -> tuple[float, float]:
+    """Axis limits around finite values, with a little room."""
+    finite = np.asarray(values, dtype=float).ravel()
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
+        return -1.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    room = share * (high - low) or abs(high) * share or 1.0
+    return low - room, high + room
 
 
 def _hue(row: Row) -> int:
     return SOLVED if row.is_solved else RANDOM
+
+
+def _class_hue(index: int) -> int:
+    return N_PROJECTIONS + index % (len(HUES) - N_PROJECTIONS)
 
 
 def _style(row: Row) -> dict[str, Any]:
@@ -49,9 +166,9 @@ def _keys(rows: Sequence[Row]) -> list[Key]:
     return [key(f"{row.projection} u, {row.network}", _hue(row), row.dash) for row in rows]
 
 
-def class_hue(index: int) -> int:
-    """Hue of a class by its number."""
-    return CLASS_HUES[index % len(CLASS_HUES)]
+def _first_class(row: Row) -> str:
+    classes = row.classifier.classes_
+    return "" if len(classes) == 2 else f" Shown for {classes[0]} against the rest."
 
 
 def _in_tau(row: Row, times: Any) -> np.ndarray:
@@ -61,55 +178,164 @@ def _in_tau(row: Row, times: Any) -> np.ndarray:
 def _steps(row: Row) -> np.ndarray:
     """Middle of every step of a series, in units of τ."""
     n_steps = row.classifier.n_features_in_
-    dt = row.classifier.duration / n_steps
-    return _in_tau(row, dt * (np.arange(n_steps) + 0.5))
+    return _in_tau(row, row.classifier.duration / n_steps * (np.arange(n_steps) + 0.5))
 
 
 def class_means(task: Split, row: Row) -> list[Picture]:
-    """Mean and spread of every class, one picture a channel."""
-    shapes = content.class_shapes(row.classifier, task.X, task.y)[:MAX_CLASSES]
-    time = _steps(row)
+    """Mean and spread of every class over the series that have begun, one per channel."""
+    series = read_series(row.classifier, task.X, fitting=False)
+    values, labels = series.values, row.classifier.classes_[:MAX_CLASSES]
+    if series.present is not None:
+        values = np.where(series.present[:, None, :], values, np.nan)
+    faint = 0.22 if len(labels) == 2 else 0.12
     found = []
-    n_channels = row.classifier.n_channels_in_
-    faint = 0.22 if len(shapes) == 2 else 0.12
-    for channel in range(min(n_channels, MAX_CHANNELS)):
-        with drawing(f"means{channel}") as made:
-            ax = made.axes
-            for i, shape in enumerate(shapes):
-                mean, spread = shape.mean[channel], shape.spread[channel]
-                colour = COLOURS[class_hue(i)]
-                ax.fill_between(
-                    time, mean - spread, mean + spread, color=colour, alpha=faint, lw=0
-                )
-                ax.plot(time, mean, color=colour, linestyle=DASHES[i % len(DASHES)])
-            ax.set(xlabel="time t (units of τ)", ylabel="x(t) (unit of the data)")
-            ax.margins(x=0)
+    for channel in range(min(n_channels := values.shape[1], MAX_CHANNELS)):
         which = f", channel {channel + 1} of {n_channels}" if n_channels > 1 else ""
-        found.append(
-            Picture(
-                f"Class means and spread{which}",
-                made.svg,
-                "Lines: mean of the training series. Bands: one standard deviation.",
-                [
-                    key(f"{name_of(shape.label)} ({shape.count} series)", class_hue(i), i)
-                    for i, shape in enumerate(shapes)
-                ],
-            )
-        )
+        with drawing(f"means{channel}", f"Class means and spread{which}") as made:
+            for i, label in enumerate(labels):
+                own = values[np.asarray(task.y) == label, channel]
+                begun = np.isfinite(own).sum(0)
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    mean = np.nansum(own, axis=0) / begun
+                    spread = np.sqrt(np.nansum((own - mean) ** 2, axis=0) / begun)
+                colour, band = COLOURS[_class_hue(i)], (mean - spread, mean + spread)
+                made.axes.fill_between(_steps(row), *band, color=colour, alpha=faint, lw=0)
+                made.axes.plot(_steps(row), mean, color=colour, linestyle=DASHES[i % 4])
+                made.keys.append(key(f"{label} ({len(own)} series)", _class_hue(i), i))
+            made.axes.set(xlabel="time t (units of τ)", ylabel="x(t) (unit of the data)")
+            made.axes.margins(x=0)
+        made.caption = "Lines: mean of the training series. Bands: one standard deviation."
+        found.append(made)
     return found
 
 
+def state_clouds(
+    task: Split, rows: Sequence[Row], pair: Sequence[Row] | None = None
+) -> list[Picture]:
+    """Histograms of the states along v, random beside solved to the same scale.
+
+    One picture per row where there are two classes; with more, one for each row of ``pair``
+    (all by default) with a strip for each class.
+    """
+    X, y, _ = task.judged
+    classifier = rows[0].classifier
+    two = len(classifier.classes_) == 2
+    chosen = list(rows if two or pair is None else pair)
+    heads = classifier.compared_[:MAX_CLASSES]
+    values = [row.classifier.read_out(X)[:, : len(heads)] for row in chosen]
+    bins = np.linspace(*limits([np.quantile(z, (0.002, 0.998)) for z in values]), 41)
+    # Shares of a class, so that a rare one is seen; (row, head, others or class, bin).
+    shares = np.zeros((len(chosen), len(heads), 2, len(bins) - 1))
+    for i, j in np.ndindex(*shares.shape[:2]):
+        inside = np.clip(
+            values[i][:, j], bins[0], bins[-1]
+        )  # what lies beyond: at the edge
+        own = y == classifier.classes_[heads[j]]
+        for share, part in zip(shares[i, j], (~own, own), strict=True):
+            share[:] = 100 * np.histogram(inside[part], bins)[0] / max(part.sum(), 1)
+    tops = 1.08 * shares.max(axis=(0, 2, 3))
+    draw = _two_clouds if two else _strips
+    found = []
+    for row, one in zip(chosen, shares, strict=True):
+        made = draw(row, one, bins, tops)
+        noisy = f", {row.noisy_accuracy:.1%} under readout noise" if row.noise else ""
+        judged = f"({task.judged[2]} series)"
+        made.caption = f"Accuracy {row.accuracy:.1%}{noisy} {judged}. {made.caption}"
+        found.append(made)
+    return found
+
+
+_ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
+
+
+def _two_clouds(
+    row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray
+) -> Picture:
+    title = f"{row.projection.capitalize()} u, {row.network}"
+    with drawing(f"cloud{row.projection}{row.order}", title) as made:
+        ax = made.axes
+        for side, share in enumerate(shares[0]):
+            colour = COLOURS[_class_hue(side)]
+            ax.stairs(share, bins, fill=True, color=colour, alpha=0.45)
+            ax.stairs(share, bins, color=colour, linestyle=DASHES[side], lw=1.6)
+            made.keys.append(area(str(row.classifier.classes_[side]), _class_hue(side)))
+        ax.axvline(float(row.classifier.threshold_), color=INK, linewidth=1.2)
+        ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[0]))
+        noisy = _noise_bar(ax, row.noise)
+        ax.set(xlabel=_ALONG, ylabel=_SHARE)
+    made.caption = f"Vertical line: threshold.{noisy}"
+    return made
+
+
+def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
+    """One strip per class: the class along its own readout, all others as an outline."""
+    labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
+    n, noisy, title = len(shares), "", f"{row.projection.capitalize()} u, {row.network}"
+    title += ", each class along its own readout"
+    with drawing(f"cloud{row.projection}{row.order}", title, 0.75 + 0.72 * n, n) as made:
+        for i, (ax, (others, own)) in enumerate(zip(made.all_axes, shares, strict=True)):
+            colour = COLOURS[_class_hue(i)]
+            ax.stairs(own, bins, fill=True, color=colour, alpha=0.5)
+            ax.stairs(own, bins, color=colour, lw=1.4)
+            ax.stairs(others, bins, color=INK, linestyle=DASHES[2], lw=1.1)
+            ax.axvline(0, color=INK, linewidth=1.0)
+            ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[i]))
+            ax.yaxis.set_major_locator(MaxNLocator(2))
+            noisy = noisy if i else _noise_bar(ax, row.noise)
+            ax.tick_params(labelbottom=i == n - 1)
+            made.keys.append(area(str(labels[i]), _class_hue(i)))
+        made.all_axes[n // 2].set_ylabel(_SHARE)
+        made.all_axes[-1].set_xlabel(_ALONG)
+    made.keys.append(Key("all other classes", "--ink", "2.4 2.4"))
+    more = f"; {len(labels) - n} more classes are not shown" if len(labels) > n else ""
+    made.caption = (
+        f"One strip a class, in this order{more}. Vertical line: half-way between "
+    )
+    made.caption += "the class and the rest, from where κ is measured; all readouts decide "
+    made.caption += f"together.{noisy}"
+    return made
+
+
+def _noise_bar(ax: Any, noise: float) -> str:
+    """Draw the readout noise where it fits on the axis; a sentence that says so."""
+    low, high = ax.get_xlim()
+    if not noise or 2 * noise >= high - low:
+        return ""
+    top = ax.get_ylim()[1]
+    ax.set_ylim(0, 1.14 * top)
+    centre = low + noise + 0.03 * (high - low)
+    ax.errorbar(centre, 1.07 * top, xerr=noise, color=INK, capsize=3, linewidth=1.2)
+    return " Bar: ± one standard deviation of the readout noise."
+
+
+def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
+    """Coordinates and moments of the first comparison, as the fit had them."""
+    series = read_series(classifier, X, fitting=False)
+    codes = np.searchsorted(classifier.classes_, np.asarray(y))
+    counts = np.bincount(codes, minlength=len(classifier.classes_))
+    weights = class_weights(classifier, classifier.classes_, counts)
+    first, ones = [classifier.compared_[0]], np.ones(len(codes))
+    (frame,) = frames_of(series, codes, ones, weights, first, classifier.input_scaling)
+    return frame
+
+
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
-    """κ of the best pair so far, evaluation by evaluation."""
+    """κ of the best pair so far, evaluation by evaluation, of the linear solved rows.
+
+    A fit keeps no record, so it is solved once more for it; that takes less than a second,
+    where a non-linear one would take as long as the fit.
+    """
     curves = []
     for row in rows:
-        if row.is_solved:
-            curve = content.margin_over_optimisation(row.classifier, task.X, task.y)
-            if curve is not None and len(curve):
-                curves.append((row, curve))
+        if row.is_solved and not row.classifier.order:
+            stimuli = _frame(row.classifier, task.X, task.y).stimuli
+            again = optimize(row.classifier.unfolding_, stimuli, row.classifier.eta_)
+            again.raise_if_interrupted()
+            curves.append((row, again.history[:, 0] - again.history[:, 1]))
+    curves = [(row, curve) for row, curve in curves if len(curve)]
     if not curves:
         return None
-    with drawing("history") as made:
+    with drawing("history", "Soft margin over the optimisation") as made:
         ax = made.axes
         for row, curve in curves:
             ax.plot(np.arange(len(curve)), curve, **_style(row))
@@ -124,15 +350,11 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         ax.set_ylim(*limits([low, shown.max(), *bounds]))
         ax.set(xlabel="evaluation", ylabel="soft margin κ (unit of the states)")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    keys = _keys([row for row, _ in curves])
+    made.keys = _keys([row for row, _ in curves])
     if bounds:
-        keys.append(Key("upper bound (certificate)", "--ink", "2.4 2.4"))
-    return Picture(
-        "Soft margin over the optimisation",
-        made.svg,
-        "Best pair of projections so far." + _first_class(rows[0]),
-        keys,
-    )
+        made.keys.append(Key("upper bound (certificate)", "--ink", "2.4 2.4"))
+    made.caption = "Best pair of projections so far." + _first_class(rows[0])
+    return made
 
 
 def _bound_of_first(row: Row) -> float:
@@ -143,73 +365,51 @@ def _bound_of_first(row: Row) -> float:
 
 def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     """κ at the fitted u against the readout time."""
-    with drawing("readout") as made:
-        ax = made.axes
+    with drawing("readout", "Soft margin over the readout time") as made:
         for row in rows:
-            times, values = content.margin_over_readout_time(row.classifier, task.X, task.y)
-            ax.plot(_in_tau(row, times), values, **_style(row))
-        ax.axhline(0, color=GRID, linewidth=1, zorder=1)
-        ax.set(
-            xlabel="readout time t (units of τ)",
-            ylabel="soft margin κ (unit of the states)",
-        )
-        ax.margins(x=0)
-    return Picture(
-        "Soft margin over the readout time",
-        made.svg,
+            times, values = _margins_over_time(row.classifier, task.X, task.y)
+            made.axes.plot(_in_tau(row, times), values, **_style(row))
+        made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
+        made.axes.set_xlabel("readout time t (units of τ)")
+        made.axes.set_ylabel("soft margin κ (unit of the states)")
+        made.axes.margins(x=0)
+    made.keys = _keys(rows)
+    made.caption = (
         "The fitted input projection, read at t by the readout that is best there."
-        + _first_class(rows[0]),
-        _keys(rows),
     )
+    made.caption += _first_class(rows[0])
+    return made
 
 
-def _first_class(row: Row) -> str:
-    classes = row.classifier.classes_
-    return (
-        "" if len(classes) == 2 else f" Shown for {name_of(classes[0])} against the rest."
-    )
-
-
-def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
-    """Linear kernel a(t), one picture a row, all to the same scale."""
-    found = []
-    shown = [(row, kernels) for row in rows if (kernels := _kernels(row))]
-    scale = limits(
-        np.concatenate(
-            [kernel.linear[:MAX_CHANNELS].ravel() for _, k in shown for _, kernel in k]
+def _margins_over_time(
+    classifier: ReservoirClassifier, X: Any, y: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """κ of the first u if the network were read at t, with the readout solved anew."""
+    unfolding, eta = classifier.unfolding_, float(classifier.eta_)
+    n_steps = unfolding.n_steps
+    steps = np.unique(np.linspace(1, n_steps, min(_N_TIMES, n_steps)).round()).astype(int)
+    times = steps * unfolding.dt
+    frame, u = _frame(classifier, X, y), classifier.heads_[0].u
+    if unfolding.is_linear:
+        problems = (
+            LinearProblem(unfolding.with_readout(time).maps, frame.stimuli, eta)
+            for time in times
         )
-        if shown
-        else []
+        return times, np.array([problem.best_readout(u)[1].value for problem in problems])
+    series = read_series(classifier, X, fitting=False)
+    room = max(50, _NUMBERS // (n_steps * unfolding.n_neurons))
+    chosen = slice(None, None, -(-len(series) // room))
+    own = (np.asarray(y) == classifier.classes_[classifier.compared_[0]])[chosen]
+    moved = series[chosen].moved(frame.centre, frame.scale)
+    paths = unfolding.states(moved, u, trajectories=True)
+    weights = np.array(frame.share)[own.astype(int)] / np.where(
+        own, own.sum(), (~own).sum()
     )
-    for row, kernels in shown:
-        with drawing(f"kernel{row.projection}{row.order}") as made:
-            ax = made.axes
-            keys = []
-            for i, (label, kernel) in enumerate(kernels):
-                for channel, values in enumerate(kernel.linear[:MAX_CHANNELS]):
-                    hue, dash = (
-                        (_hue(row), channel) if len(kernels) == 1 else (class_hue(i), i)
-                    )
-                    ax.plot(
-                        _steps(row), values, color=COLOURS[hue], linestyle=DASHES[dash % 4]
-                    )
-                    if len(kernels) > 1 and channel == 0:
-                        keys.append(key(label, hue, dash))
-                    elif len(kernels) == 1 and len(kernel.linear) > 1:
-                        keys.append(key(f"channel {channel + 1}", hue, channel))
-            ax.axhline(0, color=GRID, linewidth=1, zorder=1)
-            ax.set(xlabel="time t (units of τ)", ylabel="a(t) (states per input)")
-            ax.set_ylim(*scale)
-            ax.margins(x=0)
-        found.append(
-            Picture(
-                f"Linear kernel, {row.projection} u, {row.network}",
-                made.svg,
-                "What the readout adds for a unit of input at each time.",
-                keys,
-            )
-        )
-    return found
+    values = []
+    for step in steps:
+        M, Sigma = state_moments(paths[:, step - 1], np.where(own, 1, -1), weights)
+        values.append(maximize_on_sphere(M, eta * Sigma).value)
+    return times, np.array(values)
 
 
 def _kernels(row: Row) -> list[tuple[str, Any]]:
@@ -217,97 +417,166 @@ def _kernels(row: Row) -> list[tuple[str, Any]]:
     if kernel is None:
         return []
     if not isinstance(kernel, list):
-        return [(name_of(classes[1]), kernel)]
+        return [(str(classes[1]), kernel)]
     pairs = zip(classes.tolist(), kernel, strict=True)
-    return [(name_of(label), one) for label, one in pairs if one is not None][:MAX_CLASSES]
+    return [(str(label), one) for label, one in pairs if one is not None][:MAX_CLASSES]
+
+
+def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
+    """Linear kernel a(t), one picture a row, all to the same scale."""
+    found = []
+    shown = [(row, kernels) for row in rows if (kernels := _kernels(row))]
+    all_values = [kernel.linear[:MAX_CHANNELS].ravel() for _, k in shown for _, kernel in k]
+    scale = limits(np.concatenate(all_values) if shown else [])
+    for row, kernels in shown:
+        title = f"Linear kernel, {row.projection} u, {row.network}"
+        several = len(kernels) > 1
+        with drawing(f"kernel{row.projection}{row.order}", title) as made:
+            ax = made.axes
+            for i, (label, kernel) in enumerate(kernels):
+                for channel, values in enumerate(kernel.linear[:MAX_CHANNELS]):
+                    hue, dash = (_class_hue(i), i) if several else (_hue(row), channel)
+                    look = {"color": COLOURS[hue], "linestyle": DASHES[dash % 4]}
+                    ax.plot(_steps(row), values, **look)
+                    if several and channel == 0:
+                        made.keys.append(key(label, hue, dash))
+                    elif not several and len(kernel.linear) > 1:
+                        made.keys.append(key(f"channel {channel + 1}", hue, channel))
+            ax.axhline(0, color=GRID, linewidth=1, zorder=1)
+            ax.set(xlabel="time t (units of τ)", ylabel="a(t) (states per input)")
+            ax.set_ylim(*scale)
+            ax.margins(x=0)
+        made.caption = "What the readout adds for a unit of input at each time."
+        found.append(made)
+    return found
 
 
 def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
     """Quadratic kernel C(t, t') of the first comparison and channel, to one scale."""
     found = []
-    shown = [
-        (row, kernels[0][1].quadratic[0, :, 0, :])
-        for row in rows
-        if (kernels := _kernels(row)) and kernels[0][1].quadratic is not None
-    ]
+    first = [(row, kernels[0][1].quadratic) for row in rows if (kernels := _kernels(row))]
+    shown = [(row, C[0, :, 0, :]) for row, C in first if C is not None]
     largest = max((float(np.abs(C).max()) for _, C in shown), default=1.0) or 1.0
+    # PuOr is safe for the colour-blind and white where the kernel vanishes.
+    look: dict[str, Any] = {"cmap": "PuOr", "vmin": -largest, "vmax": largest}
+    look |= {"origin": "lower", "interpolation": "nearest"}
     for row, C in shown:
         end = row.classifier.duration / row.classifier.reservoir_.mean_tau
-        with drawing(f"quadratic{row.projection}", height=3.3) as made:
-            ax = made.axes
-            ax.grid(False)
-            # PuOr is safe for the colour-blind and white where the kernel vanishes.
-            image = ax.imshow(
-                C,
-                origin="lower",
-                extent=(0, end, 0, end),
-                cmap="PuOr",
-                vmin=-largest,
-                vmax=largest,
-                interpolation="nearest",
-            )
-            bar = made.figure.colorbar(image, ax=ax, shrink=0.85)
+        title = f"Quadratic kernel, {row.projection} u, {row.network}"
+        with drawing(f"quadratic{row.projection}", title, 3.3) as made:
+            made.axes.grid(False)
+            image = made.axes.imshow(C, extent=(0, end, 0, end), **look)
+            bar: Any = made.figure.colorbar(image, ax=made.axes, shrink=0.85)
             bar.set_label("C(t, t′) (states per input²)")
-            bar.outline.set_edgecolor(INK)  # pyright: ignore[reportCallIssue]
-            ax.set(xlabel="time t′ (units of τ)", ylabel="time t (units of τ)")
-        found.append(
-            Picture(
-                f"Quadratic kernel, {row.projection} u, {row.network}",
-                made.svg,
-                "What the readout adds for two unit inputs at t and t′."
-                + _first_class(row),
-            )
-        )
+            bar.outline.set_edgecolor(INK)
+            made.axes.set(xlabel="time t′ (units of τ)", ylabel="time t (units of τ)")
+        made.caption = "What the readout adds for two unit inputs at t and t′."
+        made.caption += _first_class(row)
+        found.append(made)
     return found
 
 
 def mode_loadings(rows: Sequence[Row]) -> Picture:
-    """Size of u along the modes of the network, against their time constants."""
-    markers = ("o", "^")
-    with drawing("modes") as made:
+    """Size of u along the modes of the network, |w_α·u|, against their time constants."""
+    constants = np.empty(0)
+    with drawing("modes", "Mode loadings of the input projection") as made:
         ax = made.axes
         for row in sorted(rows, key=lambda row: row.is_solved):
-            constants, sizes = content.mode_loadings(row.classifier)
-            ax.plot(
-                _in_tau(row, constants),
-                sizes,
-                markers[row.dash],
-                color=COLOURS[_hue(row)],
-                markersize=4.5,
-                markerfacecolor=COLOURS[_hue(row)] if row.is_solved else "none",
+            modes = row.classifier.reservoir_.modes()
+            sizes = np.linalg.norm(
+                np.abs(modes.loading(row.classifier.heads_[0].u)), axis=1
             )
+            colour, constants = COLOURS[_hue(row)], _in_tau(row, modes.time_constants)
+            filling = colour if row.is_solved else "none"
+            ax.plot(constants, sizes, "o^"[row.dash], c=colour, ms=4.5, mfc=filling)
         ax.set_xscale("log")
-        _plain_decades(
-            ax,
-            content.mode_loadings(rows[0].classifier)[0]
-            / rows[0].classifier.reservoir_.mean_tau,
-        )
-        ax.set(
-            xlabel=r"time constant $\tau_\alpha$ of the mode (units of $\tau$)",
-            ylabel=r"loading $|w_\alpha \cdot u|$",
-        )
+        _plain_decades(ax, constants)
+        ax.set_xlabel(r"time constant $\tau_\alpha$ of the mode (units of $\tau$)")
+        ax.set_ylabel(r"loading $|w_\alpha \cdot u|$")
         ax.set_ylim(bottom=0)
-    return Picture(
-        "Mode loadings of the input projection",
-        made.svg,
-        "How strongly u drives each mode of the network."
-        + (" Circles: linear; triangles: non-linear." if rows[-1].order else "")
-        + _first_class(rows[0]),
-        [
-            area(f"{name} u ({'filled' if hue == SOLVED else 'open'})", hue)
-            for name, hue in dict.fromkeys((row.projection, _hue(row)) for row in rows)
-        ],
-    )
+    made.caption = "How strongly u drives each mode of the network."
+    made.caption += " Circles: linear; triangles: non-linear." if rows[-1].order else ""
+    made.caption += _first_class(rows[0])
+    for name, hue in dict.fromkeys((row.projection, _hue(row)) for row in rows):
+        made.keys.append(area(f"{name} u ({'filled' if hue == SOLVED else 'open'})", hue))
+    return made
 
 
 def _plain_decades(ax: Any, values: np.ndarray) -> None:
     """Readable numbers on a logarithmic axis that spans little more than a decade."""
     finite = values[np.isfinite(values)]
     low, high = finite.min() / 1.1, finite.max() * 1.1
-    ticks = [
-        m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5) if low <= m * 10.0**e <= high
-    ]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
+    ax.xaxis.set_major_locator(
+        FixedLocator([tick for tick in ticks if low <= tick <= high])
+    )
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlim(low, high)
+
+
+def mask_margins(study: MaskStudy) -> Picture:
+    """κ of random masks and of the solved one beside the bound."""
+    best, interval = study.projections, study.interval
+    n_drawn = len(study.drawn)
+    blue, middle = COLOURS[SOLVED], interval.estimate
+    with drawing("margins", "Soft margin", 2.0) as made:
+        ax = made.axes
+        # Spread over the height by rank, so that equal ones do not hide each other.
+        heights = 0.3 * (np.linspace(-1, 1, n_drawn) if n_drawn > 1 else 0)
+        ax.plot(study.drawn, heights, ".", color=COLOURS[RANDOM], alpha=0.7)
+        ax.plot([study.random_margin] * 2, [-0.4, 0.4], color=COLOURS[RANDOM])
+        reach = [[middle - interval.low], [interval.high - middle]]
+        ax.errorbar([middle], [1], xerr=reach, fmt="o", color=blue, capsize=4)
+        ax.plot([best.soft_margin], [1], "|", color=blue, markersize=16)
+        if best.upper_bound is not None:
+            ax.axvline(best.upper_bound, color=INK, linestyle=DASHES[1])
+        ax.set(xlabel="soft margin κ", ylim=(-0.7, 1.6), yticks=[0, 1])
+        ax.set_yticklabels(["random", "solved"])
+        ax.grid(visible=False, axis="y")
+    made.keys = [
+        key(f"{n_drawn} random masks; line: their mean", RANDOM),
+        key(f"solved mask with its {interval.level:.0%} interval", SOLVED),
+    ]
+    if best.upper_bound is not None:
+        made.keys.append(Key("proven bound: no mask is better", "--ink", "8 3.2"))
+    made.caption = (
+        "Dot with bars: what the device is expected to show. Upright stroke: what the mask "
+        "shows on the estimated response, on which it was solved."
+    )
+    return made
+
+
+def mask_values(values: np.ndarray) -> Picture:
+    """The mask, input by input; squares where the series have several channels."""
+    n_inputs, n_channels = values.shape
+    shown, blue = values[:MAX_INPUTS], COLOURS[SOLVED]
+    with drawing("mask", "The mask") as made:
+        ax = made.axes
+        if n_channels == 1:
+            place = np.arange(len(shown))
+            if len(shown) > 60:
+                ax.vlines(place, 0, shown[:, 0], color=blue, lw=0.9)
+            else:
+                ax.bar(place, shown[:, 0], 0.8, color=blue)
+            ax.axhline(0, color=INK, lw=0.8)
+            ax.set(xlabel="input", ylabel="value of the mask")
+            ax.margins(x=0.01)
+            made.caption = "Value by which a series is multiplied at each input."
+        else:
+            # Areas grow with the value, fillings tell the sign: no colour map follows the
+            # page, and a second hue would mean something else.
+            look: dict[str, Any] = {"edgecolors": blue, "marker": "s", "linewidths": 0.9}
+            for sign, filled in ((1, blue), (-1, "none")):
+                i, c = np.nonzero(sign * shown > 0)
+                size = 40 * np.abs(shown[i, c]) / float(np.abs(shown).max())
+                ax.scatter(i, c, s=size, facecolors=filled, **look)
+            ax.set(xlabel="input", ylabel="channel", ylim=(n_channels - 0.5, -0.5))
+            ax.set_yticks(range(n_channels) if n_channels <= 12 else [0, n_channels - 1])
+            made.caption = (
+                "Full: positive, open: negative; the size of a square is that of "
+            )
+            made.caption += "the value."
+    if n_inputs > MAX_INPUTS:
+        made.caption += f" The first {MAX_INPUTS} of {n_inputs} inputs."
+    return made

@@ -1,15 +1,71 @@
-"""The report page: one HTML file that needs nothing else."""
+"""The pages: of a fit and of a mask, one HTML file each that needs nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import content, rendering
+from ... import ReservoirClassifier
+from ..._base.checks import needs
+from ..._base.files import replacing
+from ...analysis.masks import MaskStudy
+from ...devices.response import MeasuredResponse
+from ..runner import versions
 from .comparison import Row, Split, headline
+
+
+def fill_template(template: str, **values: Any) -> str:
+    """Fill a template, named from the folder of the applications; values are escaped.
+
+    The filter ``ours`` leaves a text as it is: our own SVG, scripts and styles are safe, as
+    they hold no text of the user's.
+    """
+    with needs("A page", "report"):
+        import jinja2
+        from markupsafe import Markup
+
+    def read(name: str) -> str:
+        return files("greenfold.apps").joinpath(name).read_text(encoding="utf-8")
+
+    loader = jinja2.FunctionLoader(read)
+    made = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=loader
+    )
+    made.filters["ours"] = Markup
+    return made.get_template(template).render(**values)
+
+
+def write_page(path: str | Path, text: str) -> Path:
+    """Save a page in one step, replacing what was there; its absolute path."""
+    target = Path(path).expanduser().absolute()
+    with replacing(target) as stream:
+        # Labels may hold lone surrogates, which no encoding has.
+        stream.write(text.encode("utf-8", errors="replace"))
+    return target
+
+
+def _number(value: Any) -> str:
+    """Four digits, or a dash where there is no value."""
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{float(value):.4g}".replace("-", "−")
+
+
+def _fill(template: str, **values: Any) -> str:
+    """A page of this folder, with how numbers are written, the date and the versions."""
+    return fill_template(
+        f"report/{template}.html",
+        made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        versions=versions("numpy", "scipy", "scikit-learn", "matplotlib", "jinja2").items(),
+        number=_number,
+        percent=lambda share: f"{100 * share:.1f} %",
+        **values,
+    )
 
 
 def write_report(
@@ -21,26 +77,18 @@ def write_report(
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write the report page.
+    """Write the report page, in one step at the end, and return its absolute path.
 
     Parameters
     ----------
     path : str or Path
-        Replaced if it exists, in one step at the end.
     task : Split
     rows : sequence of Row
-        What is compared; the best one (``comparison.headline``) is described in detail.
-    remark : str
-        A sentence below the comparison.
-    command : str
-        The command that made the page, shown at its end.
+        What is compared; the best one is described in detail.
+    remark, command : str
+        A sentence below the comparison, and the command that made the page.
     on_part : callable, optional
         Called with a description before each part.
-
-    Returns
-    -------
-    Path
-        The absolute path of the page.
 
     Examples
     --------
@@ -56,172 +104,79 @@ def write_report(
     ...     page.stat().st_size > 10_000
     True
     """
-    text = render(task, rows, remark=remark, command=command, on_part=on_part)
-    return rendering.write(path, text)
+    return write_page(path, render(task, rows, remark, command, on_part))
 
 
 def render(
     task: Split,
     rows: Sequence[Row],
-    *,
     remark: str = "",
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> str:
     """The page as text; see `write_report`."""
-    with rendering.extra():
+    with needs("A page", "report"):
         from . import figures
-        from .clouds import state_clouds
-    tell = on_part or (lambda _: None)
     main = headline(rows, len(task.judged[1]))
     pair = [row for row in rows if row.order == main.order]
-    sections = []
-
-    def add(title: str, pictures: Sequence[Any], text: str = "") -> None:
-        shown = [picture for picture in pictures if picture is not None]
-        if shown:
-            sections.append({"title": title, "pictures": shown, "text": text})
-
-    tell("class means")
-    add("The data", figures.class_means(task, main))
-    tell("state clouds")
-    add(
-        "State clouds along the readout",
-        state_clouds(task, rows, pair),
-        "Each series ends as one state of the network; its place along v decides. "
-        "Random and solved u are drawn to the same scales: clouds that lie wider apart "
-        "bear more noise.",
-    )
-    tell("soft margin")
-    add(
-        "Soft margin",
-        [
-            figures.margin_over_optimisation(task, rows),
-            figures.margin_over_time(task, rows),
+    margins = (figures.margin_over_optimisation, figures.margin_over_time)
+    parts: dict[str, Callable[[], list[Any]]] = {
+        "data": lambda: figures.class_means(task, main),
+        "clouds": lambda: figures.state_clouds(task, rows, pair),
+        "margin": lambda: [draw(task, rows) for draw in margins],
+        "kernels": lambda: [
+            *figures.linear_kernels(rows),
+            *figures.quadratic_kernels(rows),
         ],
-        "κ is the distance of the states from the decision plane, less η/2 times their "
-        "variance.",
-    )
-    tell("kernels")
-    add(
-        "Kernels",
-        [*figures.linear_kernels(rows), *figures.quadratic_kernels(rows)],
-        "With both projections fixed the network is a plain kernel of the input.",
-    )
-    tell("modes")
-    add("Modes", [figures.mode_loadings(rows)])
-    tell("page")
-    template = rendering.environment().get_template("template.html")
-    return template.render(
+        "modes": lambda: [figures.mode_loadings(rows)],
+    }
+    pictures = {}
+    for name, draw in parts.items():
+        if on_part:
+            on_part(name)
+        pictures[name] = [picture for picture in draw() if picture is not None]
+    _, y, judged = task.judged
+    labels = main.classifier.classes_.tolist()
+    return _fill(
+        "report",
         task=task,
         rows=rows,
         main=main,
-        verdict=_verdict(rows, main),
-        data=_data(task, main),
-        sections=sections,
-        confusions=[_confusion(task, row) for row in pair],
+        judged=judged,
+        counts=[(str(one), (task.y == one).sum(), (y == one).sum()) for one in labels],
         certificates=_certificates(main),
-        validities=_validities(rows),
+        pictures=pictures,
+        confusions=[(row, _confusion(task, row.classifier)) for row in pair],
+        # Of each non-linear row the least trustworthy comparison.
+        validities=[
+            (row, min(row.validities, key=lambda one: (one.trustworthy, -one.next_order)))
+            for row in rows
+            if row.validities
+        ],
         parameters=_parameters(main),
-        versions=rendering.versions(),
         remark=remark,
         command=command,
-        made=rendering.now(),
-        judged=task.judged[2],
-        number=rendering.number,
-        percent=rendering.percent,
     )
 
 
-def _verdict(rows: Sequence[Row], main: Row) -> str:
-    """Why this row is described, and what is proven of it or of another."""
-    said = ""
-    if len(rows) > 1:
-        said = f"Best of the {len(rows)} compared here, or as good within the error of the "
-        said += "accuracy. "
-    proven = [row for row in rows if row.proven]
-    if main.proven:
-        said += "Its soft margin is proven: no other projections of this network reach a "
-        said += "larger one at this η."
-    elif np.isfinite(main.bound) and main.is_solved:
-        said += f"Its soft margin is at most {100 * main.gap:.2g} % below the proven bound."
-    else:
-        said += "Nothing is proven of its soft margin"
-        said += "".join(
-            f"; that of the {row.network} network with {row.projection} u is proven, with "
-            f"an accuracy of {100 * row.accuracy:.1f} %"
-            for row in proven
-        )
-        said += "."
-    return said
+def _certificates(row: Row) -> list[tuple[Any, ...]]:
+    """Class, soft margin and bound of every comparison where there are several."""
+    fitted = row.classifier
+    if len(fitted.classes_) == 2:
+        return []
+    columns = (fitted.classes_, fitted.soft_margin_, fitted.soft_margin_bound_)
+    return list(zip(*map(np.atleast_1d, columns), strict=True))
 
 
-def _data(task: Split, row: Row) -> dict[str, Any]:
-    _, y, judged = task.judged
-    classes = row.classifier.classes_
-    return {
-        "n_steps": row.classifier.n_features_in_,
-        "n_channels": row.classifier.n_channels_in_,
-        "n_train": len(task.y),
-        "n_test": len(y) if judged == "test" else 0,
-        "classes": [
-            (
-                str(label),
-                int((task.y == label).sum()),
-                int((y == label).sum()) if judged == "test" else None,
-            )
-            for label in classes.tolist()
-        ],
-    }
-
-
-def _confusion(task: Split, row: Row) -> dict[str, Any]:
-    X, y, judged = task.judged
-    counts = content.confusion(row.classifier, X, y)
-    total = np.maximum(counts.sum(1, keepdims=True), 1)
-    return {
-        "title": f"{row.projection.capitalize()} u, {row.network}",
-        "labels": [str(label) for label in row.classifier.classes_.tolist()],
-        "rows": [
-            list(zip(line.tolist(), share.tolist(), strict=True))
-            for line, share in zip(counts, counts / total, strict=True)
-        ],
-        "judged": judged,
-    }
-
-
-def _certificates(row: Row) -> list[dict[str, Any]]:
-    """Soft margin and bound of every comparison."""
-    classifier = row.classifier
-    margins = np.atleast_1d(classifier.soft_margin_)
-    bounds = np.atleast_1d(classifier.soft_margin_bound_)
-    labels = classifier.classes_.tolist()
-    names = (
-        [f"{labels[1]} against {labels[0]}"]
-        if len(labels) == 2
-        else [f"{label} against the rest" for label in labels]
-    )
-    return [
-        {"name": name, "margin": float(margin), "bound": float(bound)}
-        for name, margin, bound in zip(names, margins, bounds, strict=True)
-    ]
-
-
-def _validities(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Validity of every non-linear row, the least trustworthy comparison of each."""
-    found = []
-    for row in rows:
-        validity = row.classifier.validity_
-        known = [
-            one
-            for one in (validity if isinstance(validity, list) else [validity])
-            if one is not None
-        ]
-        if known:
-            worst = min(known, key=lambda one: (one.trustworthy, -one.next_order))
-            title = f"{row.projection.capitalize()} u, {row.network}"
-            found.append({"title": title, "validity": worst})
-    return found
+def _confusion(task: Split, fitted: ReservoirClassifier) -> list[list[Any]]:
+    """Counts and shares, true class along rows; classes that were not trained left out."""
+    X, y, _ = task.judged
+    classes, known = fitted.classes_, np.isin(y, fitted.classes_)
+    both = (np.asarray(y)[known], fitted.predict(X)[known])
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, tuple(np.searchsorted(classes, one) for one in both), 1)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    return [list(zip(*one, strict=True)) for one in zip(counts, shares, strict=True)]
 
 
 def _parameters(row: Row) -> list[tuple[str, str]]:
@@ -230,11 +185,45 @@ def _parameters(row: Row) -> list[tuple[str, str]]:
         name: f"array of shape {np.shape(value)}" if np.ndim(value) else str(value)
         for name, value in given.items()
     }
-    chosen = {
-        "eta": f"{row.classifier.eta_:g}",
-        "tau": f"{row.classifier.reservoir_.mean_tau:g}",
-    }
+    chosen = {"eta": row.classifier.eta_, "tau": row.classifier.reservoir_.mean_tau}
     for name, value in chosen.items():
         if isinstance(given[name], str):
-            shown[name] += f" (chosen: {value})"
+            shown[name] += f" (chosen: {value:g})"
     return sorted(shown.items())
+
+
+def write_mask_page(
+    path: str | Path,
+    study: MaskStudy,
+    device: MeasuredResponse,
+    *,
+    name: str,
+    rows: Sequence[tuple[str, str]],
+    inputs: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    command: str = "",
+) -> Path:
+    """Write the page of a mask: what it is, what it buys, how well the device is known.
+
+    ``name`` is the heading, ``rows`` are names and values of the table, ``inputs`` names of
+    the device's inputs, ``notes`` sentences below the table, ``command`` the command that
+    made the page. The device is the fitted one.
+    """
+    with needs("A page", "report"):
+        from . import figures
+    values = study.values.reshape(device.n_inputs, -1)
+    names = list(inputs or (f"input {i}" for i in range(device.n_inputs)))
+    text = _fill(
+        "mask",
+        name=name,
+        study=study,
+        best=study.projections,
+        interval=study.interval,
+        fitted=device.fitted,
+        rows=rows,
+        notes=notes,
+        entries=list(zip(names, values.tolist(), strict=True)),
+        pictures=[figures.mask_margins(study), figures.mask_values(values)],
+        command=command,
+    )
+    return write_page(path, text)

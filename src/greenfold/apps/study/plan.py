@@ -1,13 +1,20 @@
-"""What is studied: grids of networks and data sets, from a TOML file or under a name."""
+"""Which networks are studied, and the job on each: solved, and held against random u.
+
+Each architecture is made from the same few numbers. To all of them g is the largest |λ| of
+W and τ the time constant of the neurons, as far as they have such: a delay line has the
+weight g and no loop, and the window of a Legendre delay system is N τ, whatever g is.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
+import time
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +22,33 @@ import numpy as np
 
 from ... import __version__
 from ..._base import checks as check
-from ..runner import Job, Summary, run_jobs
+from ..._base.checks import must, require
+from ..._base.files import plain
+from ...analysis.memory import memory_capacity
+from ...devices.device import Device
+from ...devices.noise import state_covariance
+from ...dynamics.dynamics import Dynamics
+from ...math.decisions import Clouds, decide, held_out_score
+from ...networks.gains import Gain
+from ...networks.reservoir import Reservoir
+from ...optimizers.run import optimize
+from ...stimuli.regression import RegressionTask
+from ...stimuli.samples import SampleStimuli
+from ...unfolding.unfolding import unfold
+from ...validity import ExpansionWarning
+from ..runner import SEAL, Job, Summary, fingerprint, must_be_planned_with, run_jobs
 from ..sweep.plan import Source, find_sources, read_source
-from .experiment import ARCHITECTURES, FORMAT, experiment, make_gain
 
+#: Names of the architectures, with whether the seed makes a difference.
+ARCHITECTURES = dict.fromkeys(("random", "sparse", "dale", "spatial", "oscillators"), True)
+ARCHITECTURES |= dict.fromkeys(("cycle", "delay_line", "legendre"), False)
+#: Gains by name; a number after a colon is their parameter.
+GAINS: dict[str, Callable[..., Gain]] = {
+    "linear": Gain.linear,
+    "quadratic": Gain.quadratic,
+    "tanh": Gain.tanh,
+    "biased_tanh": Gain.biased_tanh,
+}
 #: What varies from network to network, with the values by default.
 AXES: dict[str, list[Any]] = {
     "architecture": ["random"],
@@ -38,6 +68,13 @@ SETTINGS: dict[str, Any] = {
     "draws": 10,
     "memory": False,
 }
+#: Raised when this module would make other results of the same configuration.
+FORMAT = 1
+#: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
+_GAP, _MEMORY_GAP = 1e-3, 1e-2
+#: Steps of the white input that memory is measured with, over the duration of the stimuli,
+#: and the noise on every state as it is read.
+_MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
 
 
 @dataclass(frozen=True)
@@ -48,7 +85,7 @@ class Grid:
     ----------
     axes : mapping
         Values by name, one or a list: ``architecture`` (of
-        ``greenfold.apps.study.experiment.ARCHITECTURES``), ``neurons``, ``g``, ``tau``,
+        ``greenfold.apps.study.plan.ARCHITECTURES``), ``neurons``, ``g``, ``tau``,
         ``seed``, ``order`` (0, 1, … or "exact"), ``gain`` ("linear", "tanh",
         "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the network,
         order 0). For a random search also ``{"low": …, "high": …, "log": true}``.
@@ -73,32 +110,152 @@ class Grid:
         _refuse_unknown(self.axes, AXES, "`axes` know")
         _refuse_unknown(self.settings, SETTINGS, "`settings` know")
         try:
-            return self._networks()
+            shared = _checked_settings({**SETTINGS, **self.settings})
+            checked = [_checked(dict(zip(AXES, one, strict=True))) for one in self._all()]
         except TypeError as error:  # what a file says, not what code passes
             raise ValueError(str(error)) from None
+        found: dict[str, dict[str, Any]] = {}
+        for one in checked:
+            found.setdefault(fingerprint(one), one | shared)
+        return list(found.values())
 
-    def _networks(self) -> list[dict[str, Any]]:
-        shared = _checked_settings({**SETTINGS, **self.settings})
+    def _all(self) -> Iterable[Sequence[Any]]:
         axes = {**AXES, **self.axes}
         if self.n_random is None:
-            drawn = itertools.product(*(_values(name, axes[name]) for name in AXES))
-        else:
-            rng = check.generator(self.random_state, "random_state")
-            drawn = (
-                [_drawn(name, axes[name], rng) for name in AXES]
-                for _ in range(check.count(self.n_random, "n_random"))
-            )
-        found: dict[str, dict[str, Any]] = {}
-        for one in drawn:
-            checked = _checked(dict(zip(AXES, one, strict=True))) | shared
-            found.setdefault(json.dumps(checked, sort_keys=True), checked)
-        return list(found.values())
+            return itertools.product(*(_values(name, axes[name]) for name in AXES))
+        rng = check.generator(self.random_state, "random_state")
+        n_random = check.count(self.n_random, "n_random")
+        return [[_drawn(name, axes[name], rng) for name in AXES] for _ in range(n_random)]
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], text: str) -> None:
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(f"{text} {', '.join(known)}; got {', '.join(unknown)}.")
+    unknown = ", ".join(sorted(set(given) - set(known)))
+    require(not unknown, f"{text} {', '.join(known)}; got {unknown}.")
+
+
+def _values(name: str, given: Any) -> list[Any]:
+    use = "is for a random search; set `n_random`, or list the values."
+    require(not isinstance(given, Mapping), f"`axes`: a range of {name!r} {use}")
+    listed = isinstance(given, Iterable) and not isinstance(given, str)
+    values = list(given) if listed else [given]
+    require(values, f"`axes`: {name!r} has no values, so that no network is left.")
+    return values
+
+
+def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
+    if not isinstance(given, Mapping):
+        values = _values(name, given)
+        return values[rng.integers(len(values))]
+    of, got = f"`axes`: a range of {name!r}", f"got {dict(given)}."
+    known = {"low", "high"} <= set(given) <= {"low", "high", "log"}
+    require(known, f"{of} is written {{low, high}} and, if wanted, log; {got}")
+    low, high = (_number(given[end], name) for end in ("low", "high"))
+    log = bool(given.get("log", False))
+    require(low < high and (low > 0 or not log), f"{of} must rise; {got}")
+    has_range = name in ("neurons", "g", "tau", "seed", "inside")
+    require(has_range, f"`axes`: {name!r} has no range; list its values.")
+    if log:
+        value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
+    else:
+        value = float(rng.uniform(low, high))
+    return round(value) if name in ("neurons", "seed") else value
+
+
+def _number(value: Any, name: str) -> float:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    must(is_number, name, "be a number", repr(value), TypeError)
+    must(np.isfinite(value), name, "be finite", repr(value))
+    return float(value)
+
+
+def _checked(one: dict[str, Any]) -> dict[str, Any]:
+    """One network's numbers, each what it must be."""
+    kind, order, inside = (
+        one["architecture"],
+        one["order"],
+        _number(one["inside"], "inside"),
+    )
+    kinds = f"be one of {', '.join(ARCHITECTURES)}"
+    must(kind in ARCHITECTURES, "architecture", kinds, repr(kind))
+    if order != "exact":
+        order = check.count(order, "order", minimum=0)
+    what = "is the size of noise inside a network of order 0 and must not be negative"
+    allowed = inside >= 0 and (order == 0 or not inside)
+    require(allowed, f"`inside` {what}; got {inside:g} at order {order}.")
+    neurons = check.count(one["neurons"], "neurons")
+    paired = kind != "oscillators" or neurons % 2 == 0
+    require(paired, f"`neurons` of oscillators come in pairs; got {neurons}.")
+    make_gain(one["gain"])
+    return {
+        "architecture": kind,
+        "neurons": neurons,
+        "g": check.positive(one["g"], "g"),
+        "tau": check.positive(one["tau"], "tau"),
+        # Where the plan leaves nothing to draw, other seeds are the same network.
+        "seed": check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind],
+        "order": order,
+        "gain": str(one["gain"]),
+        "inside": inside,
+    }
+
+
+def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
+    noise = [_number(one, "noise") for one in _values("noise", given["noise"])]
+    must(min(noise) >= 0, "noise", "not be negative", f"{min(noise):g}")
+    memory = given["memory"]
+    must(isinstance(memory, bool), "memory", "be true or false", repr(memory), TypeError)
+    return {
+        "eta": check.positive(given["eta"], "eta"),
+        "duration": check.positive(given["duration"], "duration"),
+        "noise": noise,
+        "draws": check.count(given["draws"], "draws"),
+        "memory": memory,
+    }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Data sets and grids of networks."""
+
+    datasets: list[str]
+    grids: list[Grid]
+
+
+def read_config(path: str | Path) -> Plan:
+    """The plan in a TOML file.
+
+    The file names ``datasets`` and one or more tables ``[[grid]]`` whose keys are those of
+    `Grid`: its axes, its settings, and ``random`` and ``random_state`` of a random search.
+    """
+    try:
+        content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"`{path}` is not a TOML file: {error}.") from None
+    _refuse_unknown(content, ("datasets", "grid"), f"`{path}` may hold the keys")
+    datasets, tables = content.get("datasets", []), content.get("grid", [])
+    listed = isinstance(datasets, list) and all(isinstance(d, str) for d in datasets)
+    require(listed, f"`{path}`: `datasets` must be a list of names.")
+    some = isinstance(tables, list) and tables
+    require(some, f"`{path}` has no table [[grid]], so that no network is named.")
+    grids = []
+    for table in tables:
+        known = (*AXES, *SETTINGS, "random", "random_state")
+        _refuse_unknown(table, known, f"`{path}`: a grid knows")
+        axes, settings = (
+            {k: v for k, v in table.items() if k in kind} for kind in (AXES, SETTINGS)
+        )
+        state = table.get("random_state", 0)
+        grids.append(Grid(axes, table.get("random"), settings, state))
+    return Plan(datasets, grids)
+
+
+#: By name: all architectures with equal N, clean and with noise inside, with their memory;
+#: and random networks over N, g and τ.
+_ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 3]}
+_RANDOM = {"neurons": [25, 50, 100], "g": [0.3, 0.6, 0.9, 0.97], "seed": [0, 1]}
+_RANDOM["tau"] = [0.05, 0.125, 0.25, 0.5, 1.0]
+_GRIDS = [Grid(_ALIKE, settings={"memory": True}), Grid(_ALIKE | {"inside": 0.03})]
+PRESETS = {"architectures": Plan(["ECG5000:1,2"], [*_GRIDS, Grid(_RANDOM)])}
 
 
 def study(
@@ -123,24 +280,13 @@ def study(
     datasets : iterable of str or Path
         Names or folders; of a set with more than two classes, which two: "ECG5000:1,2".
     grids : Grid or sequence of Grid
-    folder : str or Path
-        Where results are and go; read them with `read_study`.
-    data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
+    folder, data_dir : str or Path
+        Where results are and go (read them with `read_study`), and where the data are
+        (default: ``GREENFOLD_DATA``).
     download : bool
         Whether the archive may be asked for a set that is not on this machine.
-    n_jobs : int, optional
-        Processes; by default as many as there are cores.
-    dask : str, optional
-        Address of a dask scheduler, in place of processes of this machine.
-    redo : bool
-        Redo finished results too.
-    summary : Summary, optional
-        Filled as the study goes on, so that it can be read after an exception.
-
-    Returns
-    -------
-    greenfold.apps.runner.Summary
+    n_jobs, dask, redo, summary
+        See `greenfold.apps.runner.run_jobs`.
 
     Examples
     --------
@@ -163,223 +309,205 @@ def plan(
     download: bool = True,
 ) -> list[Job]:
     """The jobs of a study; what cannot work is refused here, before it is computed."""
-    given = [grids] if isinstance(grids, Grid) else list(grids)
     networks: dict[str, dict[str, Any]] = {}
-    for grid in given:
+    for grid in [grids] if isinstance(grids, Grid) else grids:
         for one in grid.networks():
             # With its memory or without, it is one network.
-            key = json.dumps({**one, "memory": None}, sort_keys=True)
+            key = fingerprint({**one, "memory": None})
             if one["memory"] or key not in networks:
                 networks[key] = one
-    if not networks:
-        raise ValueError("`grids` are empty: there is no network to solve.")
-    named = [_named(item, data_dir, download) for item in datasets]
-    if not named:
-        raise ValueError("`datasets` must name at least one data set.")
-    jobs: dict[str, Job] = {}
-    for source, classes, label in named:
-        for one in networks.values():
-            job = _job(source, classes, label, one)
-            jobs[job.path] = job
-    return list(jobs.values())
+    require(networks, "`grids` are empty: there is no network to solve.")
+    tasks = [_task(item, data_dir, download) for item in datasets]
+    require(tasks, "`datasets` must name at least one data set.")
+    jobs = [_job(*task, one) for task in tasks for one in networks.values()]
+    return list({job.path: job for job in jobs}.values())
 
 
-def _named(item: Any, data_dir: Any, download: bool) -> tuple[Source, tuple[str, str], str]:
+def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], str]:
     """A data set, the two of its classes that are told apart, and what both are called."""
     name, colon, chosen = str(item).partition(":")
     source, *others = find_sources([name], data_dir, download)
-    if others:
-        raise ValueError(f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
+    require(not others, f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
     (X, labels), _ = read_source(source.name, source.folder, source.digest)
-    if not isinstance(X, np.ndarray) or not np.isfinite(X).all():
-        raise ValueError(
-            f"`datasets`: {source.name} has series of unequal length or with missing "
-            "values, which a study does not take."
-        )
+    lacks = "series of unequal length or with missing values, which a study does not take."
+    usable = isinstance(X, np.ndarray) and np.isfinite(X).all()
+    require(usable, f"`datasets`: {source.name} has {lacks}")
     classes = sorted(set(labels.tolist()))
     wanted = [one.strip() for one in chosen.split(",")] if colon else classes
-    if len(wanted) != 2 or not set(wanted) <= set(classes):
-        raise ValueError(
-            f"`datasets`: {source.name} has the classes {', '.join(classes[:8])}; name two "
-            f"of them, as in {source.name}:{classes[0]},{classes[-1]}."
-        )
-    label = f"{source.name}:{','.join(wanted)}" if colon else source.name
-    return source, (wanted[0], wanted[1]), label
+    has = f"has the classes {', '.join(classes[:8])}; name two of them, as in"
+    pair = f"{source.name}:{classes[0]},{classes[-1]}"
+    two = len(wanted) == 2 and set(wanted) <= set(classes)
+    require(two, f"`datasets`: {source.name} {has} {pair}.")
+    return source, wanted, f"{source.name}:{','.join(wanted)}" if colon else source.name
 
 
-def _job(
-    source: Source, classes: tuple[str, str], label: str, setting: dict[str, Any]
-) -> Job:
-    # The name says what is computed, not by what code: a stale result is replaced.
-    shown = json.dumps([setting, classes], sort_keys=True)
-    stem = hashlib.sha256(shown.encode()).hexdigest()[:16]
+def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
+    data = {
+        "name": source.name,
+        "label": label,
+        "classes": classes,
+        "digest": source.digest,
+    }
     kind, n = setting["architecture"], setting["neurons"]
+    # The name says what is computed, not by what code: a stale result is replaced.
+    stem = f"{kind}-{n}-{fingerprint([setting, classes])}"
     return Job(
-        path=f"results/{source.name}/{kind}-{n}-{stem}.json",
+        path=f"results/{source.name}/{stem}.json",
         work=experiment,
         configuration={
-            "format": FORMAT,
-            "code": __version__,
-            "setting": setting,
-            "data": {
-                "name": source.name,
-                "label": label,
-                "classes": list(classes),
-                "digest": source.digest,
-            },
+            "format": FORMAT, "code": __version__, "setting": setting, "data": data,
         },
         context={"folder": source.folder},
         weight=float(n) ** 2 * (1 if setting["order"] == 0 else 20),
         title=f"{label} {kind} {n}",
-    )
+    )  # fmt: skip
 
 
-def _values(name: str, given: Any) -> list[Any]:
-    if isinstance(given, Mapping):
-        raise ValueError(  # noqa: TRY004 - what a file says, not what code passes
-            f"`axes`: a range of {name!r} is for a random search; set `n_random`, or list "
-            "the values."
-        )
-    listed = isinstance(given, Iterable) and not isinstance(given, str)
-    values = list(given) if listed else [given]
-    if not values:
-        raise ValueError(f"`axes`: {name!r} has no values, so that no network is left.")
-    return values
+def make_network(setting: Mapping[str, Any]) -> Reservoir:
+    """The network of a setting, with the keys of `AXES`."""
+    kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
+    tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
+    if kind == "cycle":
+        return Reservoir.cycle(n, g, tau, gain)
+    if kind == "delay_line":
+        return Reservoir.delay_line(n, g, tau, gain)
+    if kind == "legendre":
+        return Reservoir.legendre(n, n * tau, tau, gain)
+    if kind == "oscillators":
+        # Eigenvalues spread over the disc as a random network's, but modes at right angles.
+        rng = np.random.default_rng(seed)
+        size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
+        size *= g / size.max()
+        a, b = size * np.cos(angle), size * np.sin(angle)
+        return Reservoir.oscillators(tau / (1 - a), b / tau, tau, gain)
+    drawn: dict[str, Any] = {"rng": seed, "spectral_radius": g}
+    if kind == "dale":
+        return Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
+    if kind != "random":
+        # Ten connections a neuron, the usual of echo state networks with 100.
+        drawn["connectivity"] = min(1.0, 10 / n)
+    make = Reservoir.spatial if kind == "spatial" else Reservoir.random
+    return make(n, 1.0, tau, gain, **drawn)
 
 
-def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
-    if not isinstance(given, Mapping):
-        values = _values(name, given)
-        return values[rng.integers(len(values))]
-    unknown = sorted(set(given) - {"low", "high", "log"})
-    if unknown or not {"low", "high"} <= set(given):
-        raise ValueError(
-            f"`axes`: a range of {name!r} is written {{low, high}} and, if wanted, log; "
-            f"got {dict(given)}."
-        )
-    low, high = (_number(given[end], name) for end in ("low", "high"))
-    log = bool(given.get("log", False))
-    if not low < high or (log and low <= 0):
-        raise ValueError(f"`axes`: a range of {name!r} must rise; got {dict(given)}.")
-    if name not in ("neurons", "g", "tau", "seed", "inside"):
-        raise ValueError(f"`axes`: {name!r} has no range; list its values.")
-    if log:
-        value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
-    else:
-        value = float(rng.uniform(low, high))
-    return round(value) if name in ("neurons", "seed") else value
-
-
-def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    number = float(value)
-    if not np.isfinite(number):
-        raise ValueError(f"`{name}` must be finite; got {value!r}.")
-    return number
-
-
-def _checked(one: dict[str, Any]) -> dict[str, Any]:
-    """One network's numbers, each what it must be."""
-    kind, order = one["architecture"], one["order"]
-    if kind not in ARCHITECTURES:
-        raise ValueError(
-            f"`architecture` must be one of {', '.join(ARCHITECTURES)}; got {kind!r}."
-        )
-    if order != "exact":
-        order = check.count(order, "order", minimum=0)
-    inside = _number(one["inside"], "inside")
-    if inside < 0 or (inside and order != 0):
-        raise ValueError(
-            "`inside` is the size of noise inside a network of order 0 and must not be "
-            f"negative; got {inside:g} at order {order}."
-        )
-    neurons = check.count(one["neurons"], "neurons")
-    if kind == "oscillators" and neurons % 2:
-        raise ValueError(f"`neurons` of oscillators come in pairs; got {neurons}.")
-    make_gain(one["gain"])
-    return {
-        "architecture": kind,
-        "neurons": neurons,
-        "g": check.positive(one["g"], "g"),
-        "tau": check.positive(one["tau"], "tau"),
-        # Where the plan leaves nothing to draw, other seeds are the same network.
-        "seed": check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind],
-        "order": order,
-        "gain": str(one["gain"]),
-        "inside": inside,
-    }
-
-
-def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
-    noise = [_number(one, "noise") for one in _values("noise", given["noise"])]
-    if min(noise) < 0:
-        raise ValueError(f"`noise` must not be negative; got {min(noise):g}.")
-    if not isinstance(given["memory"], bool):
-        raise TypeError(f"`memory` must be true or false; got {given['memory']!r}.")
-    return {
-        "eta": check.positive(given["eta"], "eta"),
-        "duration": check.positive(given["duration"], "duration"),
-        "noise": noise,
-        "draws": check.count(given["draws"], "draws"),
-        "memory": given["memory"],
-    }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Data sets and grids of networks."""
-
-    datasets: list[str]
-    grids: list[Grid]
-
-
-def read_config(path: str | Path) -> Plan:
-    """The plan in a TOML file.
-
-    The file names ``datasets`` and one or more tables ``[[grid]]`` whose keys are those of
-    `Grid`: its axes, its settings, and ``random`` and ``random_state`` of a random search.
-    """
-    place = Path(path).expanduser()
+def make_gain(text: str) -> Gain:
+    """The gain that a text such as ``"quadratic:0.05"`` means."""
+    name, colon, number = str(text).partition(":")
+    names = f"be one of {', '.join(GAINS)}, as in 'quadratic:0.05'"
+    must(name in GAINS, "gain", names, repr(text))
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"`{path}` is not a TOML file: {error}.") from None
-    _refuse_unknown(content, ("datasets", "grid"), f"`{path}` may hold the keys")
-    datasets, tables = content.get("datasets", []), content.get("grid", [])
-    if not isinstance(datasets, list) or not all(isinstance(d, str) for d in datasets):
-        raise ValueError(f"`{path}`: `datasets` must be a list of names.")
-    if not isinstance(tables, list) or not tables:
-        raise ValueError(f"`{path}` has no table [[grid]], so that no network is named.")
-    grids = []
-    for table in tables:
-        known = (*AXES, *SETTINGS, "random", "random_state")
-        _refuse_unknown(table, known, f"`{path}`: a grid knows")
-        axes, settings = (
-            {k: v for k, v in table.items() if k in kind} for kind in (AXES, SETTINGS)
+        return GAINS[name](float(number)) if colon else GAINS[name]()
+    except TypeError:
+        wanted = "takes no number" if colon else "needs a number, as in 'quadratic:0.05'"
+        raise ValueError(f"`gain` = {text!r}: {name} {wanted}.") from None
+    except ValueError as error:
+        raise ValueError(f"`gain` = {text!r}: {error}") from None
+
+
+def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+    """Solve a network, compare with random u, and return the text of the result file.
+
+    ``configuration`` is that of `_job`; ``context`` says in which ``folder`` the data lie.
+    """
+    must_be_planned_with(configuration["code"], __version__)
+    data, setting = configuration["data"], dict(configuration["setting"])
+    place = (data["name"], context["folder"], data["digest"])
+    stimuli, X, signs = _read_task(*place, tuple(data["classes"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = judge(setting, stimuli, X, signs)
+    asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
+    record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
+    # The seal stands in the first line, and the rest can be read by people.
+    return json.dumps(plain(record), indent=1).replace("\n", "", 1) + "\n"
+
+
+@lru_cache(maxsize=4)
+def _read_task(
+    name: str, folder: str, digest: str, classes: tuple[str, ...]
+) -> tuple[SampleStimuli, np.ndarray, np.ndarray]:
+    """Training stimuli, and test series with their signs."""
+    (X, y), (X_test, y_test) = read_source(name, folder, digest)
+    kept, there = np.isin(y, classes), np.isin(y_test, classes)
+    stimuli = SampleStimuli(X[kept], y[kept])
+    signs = np.where(y_test[there] == stimuli.classes[1], 1, -1)
+    return stimuli, np.asarray(stimuli.transform(X_test[there])), signs
+
+
+def judge(
+    setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
+) -> dict[str, Any]:
+    """What a network of a setting reaches, solved and with random u.
+
+    The stimuli are the training series; X are test series as they enter the network.
+    """
+    started = time.perf_counter()
+    network, order, noises = make_network(setting), setting["order"], setting["noise"]
+    steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}
+    exact = order == "exact"
+    system: Any = (
+        Dynamics(network, **steps) if exact else unfold(network, **steps, order=order)
+    )
+    P = state_covariance(network, setting["inside"]) if setting["inside"] else None
+    options = {"eta": setting["eta"], "device": Device(state_noise=P)}
+    rng = np.random.default_rng([setting["seed"], 1])
+    us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
+    tol = _GAP if order == 0 else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExpansionWarning)  # the row says it
+        solved = optimize(system, stimuli, tol=tol, rng=setting["seed"], **options)
+        solved.raise_if_interrupted()
+        drawn = [optimize(system, stimuli, u=u, **options) for u in us]
+    margins = np.array([one.soft_margin for one in drawn])
+    found: dict[str, Any] = {
+        "n_steps": stimuli.n_steps,
+        "n_train": stimuli.n_series,
+        "n_test": len(signs),
+        "kappa": solved.soft_margin,
+        "bound": solved.upper_bound,
+        "status": solved.status,
+        "kappa_random": float(margins.mean()),
+        "kappa_random_sd": float(margins.std(ddof=1)) if len(margins) > 1 else 0.0,
+        "kappa_random_best": float(margins.max()),
+        "largest_real_part": network.spectral_abscissa,
+    }
+    if solved.validity is not None:
+        found["trustworthy"] = solved.validity.trustworthy
+    codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
+
+    def accuracies(one: Any) -> list[float]:
+        """Under every noise, on test series; the plane put between the training clouds."""
+        inside = 0.0 if P is None else float(one.v @ P @ one.v)
+        Z, Z_test = (
+            np.asarray(system.states(series, one.u) @ one.v)[:, None]
+            for series in (stimuli.series, X)
         )
-        state = table.get("random_state", 0)
-        grids.append(Grid(axes, table.get("random"), settings, state))
-    return Plan(datasets, grids)
+        clouds = Clouds.of(Z, codes, np.ones(len(codes)), np.array([1.0, 1.0]))
+        scores = []
+        for noise in (float(np.sqrt(outside**2 + inside)) for outside in noises):
+            plane = decide(clouds, noise=noise, threshold="trained")
+            scores.append(held_out_score(plane, Z_test, test_codes, noise)[0].mean())
+        return scores
+
+    random = np.mean([accuracies(one) for one in drawn], axis=0)
+    for noise, own, others in zip(noises, accuracies(solved), random, strict=True):
+        found[f"accuracy_{noise:g}"] = float(own)
+        found[f"accuracy_random_{noise:g}"] = float(others)
+    if setting["memory"]:
+        found |= _memory(network, setting)
+    return {**found, "seconds": time.perf_counter() - started}
 
 
-#: By name: all architectures with equal N, clean and with noise inside, with their memory;
-#: and random networks over N, g and τ.
-_ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 3]}
-PRESETS: dict[str, Plan] = {
-    "architectures": Plan(
-        ["ECG5000:1,2"],
-        [
-            Grid(_ALIKE, settings={"memory": True}),
-            Grid(_ALIKE | {"inside": 0.03}),
-            Grid(
-                {
-                    "neurons": [25, 50, 100],
-                    "g": [0.3, 0.6, 0.9, 0.97],
-                    "tau": [0.05, 0.125, 0.25, 0.5, 1.0],
-                    "seed": [0, 1],
-                },
-            ),
-        ],
-    ),
-}
+def _memory(network: Reservoir, setting: Mapping[str, Any]) -> dict[str, float]:
+    n = _MEMORY_STEPS
+    system = unfold(network, n_steps=n, dt=setting["duration"] / n)
+    task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
+    solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
+    solved.raise_if_interrupted()
+    # Not the stream of the network, of whose weights the first u would be a row.
+    rng = np.random.default_rng([setting["seed"], 2])
+    options = {"device": Device(readout_noise=_MEMORY_NOISE), "n_draws": setting["draws"]}
+    drawn: Any = memory_capacity(system, "random", rng=rng, **options)
+    bound = np.nan if solved.upper_bound is None else solved.upper_bound
+    mean = float(drawn.drawn.mean())
+    return {"memory": solved.gain, "memory_bound": float(bound), "memory_random": mean}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..._base.files import replacing, write_figure
-from ..runner import is_whole
+from ..._base.checks import must, needs, require
+from ..._base.files import write_figure
+from ..runner import is_whole, write_bytes, write_csv
 from ..style import BOUND, RANDOM, SOLVED, drawing
-from .experiment import ARCHITECTURES
+from .plan import ARCHITECTURES
 
 Row = dict[str, Any]
 #: What a network is beside its architecture and seed; networks are compared where these
@@ -24,86 +24,64 @@ _SAME = ("neurons", "g", "tau", "order", "gain")
 
 
 def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list[Row]:
-    """All results in a folder, one row each, in the order of their files.
+    """Return all results in a folder, one row each, in the order of their files.
+
+    A row has the setting of a network and what it reached: ``kappa`` with its ``bound``,
+    ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and,
+    if asked for, ``memory``. ``pandas.DataFrame`` takes the rows. Damaged files are left
+    out.
 
     Parameters
     ----------
     folder : str or Path
-        As given to `study`. Damaged files are left out.
+        As given to `study`.
     paths : collection of str, optional
         Only these, below the folder: those of the jobs of one plan.
-
-    Returns
-    -------
-    list of dict
-        The setting of each network and what it reached: ``kappa`` with its ``bound``,
-        ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``,
-        and, if asked for, ``memory``. ``pandas.DataFrame`` takes it.
     """
     place = Path(folder).expanduser()
     rows = []
     for path in sorted((place / "results").rglob("*.json")):
         if paths is not None and path.relative_to(place).as_posix() not in paths:
             continue
-        content = path.read_bytes()
-        try:
+        content, row = path.read_bytes(), None
+        with suppress(ValueError):
             row = json.loads(content)
-        except ValueError:
-            continue
-        if not isinstance(row, dict) or "seal" not in row or not is_whole(content):
-            continue
-        del row["seal"]
-        rows.append(row)
-    if not rows:
-        raise FileNotFoundError(
-            f"There are no results of a study in {str(folder)!r}; run one first."
-        )
+        if isinstance(row, dict) and row.pop("seal", None) and is_whole(content):
+            rows.append(row)
+    none = f"There are no results of a study in {str(folder)!r}; run one first."
+    require(rows, none, FileNotFoundError)
     return rows
 
 
 def write_table(rows: Sequence[Row], path: str | Path) -> Path:
-    """Write the rows as CSV or, by the suffix, as Parquet.
+    """Write the rows of `read_study` as CSV or, by the suffix, as Parquet.
 
     Parameters
     ----------
     rows : sequence of dict
-        From `read_study`.
     path : str or Path
         ``.csv`` or ``.parquet`` (needs pyarrow: ``greenfold[parquet]``).
     """
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    # Lists have no place in a cell, and orders may be numbers or a word.
-    flat = [{name: _cell(name, row.get(name)) for name in columns} for row in rows]
+    cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
+    known = target.suffix in (".csv", ".parquet")
+    must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":
-        made = io.StringIO(newline="")
-        writer = csv.DictWriter(made, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(flat)
-        content = made.getvalue().encode()
-    elif target.suffix == ".parquet":
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise ImportError(
-                "Parquet needs pyarrow: pip install 'greenfold[parquet]'."
-            ) from None
-        sink = pyarrow.BufferOutputStream()
-        parquet.write_table(pyarrow.Table.from_pylist(flat), sink)
-        content = sink.getvalue().to_pybytes()
-    else:
-        raise ValueError(f"`path` must end in .csv or .parquet; got {str(path)!r}.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as stream:
-        stream.write(content)
-    return target
+        return write_csv(target, [columns, *cells])
+    with needs("Parquet", "parquet"):
+        import pyarrow
+        from pyarrow import parquet
+    sink = pyarrow.BufferOutputStream()
+    full = [dict(zip(columns, row, strict=True)) for row in cells]
+    parquet.write_table(pyarrow.Table.from_pylist(full), sink)
+    return write_bytes(target, sink.getvalue().to_pybytes())
 
 
 def _cell(name: str, value: Any) -> Any:
-    if name == "order":
-        return str(value)
-    return " ".join(map(str, value)) if isinstance(value, list) else value
+    """Lists have no place in a cell, and orders may be numbers or a word."""
+    listed = value if isinstance(value, list) else [value]
+    return " ".join(map(str, listed)) if name == "order" or listed is value else value
 
 
 def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
@@ -140,53 +118,45 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
     kinds = [k for k in ARCHITECTURES if any(row["architecture"] == k for row in own)]
     if len(kinds) < 2:
         return None
-    panels: list[tuple[str, str, list[Row], str]] = []
+    panels: list[tuple[str, str, str, list[Row]]] = []
     for inside in sorted({row["inside"] for row in own}):
         part = [row for row in own if row["inside"] == inside]
         title = f"noise inside, √Q = {inside:g}" if inside else "no noise inside"
-        panels.append((title, "kappa", part, "soft margin κ (a.u.)"))
+        panels.append((title, "kappa", "soft margin κ (a.u.)", part))
     remembering = [row for row in own if row.get("memory") is not None]
     if remembering:
-        label = "memory capacity (steps of input)"
-        panels.append(("memory, 40 steps of white input", "memory", remembering, label))
+        title, label = "memory, 40 steps of white input", "memory capacity (steps of input)"
+        panels.append((title, "memory", label, remembering))
     figure = Figure(figsize=(3.1 * len(panels) + 0.6, 3.6))
     axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
-    for at, (title, column, part, label) in zip(axes, panels, strict=True):
+    for at, (title, column, label, part) in zip(axes, panels, strict=True):
         _points(at, kinds, column, part)
         at.set_title(title, loc="left", fontsize=9.5)
         at.set_xlabel(label)
         at.set_xlim(left=min(0.0, at.get_xlim()[0]))
     axes[0].set_yticks(range(len(kinds)), [k.replace("_", " ") for k in kinds])
     axes[0].set_ylim(len(kinds) - 0.5, -0.5)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside upper left",
-        ncols=3,
-        frameon=False,
-        fontsize=8.5,
-        title=f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}",
-        title_fontsize=9.5,
-        alignment="left",
-    )
+    title = f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}"
+    look: dict[str, Any] = {"ncols": 3, "frameon": False, "fontsize": 8.5, "title": title}
+    look |= {"title_fontsize": 9.5, "alignment": "left", "loc": "outside upper left"}
+    figure.legend(*axes[0].get_legend_handles_labels(), **look)
     return figure
 
 
 def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
-    """A dot a seed, a bar at the mean; the bound of each as a tick."""
+    """One dot per seed, a bar at the mean; the bound of each as a tick."""
     bound = "bound" if column == "kappa" else f"{column}_bound"
     for place, kind in enumerate(kinds):
         own = [row for row in rows if row["architecture"] == kind]
-        looks = (
+        for key, colour, mark, shift, label in (
             (f"{column}_random", RANDOM, "s", -0.17, "random u"),
             (column, SOLVED, "o", 0.17, "solved u"),
-        )
-        for key, colour, marker, shift, label in looks:
+        ):
             values = np.array([row[key] for row in own], dtype=float)
             if not len(values):
                 continue
-            y = np.full(len(values), place + shift)
-            mark = {"color": colour, "marker": marker, "ls": "none", "ms": 4, "alpha": 0.6}
-            at.plot(values, y, label=label if place == 0 else None, **mark)
+            y, label = np.full(len(values), place + shift), None if place else label
+            at.plot(values, y, mark, color=colour, ms=4, alpha=0.6, label=label)
             at.plot([values.mean()] * 2, place + shift + np.array([-0.16, 0.16]), c=colour)
         bounds = [row[bound] for row in own if row.get(bound) is not None]
         label = "upper bound" if place == 0 and bounds else None
@@ -200,11 +170,16 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
 
     kinds: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        kinds[tuple(row[k] for k in ("architecture", "order", "gain", "inside"))].append(
-            row
-        )
+        kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
+        kinds[kind].append(row)
     own = max(kinds.values(), key=lambda part: len({(r["g"], r["tau"]) for r in part}))
-    gs, taus, own = _lattice(own)
+    # Values of g and τ that were combined with each other; not those of random draws.
+    pairs = {(row["g"], row["tau"]) for row in own}
+    gs, taus = (
+        sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})
+        for k in (0, 1)
+    )
+    own = [row for row in own if row["g"] in gs and row["tau"] in taus]
     if len(gs) < 2 or len(taus) < 2:
         return None
     sizes = sorted({row["neurons"] for row in own})
@@ -216,23 +191,22 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
     )
     for line, (label, values) in enumerate(shown_values):
         # Mean over seeds, (n_sizes, n_g, n_tau); empty cells are NaN.
-        cells = defaultdict(list)
-        for row, value in zip(own, values, strict=True):
-            cells[row["neurons"], row["g"], row["tau"]].append(value)
-        table = np.array(
-            [[[_mean(cells[n, g, tau]) for tau in taus] for g in gs] for n in sizes]
-        )
+        table = np.full((len(sizes), len(gs), len(taus)), np.nan)
+        for i, j, k in np.ndindex(*table.shape):
+            here = (sizes[i], gs[j], taus[k])
+            cell = [v for row, v in zip(own, values, strict=True) if _place(row) == here]
+            table[i, j, k] = np.mean(cell) if cell else np.nan
         limits = (float(np.nanmin(table)), float(np.nanmax(table)))
+        look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
         shown: Any = None
+        centred = {"ha": "center", "va": "center", "size": 7.5}
         for column, n in enumerate(sizes):
             at = axes[line, column]
-            shown = at.imshow(table[column], origin="lower", aspect="auto",
-                              cmap="cividis", vmin=limits[0], vmax=limits[1])  # fmt: skip
+            shown = at.imshow(table[column], vmin=limits[0], vmax=limits[1], **look)
             for (i, j), value in np.ndenumerate(table[column]):
                 if np.isfinite(value):
                     colour = "white" if value < sum(limits) / 2 else "black"
-                    at.text(j, i, f"{value:.2f}", ha="center", va="center", size=7.5,
-                            c=colour)  # fmt: skip
+                    at.text(j, i, f"{value:.2f}", c=colour, **centred)
             at.grid(False)
             if line == 0:
                 at.set_title(f"N = {n}", fontsize=9.5)
@@ -248,15 +222,5 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _lattice(rows: list[Row]) -> tuple[list[float], list[float], list[Row]]:
-    """Values of g and τ that were combined with each other; not those of random draws."""
-    pairs = {(row["g"], row["tau"]) for row in rows}
-    gs, taus = (
-        sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})
-        for k in (0, 1)
-    )
-    return gs, taus, [row for row in rows if row["g"] in gs and row["tau"] in taus]
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else np.nan
+def _place(row: Row) -> tuple[int, float, float]:
+    return row["neurons"], row["g"], row["tau"]

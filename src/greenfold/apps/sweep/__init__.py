@@ -2,8 +2,7 @@
 
 from .comparison import Comparison, compare
 from .estimators import EstimatorSpec, parse_estimator
-from .plan import sweep
-from .predictions import Predictions, read_predictions
+from .plan import Predictions, read_predictions, sweep
 
 __all__ = [
     "Comparison",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import re
 import socket
@@ -17,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
-from ..._base.files import plain, replacing, write_figure, write_json
+from ..._base.checks import needs, require
+from ..._base.files import plain, write_figure, write_json
 from ...datasets.archive import data_directory
 from ...datasets.parsing import DataError
-from .predictions import read_predictions
+from ..runner import write_csv
+from .plan import read_predictions
 
 _PATTERN = "*/Predictions/*/testResample*.csv"
 #: Follows the names of estimators whose results are published ones.
@@ -48,15 +49,14 @@ class Comparison:
     ----------
     estimators : list of str
         The own ones first; published ones end in " (published)".
-    datasets : list of str
-        The sets that every estimator has results of.
+    datasets, left_out : list of str
+        The sets that every estimator has results of, and those that some estimator lacks,
+        in whole or in part.
     accuracy : ndarray of shape (n_datasets, n_estimators)
         Mean over the resamples; rounded to four digits, as published ones are, where
         there are such.
     resamples : list of int
         Those that are averaged.
-    left_out : list of str
-        Sets that some estimator lacks, in whole or in part.
     notes : list of str
         What else a reader should know, a sentence each.
     """
@@ -91,31 +91,27 @@ class Comparison:
         total = len(self.datasets) + len(self.left_out)
         sets = f"{len(self.datasets)} of {total}" if self.left_out else f"{total}"
         if self.resamples == [0]:
-            splits = "the provided split"
-        else:
-            splits = f"mean of {len(self.resamples)} resamples ({_shown(self.resamples)})"
-        return f"{sets} data sets, {splits}"
+            return f"{sets} data sets, the provided split"
+        first, last, n = self.resamples[0], self.resamples[-1], len(self.resamples)
+        shown = ", ".join(map(str, self.resamples))
+        if n > 1 and self.resamples == list(range(first, last + 1)):
+            shown = f"{first}–{last}"
+        return f"{sets} data sets, mean of {n} resamples ({shown})"
 
     def record(self) -> dict[str, Any]:
         """All of it as JSON holds it, with the version of greenfold."""
-        return {
-            "greenfold": __version__,
-            "basis": self.basis,
-            "n_datasets": len(self.datasets),
-            **asdict(self),
-            "mean_accuracy": self.mean_accuracy,
-            "mean_rank": self.mean_rank,
-        }
+        about: dict[str, Any] = {"greenfold": __version__, "basis": self.basis}
+        about["n_datasets"] = len(self.datasets)
+        means = {"mean_accuracy": self.mean_accuracy, "mean_rank": self.mean_rank}
+        return {**about, **asdict(self), **means}
 
     def __str__(self) -> str:
-        width = max(map(len, self.estimators))
-        order = np.argsort(-self.mean_accuracy, kind="stable")
-        rows = [
-            f"{self.estimators[i]:{width}}  {self.mean_accuracy[i]:.4f}  "
-            f"{self.mean_rank[i]:.2f}"
-            for i in order
-        ]
-        return "\n".join([f"Mean accuracy and mean rank, {self.basis}:", *rows])
+        width, ranks = max(map(len, self.estimators)), self.mean_rank
+        lines = [f"Mean accuracy and mean rank, {self.basis}:"]
+        for i in np.argsort(-self.mean_accuracy, kind="stable"):
+            name, mean = f"{self.estimators[i]:{width}}", self.mean_accuracy[i]
+            lines.append(f"{name}  {mean:.4f}  {ranks[i]:.2f}")
+        return "\n".join(lines)
 
 
 def compare(
@@ -129,7 +125,8 @@ def compare(
 
     A data set counts where every estimator has every resample; the others are named in
     `Comparison.left_out`. Published estimators of which nothing is known on the sets of the
-    folder are left out with a note; sets they lack are left out for all.
+    folder are left out with a note; sets they lack are left out for all. Raises
+    FileNotFoundError if no set has results of every estimator.
 
     Parameters
     ----------
@@ -147,27 +144,17 @@ def compare(
     Returns
     -------
     Comparison
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder holds no results, or no set has results of every estimator.
     """
     scores, notes = read_folder(folder)
-    if estimators is not None:
-        wanted = list(estimators)
-        missing = [one for one in wanted if one not in scores]
-        if missing:
-            raise FileNotFoundError(
-                f"The folder {str(folder)!r} has no results of {', '.join(missing)}; it "
-                f"has those of {', '.join(scores) or 'nobody'}."
-            )
-        scores = {one: scores[one] for one in wanted}
-    if not scores:
-        raise FileNotFoundError(
-            f"The folder {str(folder)!r} holds no results "
-            "(<estimator>/Predictions/<dataset>/testResample<k>.csv): run a sweep first."
-        )
+    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
+    wanted = list(scores if estimators is None else estimators)
+    missing = ", ".join(one for one in wanted if one not in scores)
+    lacks = f"{here} has no results of {missing}; it has those of {there}."
+    require(not missing, lacks, FileNotFoundError)
+    place = "<estimator>/Predictions/<dataset>/testResample<k>.csv"
+    none = f"{here} holds no results ({place}): run a sweep first."
+    require(scores, none, FileNotFoundError)
+    scores = {one: scores[one] for one in wanted}
     sets = sorted({name for own in scores.values() for name in own})
     datasets, resamples = _complete(scores, sets)
     means = {
@@ -183,23 +170,14 @@ def compare(
         else:
             notes.append(f"Nothing is published of {name} on these sets.")
     common = [one for one in datasets if all(one in known for known in means.values())]
-    if not common:
-        raise FileNotFoundError(
-            "There is no data set that all the published estimators have results of: "
-            "compare with fewer."
-        )
+    none = "There is no data set that all the published estimators have results of"
+    require(common, f"{none}: compare with fewer.", FileNotFoundError)
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
         # Published tables have so many digits; more of our own would make ties wins.
         accuracy = accuracy.round(_DIGITS)
-    return Comparison(
-        estimators=list(means),
-        datasets=common,
-        accuracy=accuracy,
-        resamples=resamples,
-        left_out=[one for one in sets if one not in common],
-        notes=notes,
-    )
+    left_out = [one for one in sets if one not in common]
+    return Comparison(list(means), common, accuracy, resamples, left_out, notes)
 
 
 Results = dict[str, dict[str, dict[int, float]]]
@@ -217,48 +195,37 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
             accuracy = read_predictions(path).accuracy
         except DataError as error:
             notes.append(str(error))
-            continue
-        dataset, label = path.parent.name, path.parents[2].name
-        found.setdefault(label, {}).setdefault(dataset, {})[int(number[1])] = accuracy
+        else:
+            own = found.setdefault(path.parents[2].name, {})
+            own.setdefault(path.parent.name, {})[int(number[1])] = accuracy
     return found, notes
 
 
 def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int]]:
     """Sets for which every estimator has all resamples, and which these are."""
     asked = sorted({k for own in scores.values() for one in own.values() for k in one})
-    for resamples in (asked, [0]):
-        found = [
-            one
-            for one in sets
-            if all(set(resamples) <= own.get(one, {}).keys() for own in scores.values())
-        ]
+    for numbers in (asked, [0]):
+        found = set(sets)
+        for own in scores.values():
+            found &= {one for one, k in own.items() if set(numbers) <= k.keys()}
         if found:
-            return found, resamples
-    raise FileNotFoundError(
-        "There is no data set that all the estimators have results of "
-        f"({', '.join(scores)}): finish the sweep, or compare fewer."
-    )
-
-
-def _shown(numbers: Sequence[int]) -> str:
-    whole = list(numbers) == list(range(numbers[0], numbers[-1] + 1))
-    if whole and len(numbers) > 1:
-        return f"{numbers[0]}–{numbers[-1]}"
-    return ", ".join(map(str, numbers))
+            return sorted(found), numbers
+    none = f"no data set that all the estimators have results of ({', '.join(scores)})"
+    raise FileNotFoundError(f"There is {none}: finish the sweep, or compare fewer.")
 
 
 def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
-    """Write the accuracies: a record, a table, and a file an estimator as aeon has them.
+    """Write the accuracies: a record, a table, and one file per estimator as aeon has them.
 
     ``comparison.json`` holds all numbers, ``accuracy.csv`` the table.
-    ``classification/accuracy/<estimator>_accuracy.csv`` has a row a data set and a column a
-    resample, which `aeon.benchmarking.results_loaders.get_estimator_results` reads with the
-    folder as its ``path``.
+    ``classification/accuracy/<estimator>_accuracy.csv`` has one row per data set and one
+    column per resample, for `aeon.benchmarking.results_loaders.get_estimator_results`
+    with the folder as its ``path``.
     """
     rows = [["dataset", *comparison.estimators]]
     for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
         rows.append([name, *(f"{one:.6f}" for one in line)])
-    written = [_write_rows(folder / "accuracy.csv", rows), folder / "comparison.json"]
+    written = [write_csv(folder / "accuracy.csv", rows), folder / "comparison.json"]
     write_json(written[1], plain(comparison.record()))
     scores, _ = read_folder(results)
     for label in comparison.own:
@@ -267,31 +234,18 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
             own = scores[label][name]
             rows.append([name, *(repr(own[k]) for k in comparison.resamples)])
         place = folder / "classification" / "accuracy" / f"{label}_accuracy.csv"
-        written.append(_write_rows(place, rows))
+        written.append(write_csv(place, rows))
     return written
 
 
-def _write_rows(path: Path, rows: list[list[str]]) -> Path:
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as stream:
-        stream.write(made.getvalue().encode())
-    return path
-
-
 def _published_accuracies(
-    names: Iterable[str],
-    datasets: Sequence[str],
-    resamples: Sequence[int],
-    data_dir: str | Path | None = None,
+    names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
 ) -> tuple[Scores, list[str]]:
-    """Accuracies of published estimators on the same resamples.
+    """Accuracies of published estimators on the same resamples, and what was not found.
 
     The provided split and the mean of resamples 0 to 29 are read from the tables in the
     folder ``reference`` of the data directory; whatever is not there is asked of
-    https://timeseriesclassification.com by aeon. Returned are the accuracies by estimator
-    and data set, as far as they are known, and a sentence for each that could not be found.
+    https://timeseriesclassification.com by aeon.
     """
     table = _table(resamples, data_dir)
     found: Scores = {}
@@ -371,14 +325,10 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
         for i, j in itertools.combinations(range(len(names)), 2):
             if names[i] not in comparison.own:
                 continue
-            figure, axes = scatter(
-                comparison.accuracy[:, i],
-                comparison.accuracy[:, j],
-                names[i],
-                names[j],
-                statistic_tests=n_sets >= _MIN_SETS,
-                title=f"Accuracy, {comparison.basis}",
-            )
+            columns = (comparison.accuracy[:, i], comparison.accuracy[:, j])
+            titled: dict[str, Any] = {"title": f"Accuracy, {comparison.basis}"}
+            titled["statistic_tests"] = n_sets >= _MIN_SETS
+            figure, axes = scatter(*columns, names[i], names[j], **titled)
             for axis in (axes.xaxis, axes.yaxis):
                 axis.label.set_size("medium")  # a long name would run into the legend
             target = folder / f"scatter_{_file(names[i])}_{_file(names[j])}.{kind}"
@@ -393,16 +343,11 @@ def _file(name: str) -> str:
 @contextmanager
 def _drawing() -> Iterator[tuple[Any, Any]]:
     """The two functions of aeon, with our type and without their warnings."""
-    try:
+    with needs("A figure of a comparison", "sweep"):
         import matplotlib
         import seaborn  # noqa: F401 - aeon asks for it when it draws
         from aeon.visualisation import plot_critical_difference, plot_pairwise_scatter
         from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"The figures need aeon, matplotlib and seaborn (no {error.name}): pip install "
-            "'greenfold[sweep]'."
-        ) from None
     before = set(pyplot.get_fignums())
     style: Any = {"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "g"}
     try:

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ..._base.checks import require
 from ..._base.files import plain
 from ..runner import source_digest
 
@@ -58,10 +59,8 @@ class EstimatorSpec:
 
     Attributes
     ----------
-    label : str
-        Name of its folder of results.
-    target : str
-        Its class, as ``module:Class``.
+    label, target : str
+        Name of its folder of results, and its class as ``module:Class``.
     parameters : dict
         Of its constructor.
     """
@@ -87,8 +86,8 @@ class EstimatorSpec:
             ) from None
         except AttributeError:
             raise ValueError(f"The module `{module}` has no class {name!r}.") from None
-        if not (inspect.isclass(found) and hasattr(found, "fit")):
-            raise ValueError(f"`{self.target}` is not a class with a `fit` method.")
+        usable = inspect.isclass(found) and hasattr(found, "fit")
+        require(usable, f"`{self.target}` is not a class with a `fit` method.")
         return found
 
     def make(self, seed: int | None) -> Any:
@@ -115,22 +114,13 @@ class EstimatorSpec:
 
 
 def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
-    """The estimator that a text means.
+    """Return the estimator that a text means; ValueError, with a similar name, if none.
 
     Parameters
     ----------
     text : str
         ``[label=]name[(parameter=value, ...)]``. The name is one of `KNOWN`, a class of
         aeon's classification modules or ``module:Class``; values are literals of Python.
-
-    Returns
-    -------
-    EstimatorSpec
-
-    Raises
-    ------
-    ValueError
-        With a similar name, if there is one.
 
     Examples
     --------
@@ -140,14 +130,10 @@ def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
     """
     if isinstance(text, EstimatorSpec):
         return text
-    found = _TEXT.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(
-            "An estimator must be given as a name, module:Class or "
-            f"'name(parameter=value, ...)'; got {text!r}."
-        )
-    parameters = _parameters(found["parameters"], text)
-    label = found["label"]
+    found: Any = _TEXT.fullmatch(text.strip())
+    forms = "a name, module:Class or 'name(parameter=value, ...)'"
+    require(found, f"An estimator must be given as {forms}; got {text!r}.")
+    parameters, label = _parameters(found["parameters"], text), found["label"]
     name, target = _resolve(found["target"])
     if label is None:
         shown = [f"{key}={value}" for key, value in parameters.items()]
@@ -159,17 +145,12 @@ def _parameters(text: str | None, whole: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        call = ast.parse(f"f({text})", mode="eval").body
-        if (
-            not isinstance(call, ast.Call)
-            or call.args
-            or not isinstance(call.func, ast.Name)
-        ):
-            raise ValueError  # noqa: TRY301 - one message for every way of being wrong
+        call: Any = ast.parse(f"f({text})", mode="eval").body
+        is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        named = is_call and not call.args and all(one.arg for one in call.keywords)
+        require(named, "")  # one message for every way of being wrong
         found = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
         plain(found)
-        if any(one.arg is None for one in call.keywords):
-            raise ValueError  # noqa: TRY301
     except (SyntaxError, ValueError, TypeError):
         raise ValueError(
             "The parameters of an estimator must be literals with a name, as in "

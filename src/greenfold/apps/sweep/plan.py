@@ -1,4 +1,4 @@
-"""Estimators × data sets × resamples: the data, the job on each, and the sweep over all."""
+"""Estimators × data sets × resamples: the data, the job on each, its result, the sweep."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,12 @@ import numpy as np
 
 from ... import __version__
 from ..._base.arrays import on_device
-from ...datasets.archive import (
-    check_name,
-    data_directory,
-    dataset_path,
-    datasets_below,
-    download_dataset,
-    find_split,
-    list_datasets,
-)
+from ..._base.checks import must, needs, require
+from ...datasets import archive
 from ...datasets.files import read_series
 from ...datasets.parsing import DataError, MissingValueError
-from ..runner import SEAL, Job, Summary, run_jobs
+from ..runner import SEAL, Job, Summary, is_whole, must_be_planned_with, run_jobs
 from .estimators import EstimatorSpec, parse_estimator
-from .predictions import Predictions
 
 #: Raised when this module would make other results of the same configuration.
 FORMAT = 1
@@ -71,49 +64,40 @@ def find_sources(
             if name not in found:
                 found[name] = _locate(name, data_dir, download)
     if not items:
-        found = list_datasets(data_dir)
-        if not found:
-            raise FileNotFoundError(
-                "There are no data sets to sweep over: name some, or put them into the "
-                "directory that GREENFOLD_DATA names."
-            )
+        found = archive.list_datasets(data_dir)
+        how = "name some, or put them into the directory that GREENFOLD_DATA names."
+        require(found, f"There are no data sets to sweep over: {how}", FileNotFoundError)
     return [_describe(name, folder) for name, folder in found.items()]
 
 
 def _sets_of(folder: Path) -> dict[str, Path]:
     folder = folder.resolve()
-    if find_split(folder, folder.name, "train"):
+    if archive.find_split(folder, folder.name, "train"):
         return {folder.name: folder}
-    found = datasets_below(folder)
-    if not found:
-        raise FileNotFoundError(
-            f"The folder {str(folder)!r} holds no data sets: they are folders <Name> with "
-            "the files <Name>_TRAIN and <Name>_TEST."
-        )
+    found = archive.datasets_below(folder)
+    how = "they are folders <Name> with the files <Name>_TRAIN and <Name>_TEST."
+    none = f"The folder {str(folder)!r} holds no data sets: {how}"
+    require(found, none, FileNotFoundError)
     return found
 
 
 def _locate(name: str, data_dir: str | Path | None, download: bool) -> Path:
-    check_name(name)
+    archive.check_name(name)
     try:
-        return dataset_path(name, data_dir)
+        return archive.dataset_path(name, data_dir)
     except FileNotFoundError:
         if not download:
             raise
-        return download_dataset(name, data_dir=data_dir)
+        return archive.download_dataset(name, data_dir=data_dir)
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    files = []
-    for split in ("train", "test"):
-        path = find_split(folder, name, split)
-        if path is None:
-            raise FileNotFoundError(
-                f"The data set {name!r} in {folder} has no {split} split: put "
-                f"{name}_{split.upper()} there, or leave the set out."
-            )
-        files.append(path)
-    return files
+    files = {split: archive.find_split(folder, name, split) for split in ("train", "test")}
+    for split, path in files.items():
+        how = f"put {name}_{split.upper()} there, or leave the set out."
+        none = f"The data set {name!r} in {folder} has no {split} split: {how}"
+        require(path, none, FileNotFoundError)
+    return [path for path in files.values() if path is not None]
 
 
 def _describe(name: str, folder: Path) -> Source:
@@ -131,12 +115,12 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     """
     place = Path(folder)
     if not place.is_dir():  # another machine may have it elsewhere
-        place = dataset_path(name)
-    if _describe(name, place).digest != digest:
-        raise DataError(
-            f"The files of {name!r} in {place} are not those that the sweep was planned "
-            "with: they differ between the machines or have changed since."
-        )
+        place = archive.dataset_path(name)
+    why = "they differ between the machines or have changed since."
+    wrong = (
+        f"The files of {name!r} in {place} are not those that the sweep was planned with"
+    )
+    require(_describe(name, place).digest == digest, f"{wrong}: {why}", DataError)
     train, test = (_read(path) for path in _files(name, place))
     return train, test
 
@@ -154,23 +138,116 @@ def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
     """The split of that number: aeon's stratified resample of that seed; 0 as provided."""
     if resample == 0:
         return train, test
-    try:
+    with needs("A resample other than 0", "sweep"):
         from aeon.benchmarking.resampling import stratified_resample_data
-    except ImportError:
-        raise ImportError(
-            "Resamples other than 0 are made by aeon: pip install 'greenfold[sweep]'."
-        ) from None
     (X, y), (X_test, y_test) = train, test
-    if set(y) != set(y_test):
-        raise DataError(
-            "The resamples of aeon need the same classes in the training and the test "
-            f"split; got {len(set(y))} and {len(set(y_test))}."
-        )
+    same = "The resamples of aeon need the same classes in the training and the test split"
+    got = f"got {len(set(y))} and {len(set(y_test))}."
+    require(set(y) == set(y_test), f"{same}; {got}", DataError)
     arrays = isinstance(X, np.ndarray) and isinstance(X_test, np.ndarray)
     if not (arrays and X.shape[1:] == X_test.shape[1:]):
         X, X_test = ([np.atleast_2d(one) for one in part] for part in (X, X_test))
     made = stratified_resample_data(X, y, X_test, y_test, random_state=resample)
     return made[:2], made[2:]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one estimator predicted on one split of one set, as tsml-eval's files hold it.
+
+    Line 1: data set, estimator, split, resample, unit of time, remarks. Line 2: parameters.
+    Line 3: accuracy, times of fit and prediction, benchmark time and memory (-1: not
+    measured), number of classes, and what concerns estimates on training data. Then a line
+    per series: its class, the predicted class, an empty field, and the probabilities.
+
+    Attributes
+    ----------
+    dataset, estimator, remarks, parameters : str
+    resample : int
+    fit_time, predict_time : float
+        Milliseconds.
+    labels, predictions : ndarray of int, shape (n_cases,)
+        Numbers of the classes, in the order of their names as text.
+    probabilities : ndarray of shape (n_cases, n_classes)
+    """
+
+    dataset: str
+    estimator: str
+    resample: int
+    remarks: str
+    parameters: str
+    fit_time: float
+    predict_time: float
+    labels: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """Share of series whose class was predicted."""
+        return float(np.mean(self.labels == self.predictions))
+
+    def text(self) -> str:
+        """The file."""
+        remarks, parameters = (
+            " ".join(one.split()) for one in (self.remarks, self.parameters)
+        )
+        of = f"{self.dataset},{self.estimator},TEST,{self.resample},MILLISECONDS,{remarks}"
+        times = f"{self.fit_time:.3f},{self.predict_time:.3f},-1,-1"
+        third = f"{self.accuracy!r},{times},{self.probabilities.shape[1]},N/A,-1,-1"
+        columns = (self.labels, self.predictions, self.probabilities)
+        rows = [
+            f"{label},{found},,{','.join(map(repr, shares))}"
+            for label, found, shares in zip(*(one.tolist() for one in columns), strict=True)
+        ]
+        return "\n".join([of, parameters, third, *rows]) + "\n"
+
+
+def read_predictions(path: str | Path) -> Predictions:
+    """Read a result file of tsml-eval or of `greenfold sweep`.
+
+    Raises DataError if the file is not one, is cut off, or does not have the accuracy that
+    it states.
+    """
+    content = Path(path).read_bytes()
+    damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
+    require(is_whole(content), damaged, DataError)
+    try:
+        found, accuracy = _parse(content.decode())
+    except (ValueError, IndexError):
+        raise DataError(
+            f"The file {str(path)!r} is not a complete result in tsml-eval's format."
+        ) from None
+    wrong = f"an accuracy of {accuracy:g}, but its predictions have {found.accuracy:g}."
+    right = abs(found.accuracy - accuracy) <= 1e-9
+    require(right, f"The file {str(path)!r} states {wrong}", DataError)
+    return found
+
+
+def _parse(text: str) -> tuple[Predictions, float]:
+    lines = text.splitlines()
+    name, estimator, split, resample, unit, *remarks = lines[0].split(",")
+    numbers = lines[2].split(",")
+    n_classes = int(numbers[5])
+    scale = {"NANOSECONDS": 1e-6, "SECONDS": 1e3}.get(unit.upper(), 1.0)
+    rows = [line.split(",") for line in lines[3:] if line]
+    if split.upper() != "TEST" or not rows:
+        raise ValueError
+    found = Predictions(
+        dataset=name,
+        estimator=estimator,
+        resample=int(resample),
+        remarks=",".join(remarks),
+        parameters=lines[1],
+        fit_time=float(numbers[1]) * scale,
+        predict_time=float(numbers[2]) * scale,
+        labels=np.array([int(row[0]) for row in rows]),
+        predictions=np.array([int(row[1]) for row in rows]),
+        probabilities=np.array([row[3 : 3 + n_classes] for row in rows], dtype=float),
+    )
+    if found.probabilities.shape != (len(rows), n_classes):
+        raise ValueError
+    return found, float(numbers[0])
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
@@ -181,15 +258,9 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     its prediction has all. ``configuration`` is that of `_job`; ``context`` says in which
     ``folder`` the data lie and on which ``device`` greenfold's own estimators run.
     """
-    spec = EstimatorSpec(
-        configuration["label"], configuration["estimator"], configuration["parameters"]
-    )
-    if spec.code() != configuration["code"]:
-        raise RuntimeError(
-            f"The worker has {spec.code()}, but the sweep was planned with "
-            f"{configuration['code']}: install the same version on all machines."
-        )
-    data = configuration["data"]
+    named = (configuration[key] for key in ("label", "estimator", "parameters"))
+    spec, data = EstimatorSpec(*named), configuration["data"]
+    must_be_planned_with(configuration["code"], spec.code())
     parts = read_source(data["name"], context["folder"], data["digest"])
     (X_train, y_train), (X_test, y_test) = resampled(*parts, configuration["resample"])
     classes = np.unique(np.concatenate([y_train, y_test]))
@@ -205,23 +276,18 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         start = time.perf_counter()
         estimator.fit(X_train, np.searchsorted(classes, y_train))
         fitted = time.perf_counter()
-        shares = _probabilities(estimator, X_test, len(classes), spec.label)
+        shares = _probabilities(estimator, X_test, len(y_test), len(classes), spec.label)
         done = time.perf_counter()
-    if len(shares) != len(y_test):
-        raise ValueError(
-            f"{spec.label} returned {len(shares)} predictions for {len(y_test)} series."
-        )
-    named = {str(label): i for i, label in enumerate(classes)}
-    try:
+    encoder = {str(label): i for i, label in enumerate(classes)}
+    remarks = f"{SEAL} Generated by greenfold {__version__} with {configuration['code']}. "
+    parameters = "No Parameter Info"
+    with suppress(AttributeError, TypeError):
         parameters = str(estimator.get_params())
-    except (AttributeError, TypeError, ValueError):
-        parameters = "No Parameter Info"
     return Predictions(
         dataset=data["name"],
         estimator=f"{spec.label} ({type(estimator).__name__})",
         resample=configuration["resample"],
-        remarks=f"{SEAL} Generated by greenfold {__version__} with "
-        f"{configuration['code']}. Encoder dictionary: {named}",
+        remarks=f"{remarks}Encoder dictionary: {encoder}",
         parameters=parameters,
         fit_time=1e3 * (fitted - start),
         predict_time=1e3 * (done - fitted),
@@ -239,39 +305,33 @@ def _as_taken(X: Any, origin: set[str], label: str) -> Any:
         return X[:, None, :] if X.ndim == 2 else X
     if "greenfold" in origin or "sklearn" not in origin:
         return X
-    if isinstance(X, list):
-        raise DataError(
-            f"{label} takes the values of a series for features, but the series have "
-            "unequal lengths."
-        )
+    what = "takes the values of a series for features, but the series have"
+    require(not isinstance(X, list), f"{label} {what} unequal lengths.", DataError)
     return X.reshape(len(X), -1)
 
 
-def _probabilities(estimator: Any, X: Any, n_classes: int, label: str) -> np.ndarray:
+def _probabilities(
+    estimator: Any, X: Any, n_cases: int, n_classes: int, label: str
+) -> np.ndarray:
     """Probabilities of all classes, checked."""
+    returned = f"{label} returned probabilities"
     if hasattr(estimator, "predict_proba"):
         found = np.asarray(estimator.predict_proba(X), dtype=float)
         own = np.asarray(getattr(estimator, "classes_", range(n_classes)))
-        if found.ndim != 2 or found.shape[1] != len(own):
-            raise ValueError(
-                f"{label} returned probabilities of shape {found.shape} for {len(own)} "
-                "classes."
-            )
+        fits = found.ndim == 2 and found.shape[1] == len(own)
+        require(fits, f"{returned} of shape {found.shape} for {len(own)} classes.")
         shares = np.zeros((len(found), n_classes))
         shares[:, own.astype(int)] = found
     else:
         labels = np.asarray(estimator.predict(X))
-        if not np.isin(labels, np.arange(n_classes)).all():
-            raise ValueError(f"{label} predicted labels that are no class of the set.")
+        known = np.isin(labels, np.arange(n_classes)).all()
+        require(known, f"{label} predicted labels that are no class of the set.")
         shares = np.eye(n_classes)[labels.astype(int)]
-    bad = ~np.isfinite(shares).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"{label} returned probabilities that are not finite for {bad.sum()} of "
-            f"{len(shares)} series."
-        )
-    if (shares < 0).any() or (np.abs(shares.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
-        raise ValueError(f"{label} returned probabilities that do not add up to one.")
+    bad, n = int((~np.isfinite(shares)).any(axis=1).sum()), len(shares)
+    require(not bad, f"{returned} that are not finite for {bad} of {n} series.")
+    whole = (np.abs(shares.sum(axis=1) - 1) <= _SUM_TOLERANCE).all() and (shares >= 0).all()
+    require(whole, f"{returned} that do not add up to one.")
+    require(n == n_cases, f"{label} returned {n} predictions for {n_cases} series.")
     return shares
 
 
@@ -306,34 +366,24 @@ def sweep(
     resamples : int or iterable of int, default 1
         Their number, counted from 0, or which. Resample 0 is the provided split, k the
         stratified resample of aeon and tsml-eval with seed k.
-    folder : str or Path, default "results"
-        Where results are and go.
-    data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
+    folder, data_dir : str or Path
+        Where results are and go, and where the data are (default: ``GREENFOLD_DATA``).
     download : bool, default True
         Whether the archive may be asked for a set that is not on this machine.
     seed : int, optional
         ``random_state`` of every estimator; by default the number of the resample, as in
         tsml-eval.
-    n_jobs : int, optional
-        Processes; by default as many as there are cores, and one with a GPU.
-    dask : str, optional
-        Address of a dask scheduler, or its scheduler file, in place of processes of this
-        machine. Its workers must see the data under the same paths, or name them by
-        ``GREENFOLD_DATA``.
     device : str, default "cpu"
         Where greenfold's own estimators run: "cuda" or "cuda:1", … takes PyTorch. Series of
         several lengths and other estimators stay on the host.
-    redo : bool, default False
-        Redo finished results too.
-    summary : Summary, optional
-        Filled as the sweep goes on, so that it can be read after an exception.
+    n_jobs, dask, redo, summary
+        See `greenfold.apps.runner.run_jobs`; with a GPU there is one process by default.
+        Workers of dask must see the data under the same paths, or by ``GREENFOLD_DATA``.
 
     Returns
     -------
     greenfold.apps.runner.Summary
-        What became of the jobs, failures included: each is also recorded in
-        ``<folder>/failures``, and tried again by the next run.
+        Failures are also recorded in ``<folder>/failures``; the next run tries again.
 
     Examples
     --------
@@ -347,7 +397,9 @@ def sweep(
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
     specs = _specs(estimators)
-    data_directory(data_dir)  # a wrong directory is an error, not a reason to download
+    archive.data_directory(
+        data_dir
+    )  # a wrong directory is an error, not a reason to download
     numbers = _numbers(resamples)
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
@@ -363,18 +415,13 @@ def sweep(
 def _specs(estimators: Iterable[str | EstimatorSpec]) -> list[EstimatorSpec]:
     """Estimators that can be made, with different names."""
     specs = [parse_estimator(one) for one in estimators]
-    if not specs:
-        raise ValueError("`estimators` must name at least one estimator.")
+    require(specs, "`estimators` must name at least one estimator.")
     labels = [spec.label for spec in specs]
     for label in labels:
-        if label.casefold() in _RESERVED:
-            raise ValueError(
-                f"An estimator cannot be called {label!r}, a folder with another purpose."
-            )
-        if labels.count(label) > 1:
-            raise ValueError(
-                f"Two estimators are called {label!r}: name one, as in 'other={label}'."
-            )
+        wrong = f"An estimator cannot be called {label!r}, a folder with another purpose."
+        require(label.casefold() not in _RESERVED, wrong)
+        wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
+        require(labels.count(label) == 1, wrong)
     for spec in specs:
         spec.make(0)
     return specs
@@ -405,12 +452,10 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: 
 
 def _numbers(resamples: int | Iterable[int]) -> Sequence[int]:
     if isinstance(resamples, int):
-        if resamples < 1:
-            raise ValueError(f"`resamples` must be at least 1; got {resamples}.")
+        must(resamples >= 1, "resamples", "be at least 1", resamples)
         return range(resamples)
     found = sorted(set(resamples))
-    if not found or found[0] < 0:
-        raise ValueError(f"`resamples` must be numbers of at least 0; got {found}.")
+    must(found and found[0] >= 0, "resamples", "be numbers of at least 0", found)
     return found
 
 
@@ -420,12 +465,8 @@ def parse_resamples(text: str) -> int | list[int]:
         return int(text)
     found: list[int] = []
     for part in text.split(","):
-        one = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if one is None:
-            raise ValueError(
-                "`resamples` must be a number of resamples, or which, as in '0-4,7'; got "
-                f"{text!r}."
-            )
-        first = int(one[1])
-        found += range(first, int(one[2] or first) + 1)
+        one: Any = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        wanted = "be a number of resamples, or which, as in '0-4,7'"
+        must(one, "resamples", wanted, repr(text))
+        found += range(int(one[1]), int(one[2] or one[1]) + 1)
     return found

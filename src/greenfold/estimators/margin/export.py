@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._base.arrays import like
 from ..._base.files import replacing
+from ..onnx import Graph, decide, export
 from .classifier import ReservoirClassifier
-from .heads import Head
 
 __all__ = ["to_numpy", "to_onnx"]
-
-#: Old enough for most runtimes, new enough for every operator used here.
-_OPSET = 18
-_IR_VERSION = 9
 
 
 def to_numpy(
@@ -68,8 +65,18 @@ def to_numpy(
     >>> bool(np.allclose(z - k["threshold"][0], classifier.decision_function(X)))
     True
     """
-    heads = _heads(classifier)
+    check_is_fitted(classifier)
+    heads = classifier.heads_
     kernels: list[Any] = [head.kernel for head in heads]
+    if kernels[0] is None:
+        why = (
+            f"of order {classifier.order} has terms beyond the square of the series, which "
+        )
+        why += "plain kernels do not hold"
+        if classifier.order == "exact":
+            why = "of order 'exact' integrates its network and has no kernels"
+        fix = "fit one of order 0 or 1 with a quadratic gain to export it"
+        raise ValueError(f"The classifier {why}; {fix}.")
     classes = classifier.classes_
     sureness = classifier.decision_.sureness
     made = {
@@ -90,22 +97,6 @@ def to_numpy(
         with replacing(Path(path)) as stream:
             stream.write(buffer.getvalue())
     return made
-
-
-def _heads(classifier: ReservoirClassifier) -> list[Head]:
-    check_is_fitted(classifier)
-    if classifier.heads_[0].kernel is None:
-        if classifier.order == "exact":
-            raise ValueError(
-                "The classifier of order 'exact' integrates its network and has no "
-                "kernels; fit one of order 0 or 1 with a quadratic gain to export it."
-            )
-        raise ValueError(
-            f"The classifier of order {classifier.order} has terms beyond the square of "
-            "the series, which plain kernels do not hold; fit one of order 0 or 1 with a "
-            "quadratic gain to export it."
-        )
-    return classifier.heads_
 
 
 def to_onnx(
@@ -139,156 +130,49 @@ def to_onnx(
     onnxruntime agrees with `decision_function` within 1e-9 (float64) or 1e-4 (float32) of
     the largest decision value.
     """
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError(
-            "to_onnx needs the onnx package; install it with: pip install greenfold[onnx]"
-        ) from error
-    if dtype not in ("float64", "float32"):
-        raise ValueError(f"`dtype` must be 'float64' or 'float32'; got {dtype!r}.")
-    graph = _Graph(onnx, np.dtype(dtype))
-    _write_nodes(graph, classifier, to_numpy(classifier))
-    model = graph.model(classifier)
-    onnx.checker.check_model(model)
-    if path is not None:
-        with replacing(Path(path)) as stream:
-            stream.write(model.SerializeToString())
-    return model
+    return export(classifier, path, dtype, lambda graph, X: _compute(graph, X, classifier))
 
 
-class _Graph:
-    """Nodes and constants of a graph under construction."""
-
-    def __init__(self, onnx: Any, dtype: np.dtype) -> None:
-        self.onnx, self.dtype = onnx, dtype
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def constant(self, value: Any) -> str:
-        array = np.asarray(value)
-        if array.dtype.kind == "f":
-            array = array.astype(self.dtype)
-        return self._store(self.onnx.numpy_helper.from_array(array), "c")
-
-    def labels(self, classes: np.ndarray) -> str:
-        if classes.dtype.kind == "U":
-            tensor = self.onnx.helper.make_tensor(
-                "", self.onnx.TensorProto.STRING, classes.shape, classes.tolist()
-            )
-        else:
-            wide = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
-            tensor = self.onnx.numpy_helper.from_array(
-                classes.astype(wide[classes.dtype.kind])
-            )
-        self.label_type = tensor.data_type
-        return self._store(tensor, "classes")
-
-    def _store(self, tensor: Any, prefix: str) -> str:
-        tensor.name = f"{prefix}{len(self.constants)}"
-        self.constants.append(tensor)
-        return tensor.name
-
-    def node(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        output = name or f"n{len(self.nodes)}"
-        self.nodes.append(
-            self.onnx.helper.make_node(operator, list(inputs), [output], **attributes)
-        )
-        return output
-
-    def model(self, classifier: ReservoirClassifier) -> Any:
-        helper, real = self.onnx.helper, self.onnx.helper.np_dtype_to_tensor_dtype
-        n_classes = len(classifier.classes_)
-        channels = [] if classifier.n_channels_in_ == 1 else [classifier.n_channels_in_]
-        shape = ["n_cases", *channels, classifier.n_features_in_]
-        scores = ["n_cases"] if n_classes == 2 else ["n_cases", n_classes]
-        value = helper.make_tensor_value_info
-        graph = helper.make_graph(
-            self.nodes,
-            "greenfold",
-            [value("X", real(self.dtype), shape)],
-            [
-                value("decision", real(self.dtype), scores),
-                value("label", self.label_type, ["n_cases"]),
-                value("probability", real(self.dtype), ["n_cases", n_classes]),
-            ],
-            self.constants,
-        )
-        return helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", _OPSET)],
-            ir_version=_IR_VERSION,
-            producer_name="greenfold",
-        )
-
-
-def _write_nodes(
-    graph: _Graph, classifier: ReservoirClassifier, k: dict[str, np.ndarray]
-) -> None:
-    n_heads = len(k["linear"])
-    size = k["linear"][0].size
-    flat = graph.node("Reshape", "X", graph.constant(np.array([-1, size])))
+def _compute(graph: Graph, X: Any, classifier: ReservoirClassifier) -> None:
+    k = to_numpy(classifier)
+    n_heads, size = len(k["linear"]), k["linear"][0].size
+    flat: Any = graph.reshape(X, (-1, size))
     begun = None
     if classifier._any_length:
         # NaN stands for the time before a series begins.
-        missing = graph.node("IsNaN", flat)
-        flat = graph.node("Where", missing, graph.constant(0.0), flat)
-        present = graph.node("Not", missing)
-        begun = graph.node("Cast", present, to=_code(graph))
+        missing = graph.node("IsNaN", flat, result=flat.array.astype(bool))
+        begun = graph.cast(~missing, flat.dtype)
+        flat = graph.where(missing, graph.full_like(flat, 0), flat)
+
+    def constant(value: Any) -> Any:
+        return like(np.asarray(value), flat, flat.dtype)
+
     linear = (k["linear"] * k["scale"][:, None, None]).reshape(n_heads, size)
     centre = k["centre"].reshape(n_heads, size)
     if "quadratic" not in k:
         weights, origin = k["coupling"] @ linear, k["coupling"] @ (linear * centre)
-        score = graph.node("MatMul", flat, graph.constant(weights.T))
-        if begun is None:
-            shift = graph.constant(origin.sum(1) + k["threshold"])
-        else:
-            moved = graph.node("MatMul", begun, graph.constant(origin.T))
-            shift = graph.node("Add", moved, graph.constant(k["threshold"]))
-        score = graph.node("Sub", score, shift)
-    else:
-        score = _quadratic_score(graph, k, flat, begun)
-    odds = graph.node("Mul", score, graph.constant(k["slope"]))
-    labels = graph.labels(k["classes"])
-    if len(k["classes"]) == 2:
-        decision = graph.node("Squeeze", score, graph.constant([1]), name="decision")
-        positive = graph.node("Greater", decision, graph.constant(0.0))
-        index = graph.node("Cast", positive, to=graph.onnx.TensorProto.INT64)
-        even = graph.node("Mul", odds, graph.constant(0.0))
-        odds = graph.node("Concat", even, odds, axis=1)
-    else:
-        decision = graph.node("Identity", score, name="decision")
-        index = graph.node("ArgMax", decision, axis=1, keepdims=0)
-    if np.isfinite(k["sureness"]):
-        highest = graph.node("ReduceMax", odds, graph.constant([1]), keepdims=1)
-        below = graph.node("Sub", highest, odds)
-        wide = graph.node("Log", graph.node("Add", below, graph.constant(1.0)))
-        odds = graph.node("Mul", wide, graph.constant(-k["sureness"]))
-    graph.node("Softmax", odds, axis=1, name="probability")
-    graph.node("Gather", labels, index, name="label")
-
-
-def _quadratic_score(
-    graph: _Graph, k: dict[str, np.ndarray], flat: str, begun: str | None
-) -> str:
-    readouts = []
-    for linear, quadratic, centre, scale in zip(
-        k["linear"], k["quadratic"], k["centre"], k["scale"], strict=True
-    ):
-        # The scale is in the constants: onnxruntime would fuse a product with it into the
-        # next one, in single precision.
-        moved = graph.node("Sub", flat, graph.constant(centre.reshape(1, -1)))
+        shift = constant(origin.sum(1))
         if begun is not None:
-            moved = graph.node("Mul", moved, begun)
-        C = graph.constant(scale**2 * quadratic.reshape(linear.size, linear.size))
-        squares = graph.node("Mul", graph.node("MatMul", moved, C), moved)
-        z = graph.node("ReduceSum", squares, graph.constant([1]), keepdims=1)
-        first = graph.node("MatMul", moved, graph.constant(scale * linear.reshape(-1, 1)))
-        readouts.append(graph.node("Add", first, z))
-    stacked = graph.node("Concat", *readouts, axis=1)
-    coupled = graph.node("MatMul", stacked, graph.constant(k["coupling"].T))
-    return graph.node("Sub", coupled, graph.constant(k["threshold"]))
-
-
-def _code(graph: _Graph) -> int:
-    return graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
+            shift = begun @ constant(origin.T)
+        score = flat @ constant(weights.T) - (shift + constant(k["threshold"]))
+    else:
+        values = []
+        for one, square, middle, scale in zip(
+            linear, k["quadratic"], centre, k["scale"], strict=True
+        ):
+            moved = flat - constant(middle[None])
+            moved = moved if begun is None else moved * begun
+            # The scale is in the constants: onnxruntime would fuse a product with it into
+            # the next one, in single precision.
+            C = constant(scale**2 * square.reshape(size, size))
+            squares = graph.sum((moved @ C) * moved, axis=1, keepdims=True)
+            values.append(moved @ constant(one[:, None]) + squares)
+        coupled = graph.concat(values, axis=1) @ constant(k["coupling"].T)
+        score = coupled - constant(k["threshold"])
+    odds = score * float(k["slope"])
+    if len(k["classes"]) == 2:
+        odds = graph.concat([odds * 0, odds], axis=1)
+    if np.isfinite(k["sureness"]):
+        below = graph.max(odds, axis=1, keepdims=True) - odds
+        odds = graph.log(below + 1) * -float(k["sureness"])
+    decide(graph, score, odds, k["classes"])

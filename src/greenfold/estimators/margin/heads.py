@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..._base import checks as check
+from ..._base import codec
 from ..._base.arrays import to_host
 from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
@@ -25,7 +26,7 @@ from ...optimizers.run import optimize
 from ...optimizers.shared import SharedProblem, solve_shared
 from ...stimuli.base import Series
 from ...stimuli.frame import Frame
-from ...unfolding.kernel import Kernel
+from ...unfolding.kernel import KERNEL, Kernel
 from ...unfolding.unfolding import Unfolding
 from ...validity import Validity
 
@@ -42,53 +43,28 @@ Solved: TypeAlias = Unfolding | Dynamics
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Head(Shown):
-    """A fitted comparison: where it looks from, and what it reads.
+    """A fitted comparison: where it looks from, and what it reads."""
 
-    Attributes
-    ----------
-    centre, scale
-        Of its `Frame`, in the units of the series as given.
-    u : ndarray (n_neurons, n_channels)
-    v : ndarray (n_neurons,)
-    kernel : Kernel or None
-        None beyond the orders that plain kernels hold.
-    soft_margin, bound : float
-        κ, and a proven upper bound over all projections (NaN where there is none).
-    n_iter : int
-    validity : Validity or None
-    n_sub : int or None
-        Sub-steps per step of the series in which an integrated network is run: those that
-        its tolerance asked for on the training series. None for an unfolded one.
-    """
-
+    #: Of its `Frame`, in the units of the series as given.
     centre: np.ndarray
     scale: float
+    #: (n_neurons, n_channels) and (n_neurons,).
     u: np.ndarray
     v: np.ndarray
+    #: None beyond the orders that plain kernels hold.
     kernel: Kernel | None
+    #: κ, and a proven upper bound over all projections (NaN if there is none).
     soft_margin: float
     bound: float
     n_iter: int
     validity: Validity | None = None
+    #: Sub-steps per step in which an integrated network is run: those that its tolerance
+    #: asked for on the training series. None for an unfolded one.
     n_sub: int | None = None
 
     def _facts(self) -> dict[str, Any]:
         facts = {"soft_margin": self.soft_margin, "bound": self.bound}
         return {**facts, "scale": self.scale, "u": self.u.shape, "kernel": self.kernel}
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether reading is one product with the series."""
-        return self.kernel is not None and self.kernel.quadratic is None
-
-    def read(self, series: Series, system: Callable[[], Solved]) -> np.ndarray:
-        """Read-out values (n_cases,) of series in the units that were given.
-
-        ``system`` makes the network where there is no kernel.
-        """
-        if self.kernel is not None:
-            return self.kernel.decision_values(series.moved(self.centre, self.scale))
-        return self.states(series, system()) @ self.v
 
     def states(self, series: Series, system: Solved) -> np.ndarray:
         """Network states (n_cases, n_neurons)."""
@@ -96,6 +72,22 @@ class Head(Shown):
         if isinstance(system, Dynamics):
             return to_host(system.states(X, self.u, n_sub=self.n_sub))
         return to_host(system.states(X, self.u))
+
+
+_SUB_STEPS = codec.Plain(
+    "a number of sub-steps up to 10,000", lambda x: type(x) is int and 1 <= x <= 10_000
+)
+HEAD = codec.Object(
+    Head,
+    centre=codec.Numbers("channels", "steps"),
+    scale=codec.NUMBER,
+    u=codec.Numbers("neurons", "channels"),
+    v=codec.Numbers("neurons"),
+    kernel=codec.Maybe(KERNEL),
+    soft_margin=codec.NUMBER,
+    validity=codec.Maybe(codec.Object(Validity)),
+    n_sub=codec.Maybe(_SUB_STEPS),
+)
 
 
 def solve_head(
@@ -107,39 +99,26 @@ def solve_head(
     certify: bool,
     seed: int,
 ) -> Head:
-    """Projections of one comparison.
+    """Solve one comparison, keeping ``u`` (n_neurons, n_channels) if it is given.
 
-    Parameters
-    ----------
-    system : Unfolding or Dynamics
-    frame : Frame
-        With its series, beyond order 0.
-    eta : float
-    u : ndarray (n_neurons, n_channels) or None
-        Input projection to keep; None to optimise it.
-    certify : bool
-        Spend the time to close the gap to the upper bound (order 0).
-    seed : int
-        Of the random starts beyond order 0.
+    With ``certify`` the gap to the upper bound is closed (order 0). Beyond order 0 the
+    frame has its series, and ``seed`` draws the random starts.
     """
     n_sub = kernel = None
     if isinstance(system, Dynamics):
         own = system.with_tol(system.tol)  # its error is asked for; heads run in threads
         found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
-        bound = np.nan
         assert own.step_error is not None
         n_sub = own.step_error.n_sub
     elif system.order:
         found = optimize(system, frame.stimuli, eta, u=u, rng=seed)
-        bound = np.nan if found.upper_bound is None else found.upper_bound
     elif certify and u is None:
         found = optimize(system, frame.stimuli, eta)
-        assert found.upper_bound is not None
-        bound = found.upper_bound
     else:
-        found, bound = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
+        found = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
     if isinstance(found, Projections):
         found.raise_if_interrupted()
+    bound = None if isinstance(system, Dynamics) else found.upper_bound
     projection = found.u.reshape(system.n_neurons, -1)
     if isinstance(system, Unfolding) and system.has_kernels:
         kernel = system.kernels(projection, found.v)
@@ -150,7 +129,7 @@ def solve_head(
         v=found.v,
         kernel=kernel,
         soft_margin=found.soft_margin,
-        bound=bound,
+        bound=np.nan if bound is None else bound,
         n_iter=max(1, found.n_iter),
         validity=found.validity,
         n_sub=n_sub,
@@ -160,24 +139,10 @@ def solve_head(
 def share_input(
     system: Unfolding, frames: list[Frame], eta: float, alone: list[Head], *, certify: bool
 ) -> tuple[list[Head], float]:
-    """Heads of all comparisons under one input projection (order 0).
+    """Heads of all comparisons under one input projection (order 0), and its bound.
 
-    Parameters
-    ----------
-    system : Unfolding
-    frames : list of Frame
-    eta : float
-    alone : list of Head
-        The comparisons solved each with its own u: where to start, and a bound. A head
-        keeps its own, which no u exceeds.
-    certify : bool
-        Solve the relaxation of the common problem to its end.
-
-    Returns
-    -------
-    heads : list of Head
-    bound : float
-        No u reaches a larger sum of soft margins.
+    No u reaches a larger sum of soft margins than the bound. ``alone`` are the heads solved
+    each with its own u: where to start, and bounds that each head keeps.
     """
     problem = SharedProblem(
         tuple(LinearProblem(system.maps, frame.stimuli, eta) for frame in frames)
@@ -199,20 +164,18 @@ def share_input(
     return heads, found.bound
 
 
-@dataclass(frozen=True)
-class _Quick:
+class _Quick(NamedTuple):
     """The part of `Projections` that a head needs."""
 
     u: np.ndarray
     v: np.ndarray
     soft_margin: float
     n_iter: int
+    upper_bound: float
     validity: None = None
 
 
-def _solve_quickly(
-    problem: LinearProblem, u: np.ndarray | None
-) -> tuple[Projections | _Quick, float]:
+def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
     """Ascent from the best atom, and the upper bound that two more atoms give.
 
     The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a; it is taken at the kernel
@@ -221,17 +184,17 @@ def _solve_quickly(
     mu = problem.stimuli.mu
     bound, start, _ = problem.best_atom(mu)
     if u is not None or not mu.any():
-        kept = start if u is None else u / np.linalg.norm(u)
-        v, margin = problem.best_readout(kept)
-        found = _Quick(kept, v, margin.value, 1)
+        u = start if u is None else u / np.linalg.norm(u)
+        v, margin = problem.best_readout(u)
+        value, n_iter = margin.value, 1
     else:
         best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
         if problem.growth > AMPLIFIED:
             best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
         if best.status == "interrupted":
             raise KeyboardInterrupt
-        found = _Quick(best.u, best.v, best.margin.value, len(best.history))
-    kernel = problem.kernel(found.u, found.v)
+        u, v, value, n_iter = best.u, best.v, best.margin.value, len(best.history)
+    kernel = problem.kernel(u, v)
     margin = problem.margin_of_kernel(kernel)
     multiples = {1.0}
     if margin.variance > 0:
@@ -241,25 +204,24 @@ def _solve_quickly(
         d = problem.gradient_at(a)
         sigma, _, _ = problem.best_atom(d)
         bound = min(bound, problem.margin_of_kernel(a).value + sigma - float(d @ a))
-    return found, max(bound, found.soft_margin)
+    return _Quick(u, v, value, n_iter, max(bound, value))
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
-    """Read-out values (n_cases, n_heads) of series in the units that were given.
+    """Readout values (n_cases, n_heads) of series in the units that were given.
 
-    One product for all heads with linear kernels; an integrated network is run, once a
-    head, in batches.
-
-    Parameters
-    ----------
-    heads : list of Head
-    system : callable
-        Returns the network; called only where a head has no kernel.
-    series : Series
+    One product serves all heads with linear kernels. ``system`` returns the network, which
+    is run once per head that has no kernel.
     """
-    if not all(head.is_linear for head in heads):
-        return np.stack([head.read(series, system) for head in heads], axis=1)
     kernels: list[Any] = [head.kernel for head in heads]
+    if any(kernel is None or kernel.quadratic is not None for kernel in kernels):
+        values = [
+            head.states(series, system()) @ head.v
+            if head.kernel is None
+            else head.kernel.decision_values(series.moved(head.centre, head.scale))
+            for head in heads
+        ]
+        return np.stack(values, axis=1)
     weights = np.stack([k.linear * h.scale for k, h in zip(kernels, heads, strict=True)])
     origin = weights * np.stack([head.centre for head in heads])
     with np.errstate(over="ignore", invalid="ignore"):  # reported below

@@ -27,9 +27,9 @@ def noisy_accuracy(
 ) -> float:
     """Expected accuracy when every neuron's state carries noise as it is read.
 
-    Independent Gaussian noise of standard deviation σ on every state is noise of standard
-    deviation σ‖v‖ = σ on the readout value. For two classes the expectation is taken in
-    closed form; for more it is an average over draws.
+    Independent Gaussian noise of standard deviation σ on every state has the standard
+    deviation σ‖v‖ = σ on the readout value. For two classes the expectation has a closed
+    form; for more it is an average over draws.
 
     Parameters
     ----------
@@ -68,14 +68,13 @@ def noisy_accuracy(
     >>> noisy_accuracy(solved, X, y, 0.1) > noisy_accuracy(drawn, X, y, 0.1)
     True
     """
-    level = float(check.host_array(sigma, "sigma", ndim=(0,)))
-    if level < 0:
-        raise ValueError(f"`sigma` must not be negative; got {sigma!r}.")
+    level = check.number(sigma, "sigma")
+    check.must(level >= 0, "sigma", "not be negative", sigma)
     labels = column_or_1d(y)
     values = classifier.read_out(X)
     check_consistent_length(values, labels)
     classes = classifier.classes_
-    levels = _levels(classifier, level, input_noise, state_noise, values.shape[1])
+    levels = _levels(classifier, level, input_noise, state_noise)
     if not levels.any():
         return float((classifier.predict(X) == labels).mean())
     if len(classes) == 2:
@@ -92,14 +91,10 @@ def noisy_accuracy(
 
 
 def _levels(
-    classifier: ReservoirClassifier,
-    sigma: float,
-    input_noise: Any,
-    state_noise: Any,
-    n_heads: int,
+    classifier: ReservoirClassifier, sigma: float, input_noise: Any, state_noise: Any
 ) -> np.ndarray:
     """Standard deviation of the noise on the readout value of each comparison."""
-    square = np.full(n_heads, sigma**2)
+    square = np.full(len(classifier.heads_), sigma**2)
     if input_noise is not None and classifier.order:
         raise ValueError("`input_noise` is known in closed form at order 0 only.")
     for k, head in enumerate(classifier.heads_):

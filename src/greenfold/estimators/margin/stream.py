@@ -2,16 +2,18 @@
 
 The linear order needs to know no more of its series than number, mean and scatter of every
 class. A cross-validation needs series; of those a bounded sample is kept.
-
-A bounded sample of a stream: the series that a cross-validation can be done with.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..._base import codec
+from ..._base.archive import refuse
+from ...math.covariances import Factored
 from ...math.decisions import Clouds
 from ...stimuli.base import Series
 from ...stimuli.class_moments import ClassMoments
@@ -29,23 +31,11 @@ class StreamSample:
 
     Every series draws a random key when it arrives, and each class keeps those of the
     smallest keys: at any time a uniform sample of all its series. Classes have equal
-    places, so that a rare one is not lost in the sample.
-
-    Attributes
-    ----------
-    values : ndarray (n_kept, n_channels, n_steps)
-    codes : ndarray (n_kept,)
-        Class of each series.
-    weights : ndarray (n_kept,)
-        Weight that each was given with.
-    keys : ndarray (n_kept,)
-    seen : ndarray (n_classes,)
-        Series of each class so far, kept or not.
-    seed : int
-        Of the keys; the number of series seen is the other half of the seed.
+    places, so that a rare one is not lost in the sample. ``seen`` counts the series of each
+    class, kept or not; their number is the other half of the ``seed`` of the keys.
     """
 
-    values: np.ndarray
+    values: np.ndarray  # (n_kept, n_channels, n_steps)
     codes: np.ndarray
     weights: np.ndarray
     keys: np.ndarray
@@ -55,14 +45,9 @@ class StreamSample:
     @classmethod
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> StreamSample:
         """Before the first series."""
-        return cls(
-            np.zeros((0, *shape)),
-            np.zeros(0, dtype=int),
-            np.zeros(0),
-            np.zeros(0),
-            np.zeros(n_classes, dtype=int),
-            seed,
-        )
+        none, codes = np.zeros(0), np.zeros(0, dtype=int)
+        seen = np.zeros(n_classes, dtype=int)
+        return cls(np.zeros((0, *shape)), codes, none, none, seen, seed)
 
     @property
     def is_whole(self) -> bool:
@@ -70,43 +55,27 @@ class StreamSample:
         return len(self.codes) == self.seen.sum()
 
     def add(
-        self,
-        series: Series,
-        codes: np.ndarray,
-        weights: np.ndarray,
-        first: int | None = None,
+        self, values: Any, codes: np.ndarray, weights: np.ndarray, first: int | None = None
     ) -> StreamSample:
-        """The sample after a further batch.
-
-        ``first`` is the position of its first series in the stream, where those before it
-        are not in this sample.
-        """
+        """The sample after a further batch, whose first series is number ``first``."""
         place = int(self.seen.sum()) if first is None else first
-        rng = np.random.default_rng([self.seed, place])
+        keys = np.random.default_rng([self.seed, place]).random(len(codes))
         seen = np.bincount(codes, minlength=len(self.seen))
-        keys = rng.random(len(codes))
-        return self.merge(
-            StreamSample(series.values, codes, weights, keys, seen, self.seed)
-        )
+        return self.merge(StreamSample(values, codes, weights, keys, seen, self.seed))
 
     def merge(self, other: StreamSample) -> StreamSample:
         """The sample of both streams, this one first."""
-        values = np.concatenate([self.values, other.values])
-        labels = np.concatenate([self.codes, other.codes])
-        keys = np.concatenate([self.keys, other.keys])
+        values, codes, weights, keys = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("values", "codes", "weights", "keys")
+        )
         places = max(_FEWEST, SIZE // len(self.seen))
         kept = np.zeros(len(keys), dtype=bool)
         for c in range(len(self.seen)):
-            own = np.flatnonzero(labels == c)
+            own = np.flatnonzero(codes == c)
             kept[own[np.argsort(keys[own], kind="stable")[:places]]] = True
-        return StreamSample(
-            values[kept],
-            labels[kept],
-            np.concatenate([self.weights, other.weights])[kept],
-            keys[kept],
-            self.seen + other.seen,
-            self.seed,
-        )
+        rows = values[kept], codes[kept], weights[kept], keys[kept]
+        return StreamSample(*rows, self.seen + other.seen, self.seed)
 
     def standing_for(self, totals: np.ndarray) -> np.ndarray:
         """Weights with which the sample stands for classes of these total weights."""
@@ -117,13 +86,7 @@ class StreamSample:
 class ClassStream:
     """Moments of every class and a sample of the series, batch by batch.
 
-    Parameters
-    ----------
-    moments : list of ClassMoments
-        One for each class.
-    sample : StreamSample
-    chosen_at : int
-        Number of series at which η was chosen last; 0 before.
+    ``chosen_at`` is the number of series at which η was chosen last; 0 before.
     """
 
     def __init__(
@@ -160,7 +123,7 @@ class ClassStream:
             rows = np.flatnonzero(codes == c)
             part = ClassMoments.of(series.values, rows, None if plain else weights[rows])
             self.moments[c] = self.moments[c].merge(part)
-        self.sample = self.sample.add(series, codes, weights)
+        self.sample = self.sample.add(series.values, codes, weights)
 
     def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
         """The series of the sample, their classes, and weights to stand for all."""
@@ -179,3 +142,78 @@ class ClassStream:
         scatter = np.sum([A @ part.scatter @ A.T for part in self.moments], axis=0)
         means = np.stack([A @ part.mean - origin for part in self.moments])
         return Clouds.of_scatter(means, scatter, self.counts, class_weights)
+
+
+# Files
+
+
+def _taken_moments(part: ClassMoments) -> dict[str, Any]:
+    taken = {"count": part.count, "mean": part.mean, "factor": None, "scatter": None}
+    if isinstance(part.scatter, Factored):
+        return {**taken, "factor": part.scatter.factor}
+    # Symmetric: one half is enough.
+    return {**taken, "scatter": part.scatter[np.triu_indices(len(part.mean))]}
+
+
+def _made_moments(
+    count: float, mean: np.ndarray, factor: np.ndarray | None, scatter: np.ndarray | None
+) -> ClassMoments:
+    if factor is not None:
+        return ClassMoments(count, mean, Factored(factor))
+    upper = np.triu_indices(len(mean))
+    if scatter is None or len(scatter) != len(upper[0]):
+        refuse("its class moments have no scatter, or one of another size.")
+    whole = np.zeros((len(mean), len(mean)))
+    whole[upper] = whole.T[upper] = scatter
+    return ClassMoments(count, mean, whole)
+
+
+def _taken_stream(stream: ClassStream) -> dict[str, Any]:
+    # The moments of a whole sample are made from it again, and need no room.
+    moments = None if stream.sample.is_whole else stream.moments
+    return {"sample": stream.sample, "moments": moments, "chosen_at": stream.chosen_at}
+
+
+def _made_stream(
+    sample: StreamSample, moments: list[ClassMoments] | None, chosen_at: int
+) -> ClassStream:
+    codes, n_classes = sample.codes, len(sample.seen)
+    if codes.dtype.kind not in "iu" or not np.isin(codes, np.arange(n_classes)).all():
+        refuse("its sample of series has classes that it does not know.")
+    kept = np.bincount(codes, minlength=n_classes)
+    if sample.seed < 0 or (kept > sample.seen).any() or not len(codes):
+        refuse("its sample of series does not fit together.")
+    if sample.is_whole:
+        stream = ClassStream.empty(n_classes, sample.values.shape[1:], sample.seed)
+        stream.add(Series(sample.values), codes, sample.weights)
+        return ClassStream(stream.moments, sample, chosen_at)
+    counts = [] if moments is None else [part.count for part in moments]
+    if moments is None or min(counts) < 0 or not any(counts):
+        refuse("its class moments are missing, or have negative counts.")
+    return ClassStream(moments, sample, chosen_at)
+
+
+_VALUES = ("channels", "steps")
+_MOMENTS = codec.Object(
+    _made_moments,
+    _taken_moments,
+    count=codec.NUMBER,
+    mean=codec.Numbers(_VALUES),
+    factor=codec.Maybe(codec.Numbers(_VALUES, None)),
+    scatter=codec.Maybe(codec.Numbers(None)),
+)
+_SAMPLE = codec.Object(
+    StreamSample,
+    values=codec.Numbers("kept", "channels", "steps"),
+    codes=codec.Numbers("kept"),
+    weights=codec.Numbers("kept", positive=True),
+    keys=codec.Numbers("kept"),
+    seen=codec.Numbers("classes"),
+)
+STREAM = codec.Object(
+    _made_stream,
+    _taken_stream,
+    sample=_SAMPLE,
+    moments=codec.Maybe(codec.Several(_MOMENTS, "classes")),
+    chosen_at=codec.INTEGER,
+)

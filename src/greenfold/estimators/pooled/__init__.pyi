@@ -1,9 +1,11 @@
 from .bank import FilterBank, ScaleReservoir, draw_bank
-from .classifier import PooledReservoirClassifier
+from .estimators import (
+    PooledReservoirClassifier,
+    PooledReservoirRegressor,
+    ReservoirFeatures,
+    to_onnx,
+)
 from .feature_map import SlowEngineWarning
-from .features import ReservoirFeatures
-from .onnx import to_onnx
-from .regressor import PooledReservoirRegressor
 
 __all__ = [
     "FilterBank",

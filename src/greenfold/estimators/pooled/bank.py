@@ -4,72 +4,18 @@ A linear reservoir that is read at every step is a bank of causal filters. Here 
 reservoir covers one time scale τ₀: the decay times of its oscillators lie around τ₀, their
 frequencies around 1/τ₀, and each readout mixes all of them. Time is counted in steps of
 the series.
-
-What is pooled: the kinds of features of one readout over time, and their rows.
-
-Both routes, compiled and array, fill the same table of `N_ROWS` rows for every reading
-(a readout, or its first or second difference in time).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ...networks.reservoir import Reservoir
 
-__all__ = [
-    "GROUP",
-    "KINDS",
-    "N_ROWS",
-    "N_SIGNALS",
-    "N_THRESHOLDS",
-    "WEIGHTS",
-    "FilterBank",
-    "ScaleReservoir",
-    "draw_bank",
-    "row_weights",
-]
-
-
-#: Thresholds of a reading: random quantiles of its training values, in ascending order.
-N_THRESHOLDS = 3
-#: The readout and its first and second difference, interleaved in this order.
-N_SIGNALS = 3
-
-#: Kind to its rows. "quarters" and "halves" have one row for each part of time and, within
-#: it, each threshold.
-KINDS: dict[str, slice] = {
-    "above": slice(0, 3),  # proportion of time above a threshold
-    "halves": slice(3, 9),  # the same in each half of the time
-    "quarters": slice(9, 21),  # the same in each quarter
-    "level": slice(21, 24),  # mean of the values above; the threshold where there are none
-    "position": slice(24, 27),  # mean time above, 0 … 1; ½ where there is none
-    "stretch": slice(27, 30),  # longest stretch above, as a proportion
-    "stretches": slice(30, 33),  # √ of the mean length of all stretches, as a proportion
-    "max": slice(33, 34),
-    "min": slice(34, 35),
-    "rms": slice(35, 36),
-    "largest": slice(36, 37),  # √ of mean |z| where it is the largest of its group, else 0
-    "smallest": slice(37, 38),
-}
-N_ROWS = 38
-
-#: Weight of a kind after standardisation, one where it is not named. What tells *when*
-#: something happened helps with aligned series and hurts with others; at half the weight
-#: it did least harm and most good in leave-one-out tests on training data.
-WEIGHTS = {"halves": 0.5, "quarters": 0.5, "position": 0.5}
-
-
-def row_weights() -> np.ndarray:
-    """Weight of every row, (N_ROWS,)."""
-    weights = np.ones(N_ROWS)
-    for kind, weight in WEIGHTS.items():
-        weights[KINDS[kind]] = weight
-    return weights
-
+__all__ = ["FilterBank", "ScaleReservoir", "draw_bank"]
 
 #: Readouts that compete with each other.
 GROUP = 8
@@ -154,17 +100,9 @@ class ScaleReservoir:
     def impulse_response(self, n_steps: int) -> np.ndarray:
         """Answer of every readout to a step of input, then silence, read at every step.
 
-        Parameters
-        ----------
-        n_steps : int
-
-        Returns
-        -------
-        ndarray (n_steps, n_channels, n_readouts)
+        Of shape (n_steps, n_channels, n_readouts).
         """
-        one = ScaleReservoir(
-            self.scale, self.decay_times, self.frequencies, self.u, self.readouts
-        )
+        one = replace(self, stride=1)
         J = len(self.rates)
         start = one.drive[:, :J] + 1j * one.drive[:, J:]
         state = np.exp(np.arange(n_steps)[:, None, None] * self.rates) * start

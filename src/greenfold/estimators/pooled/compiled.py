@@ -3,19 +3,6 @@
 For one series and one reservoir: a matrix product gives what each reading's worth of input
 adds to the state, a recurrence adds it up, a second product reads the states out, and the
 pooling runs over the result, sixteen readouts at a time, all in a few hundred kilobytes.
-
-Several floats side by side as one value in numba functions.
-
-A compiler vectorises a loop only if it can prove, or check at run time, that its arrays do
-not overlap; pooling writes to too many for that. Here a value *is* a vector, and what a
-loop sums up over time stays in registers. LLVM maps the vectors to what the processor has
-(AVX-512, AVX2, NEON, …).
-
-``load8(array, at)`` and ``load16(array, at)`` read floats from flat position ``at`` of a
-C-contiguous float32 array, `store` writes them back, ``fill8(x)`` and ``fill16(x)`` repeat
-a number, ``pick(a, b, x, y)`` is x where a > b, else y, and ``pick_equal`` the same with
-a = b. The operators +, −, * and the functions `larger` and `smaller` act lane by lane.
-Nothing checks that ``at`` lies inside the array.
 """
 
 from __future__ import annotations
@@ -29,200 +16,145 @@ from numba import extending, njit
 from numba.core import types
 from numba.core.datamodel import models
 
-from .bank import GROUP, KINDS, N_ROWS
+from .bank import GROUP
+from .feature_map import KINDS, N_ROWS
 
-__all__ = [
-    "fill8",
-    "fill16",
-    "larger",
-    "load8",
-    "load16",
-    "pick",
-    "pick_equal",
-    "smaller",
-    "store",
-]
+# Sixteen floats side by side as one value.
+#
+# A compiler vectorises a loop only if it can prove, or check at run time, that its arrays
+# do not overlap; pooling writes to too many for that. Here a value *is* a vector, and what
+# a loop sums up over time stays in registers. LLVM maps the vectors to what the processor
+# has (AVX-512, AVX2, NEON, …). Nothing checks that a position lies inside its array.
 
-
-# numba's own types do not know what its decorators return.
+# numba's own types do not know what its decorators return, nor what an intrinsic takes.
+# pyright: reportCallIssue=false
 _extending: Any = extending
 intrinsic, overload = _extending.intrinsic, _extending.overload
 
+_WIDTH = 16
+_VECTOR = ir.VectorType(ir.FloatType(), _WIDTH)
 #: Values are finite, and the sign of zero does not matter.
 _FLAGS = ("nnan", "ninf", "nsz", "contract")
 
 
 class Lanes(types.Type):
-    """A number of float32 lanes."""
+    """Sixteen float32 lanes."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        super().__init__(name=f"Lanes({width})")
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
 
 
 @_extending.register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Lanes) -> None:
-        super().__init__(dmm, fe_type, ir.VectorType(ir.FloatType(), fe_type.width))
+        super().__init__(dmm, fe_type, _VECTOR)
 
 
-_LANES = {width: Lanes(width) for width in (8, 16)}
+_LANES = Lanes()
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """Address of a flat position, as a pointer to floats."""
+def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+    """A flat position of a float32 array, as a pointer to lanes."""
     struct = context.make_array(array_type)(context, builder, array)
-    return builder.gep(struct.data, [at])
-
-
-def _vector_at(context: Any, builder: Any, lanes: Lanes, pointer: Any) -> Any:
-    return builder.bitcast(pointer, context.get_value_type(lanes).as_pointer())
+    return builder.bitcast(builder.gep(struct.data, [at]), _VECTOR.as_pointer())
 
 
 def _is_floats(array: Any) -> bool:
-    return (
-        isinstance(array, types.Array)
-        and array.dtype == types.float32
-        and array.layout == "C"
-    )
+    floats = isinstance(array, types.Array) and array.dtype == types.float32
+    return floats and array.layout == "C"
 
 
-def _loader(width: int) -> Any:
-    lanes = _LANES[width]
+@intrinsic
+def load(typingctx: Any, array: Any, at: Any) -> Any:
+    """The lanes from a flat position of a C-contiguous float32 array on."""
 
-    @intrinsic
-    def load(typingctx: Any, array: Any, at: Any) -> Any:
-        if not (_is_floats(array) and isinstance(at, types.Integer)):
-            return None
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        made = builder.load(_address(context, builder, signature.args[0], *values))
+        made.align = 4  # rows begin anywhere
+        return made
 
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            pointer = _pointer(context, builder, signature.args[0], *values)
-            made = builder.load(_vector_at(context, builder, lanes, pointer))
-            made.align = 4  # rows begin anywhere
-            return made
-
-        return lanes(array, types.intp), generate
-
-    return load
-
-
-def _filler(width: int) -> Any:
-    lanes = _LANES[width]
-
-    @intrinsic
-    def fill(typingctx: Any, number: Any) -> Any:
-        if number != types.float32:
-            return None
-
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            vector = context.get_value_type(lanes)
-            index = ir.IntType(32)
-            first = builder.insert_element(
-                ir.Constant(vector, ir.Undefined), values[0], index(0)
-            )
-            zeros = ir.Constant(ir.VectorType(index, width), [0] * width)
-            return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
-
-        return lanes(number), generate
-
-    return fill
-
-
-load8, load16 = _loader(8), _loader(16)
-fill8, fill16 = _filler(8), _filler(16)
+    return (_LANES(array, types.intp), generate) if _is_floats(array) else None
 
 
 @intrinsic
 def store(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
     """Write the lanes to a flat position of an array."""
-    if not (_is_floats(array) and isinstance(value, Lanes)):
-        return None
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pointer = _pointer(context, builder, signature.args[0], *values[:2])
-        builder.store(values[2], _vector_at(context, builder, value, pointer), align=4)
+        place = _address(context, builder, signature.args[0], *values[:2])
+        builder.store(values[2], place, align=4)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, value), generate
+    fits = _is_floats(array) and value == _LANES
+    return (types.void(array, types.intp, value), generate) if fits else None
 
 
-def _selector(comparison: str) -> Any:
-    @intrinsic
-    def select(typingctx: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
-        if not (isinstance(a, Lanes) and a == b == x == y):
-            return None
+@intrinsic
+def fill(typingctx: Any, number: Any) -> Any:
+    """A float32 in every lane."""
 
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            mask = builder.fcmp_ordered(comparison, *values[:2], flags=_FLAGS)
-            return builder.select(mask, *values[2:])
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        index, none = ir.IntType(32), ir.Constant(_VECTOR, ir.Undefined)
+        first = builder.insert_element(none, values[0], index(0))
+        zeros = ir.Constant(ir.VectorType(index, _WIDTH), [0] * _WIDTH)
+        return builder.shuffle_vector(first, none, zeros)
 
-        return a(a, b, x, y), generate
-
-    return select
+    return (_LANES(number), generate) if number == types.float32 else None
 
 
-pick, pick_equal = _selector(">"), _selector("==")
+def _of_two(make: Any) -> Any:
+    """A function of two values, lane by lane; ``make(builder, a, b)`` writes it."""
 
-
-def _binary(name: str) -> Any:
     @intrinsic
     def combine(typingctx: Any, a: Any, b: Any) -> Any:
-        if not (isinstance(a, Lanes) and a == b):
-            return None
-
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return getattr(builder, name)(*values, flags=_FLAGS)
+            return make(builder, *values)
 
-        return a(a, b), generate
+        return (_LANES(a, b), generate) if a == b == _LANES else None
 
     return combine
 
 
+def _selector(comparison: str) -> Any:
+    """``pick(a, b, x, y)``: x where a compares so with b, else y."""
+
+    @intrinsic
+    def pick(typingctx: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            mask = builder.fcmp_ordered(comparison, *values[:2], flags=_FLAGS)
+            return builder.select(mask, *values[2:])
+
+        return (_LANES(a, b, x, y), generate) if a == b == x == y == _LANES else None
+
+    return pick
+
+
+def _extreme(comparison: str) -> Any:
+    def make(builder: Any, a: Any, b: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(comparison, a, b, flags=_FLAGS), a, b)
+
+    return _of_two(make)
+
+
 def _operator(function: Any, name: str) -> None:
-    combine = _binary(name)
+    combine = _of_two(lambda builder, a, b: getattr(builder, name)(a, b, flags=_FLAGS))
 
     @overload(function)
     def implement(a, b):  # numba compares this signature with the lambda's
-        if isinstance(a, Lanes) and a == b:
-            return lambda a, b: combine(a, b)
-        return None
+        return (lambda a, b: combine(a, b)) if a == b == _LANES else None
 
 
 _operator(operator.add, "fadd")
 _operator(operator.sub, "fsub")
 _operator(operator.mul, "fmul")
+pick, pick_equal = _selector(">"), _selector("==")
+larger, smaller = _extreme(">"), _extreme("<")
 
 
-@intrinsic
-def larger(typingctx: Any, a: Any, b: Any) -> Any:
-    """The larger of two values, lane by lane."""
-    return _extreme(a, b, ">")
-
-
-@intrinsic
-def smaller(typingctx: Any, a: Any, b: Any) -> Any:
-    """The smaller of two values, lane by lane."""
-    return _extreme(a, b, "<")
-
-
-def _extreme(a: Any, b: Any, comparison: str) -> Any:
-    if not (isinstance(a, Lanes) and a == b):
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        mask = builder.fcmp_ordered(comparison, *values, flags=_FLAGS)
-        return builder.select(mask, *values)
-
-    return a(a, b), generate
-
-
-# numba's own types do not say what an intrinsic takes when it is called.
-# pyright: reportCallIssue=false
-
+# Pooling
 
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
 _INLINE = {**_OPTIONS, "forceinline": True}
-_WIDTH = 16
 
 _ABOVE, _HALVES, _QUARTERS = (KINDS[k].start for k in ("above", "halves", "quarters"))
 _LEVEL, _POSITION, _STRETCH = (KINDS[k].start for k in ("level", "position", "stretch"))
@@ -246,12 +178,12 @@ def _advance(Y, decay):
                     Y[k, j] += a * decay[0, j] - b * decay[1, j]
                     Y[k, J + j] += a * decay[1, j] + b * decay[0, j]
         else:
-            re, im = load16(decay, at), load16(decay, J + at)
-            a, b = load16(Y, at), load16(Y, J + at)
+            re, im = load(decay, at), load(decay, J + at)
+            a, b = load(Y, at), load(Y, J + at)
             for k in range(1, K):
                 here = k * width + at
-                p = load16(Y, here) + a * re - b * im
-                b = load16(Y, here + J) + a * im + b * re
+                p = load(Y, here) + a * re - b * im
+                b = load(Y, here + J) + a * im + b * re
                 a = p
                 store(Y, here, a)
                 store(Y, here + J, b)
@@ -267,13 +199,14 @@ def _differences(Z, K, D):
             Z[after + d] = Z[before + d]
         for at in range(D, size, _WIDTH):
             # The last lanes run over the end, into what comes next or the slack behind.
-            change = load16(Z, before + at) - load16(Z, before + at - D)
+            change = load(Z, before + at) - load(Z, before + at - D)
             store(Z, after + at, change)
 
 
 @njit(**_INLINE)
-def _track(z, threshold, now, one, zero, level, position, run, stretch, number):
+def _track(z, threshold, now, one, zero, state):
     """One step of what is above a threshold, but for the count."""
+    level, position, run, stretch, number = state
     level = level + pick(z, threshold, z, zero)
     position = position + pick(z, threshold, now, zero)
     run = pick(z, threshold, run + one, zero)
@@ -281,115 +214,93 @@ def _track(z, threshold, now, one, zero, level, position, run, stretch, number):
     return level, position, run, larger(stretch, run), number
 
 
+@njit(**_INLINE)
+def _store_rows(T, row, column, a, b, c):
+    """Lanes of three rows of a table that follow each other."""
+    P = T.shape[1]
+    store(T, row * P + column, a)
+    store(T, (row + 1) * P + column, b)
+    store(T, (row + 2) * P + column, c)
+
+
 @njit(**_OPTIONS)
 def _describe(Z, start, K, D, at, thresholds, column, ends, T):
-    """Sums over time of sixteen readouts, into columns of the table.
+    """Sums over time of sixteen readouts, into the table T (N_ROWS, P) from a column on.
 
-    Parameters
-    ----------
-    Z : ndarray, flat
-        Readouts (K, D) from position ``start`` on.
-    at : int
-        The first of the readouts.
-    thresholds, T : ndarray (3, P) and (N_ROWS, P)
-    column : int
-        Where the readouts belong in both.
-    ends : ndarray (5,)
+    The readouts (K, D) begin at ``start`` of the flat Z, those summed at column ``at``.
     """
     P = T.shape[1]
-    one, zero = fill16(np.float32(1)), fill16(np.float32(0))
-    t0, t1, t2 = (
-        load16(thresholds, column),
-        load16(thresholds, P + column),
-        load16(thresholds, 2 * P + column),
-    )
-    high = low = load16(Z, start + at)
+    one, zero = fill(np.float32(1)), fill(np.float32(0))
+    t0, t1 = load(thresholds, column), load(thresholds, P + column)
+    t2 = load(thresholds, 2 * P + column)
+    high = low = load(Z, start + at)
     square = now = zero
-    v0 = v1 = v2 = x0 = x1 = x2 = zero
-    r0 = r1 = r2 = s0 = s1 = s2 = n0 = n1 = n2 = zero
+    s0 = s1 = s2 = (zero, zero, zero, zero, zero)
     for q in range(4):
         c0 = c1 = c2 = zero
         for k in range(ends[q], ends[q + 1]):
-            z = load16(Z, start + k * D + at)
+            z = load(Z, start + k * D + at)
             high, low = larger(high, z), smaller(low, z)
             square = square + z * z
             c0 = pick(z, t0, c0 + one, c0)
             c1 = pick(z, t1, c1 + one, c1)
             c2 = pick(z, t2, c2 + one, c2)
-            v0, x0, r0, s0, n0 = _track(z, t0, now, one, zero, v0, x0, r0, s0, n0)
-            v1, x1, r1, s1, n1 = _track(z, t1, now, one, zero, v1, x1, r1, s1, n1)
-            v2, x2, r2, s2, n2 = _track(z, t2, now, one, zero, v2, x2, r2, s2, n2)
+            s0 = _track(z, t0, now, one, zero, s0)
+            s1 = _track(z, t1, now, one, zero, s1)
+            s2 = _track(z, t2, now, one, zero, s2)
             now = now + one
-        row = _QUARTERS + 3 * q
-        store(T, row * P + column, c0)
-        store(T, (row + 1) * P + column, c1)
-        store(T, (row + 2) * P + column, c2)
-    store(T, _LEVEL * P + column, v0)
-    store(T, (_LEVEL + 1) * P + column, v1)
-    store(T, (_LEVEL + 2) * P + column, v2)
-    store(T, _POSITION * P + column, x0)
-    store(T, (_POSITION + 1) * P + column, x1)
-    store(T, (_POSITION + 2) * P + column, x2)
-    store(T, _STRETCH * P + column, s0)
-    store(T, (_STRETCH + 1) * P + column, s1)
-    store(T, (_STRETCH + 2) * P + column, s2)
-    store(T, _STRETCHES * P + column, n0)
-    store(T, (_STRETCHES + 1) * P + column, n1)
-    store(T, (_STRETCHES + 2) * P + column, n2)
-    store(T, _MAX * P + column, high)
-    store(T, _MIN * P + column, low)
-    store(T, _RMS * P + column, square)
+        _store_rows(T, _QUARTERS + 3 * q, column, c0, c1, c2)
+    _store_rows(T, _LEVEL, column, s0[0], s1[0], s2[0])
+    _store_rows(T, _POSITION, column, s0[1], s1[1], s2[1])
+    _store_rows(T, _STRETCH, column, s0[3], s1[3], s2[3])
+    _store_rows(T, _STRETCHES, column, s0[4], s1[4], s2[4])
+    _store_rows(T, _MAX, column, high, low, square)
 
 
 @njit(**_INLINE)
 def _credit(z, best, zero, won):
-    """Add |z| where a readout is the best of its group."""
-    return won + pick_equal(z, best, larger(z, zero - z), zero)
+    """Add |z| where a readout is the best of its group, for eight readouts."""
+    a, b, c, d, e, f, g, h = z
+    w0, w1, w2, w3, w4, w5, w6, w7 = won
+    return (
+        w0 + pick_equal(a, best, larger(a, zero - a), zero),
+        w1 + pick_equal(b, best, larger(b, zero - b), zero),
+        w2 + pick_equal(c, best, larger(c, zero - c), zero),
+        w3 + pick_equal(d, best, larger(d, zero - d), zero),
+        w4 + pick_equal(e, best, larger(e, zero - e), zero),
+        w5 + pick_equal(f, best, larger(f, zero - f), zero),
+        w6 + pick_equal(g, best, larger(g, zero - g), zero),
+        w7 + pick_equal(h, best, larger(h, zero - h), zero),
+    )
 
 
 @njit(**_OPTIONS)
 def _compete(Z, start, K, D, first, won, lost):
-    """Sum |z| where a readout is the largest, or the smallest, of its group of eight.
+    """Sum |z| where a readout is the largest, or smallest, of its group, into (8, 16).
 
-    Sixteen groups at a time, from group ``first`` on. ``won`` and ``lost`` (8, 16) take the
-    sums; lanes of groups that do not exist hold anything.
+    Sixteen groups from ``first`` on; lanes of groups that do not exist hold anything.
     """
     step = D // GROUP
-    zero = fill16(np.float32(0))
-    w0 = w1 = w2 = w3 = w4 = w5 = w6 = w7 = zero
-    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = zero
+    zero = fill(np.float32(0))
+    most = least = (zero, zero, zero, zero, zero, zero, zero, zero)
     for k in range(K):
         at = start + k * D + first
-        a, b = load16(Z, at), load16(Z, at + step)
-        c, d = load16(Z, at + 2 * step), load16(Z, at + 3 * step)
-        e, f = load16(Z, at + 4 * step), load16(Z, at + 5 * step)
-        g, h = load16(Z, at + 6 * step), load16(Z, at + 7 * step)
-        best = larger(
-            larger(larger(a, b), larger(c, d)), larger(larger(e, f), larger(g, h))
+        a, b = load(Z, at), load(Z, at + step)
+        c, d = load(Z, at + 2 * step), load(Z, at + 3 * step)
+        e, f = load(Z, at + 4 * step), load(Z, at + 5 * step)
+        g, h = load(Z, at + 6 * step), load(Z, at + 7 * step)
+        z = a, b, c, d, e, f, g, h
+        best = larger(larger(a, b), larger(c, d))
+        most = _credit(z, larger(best, larger(larger(e, f), larger(g, h))), zero, most)
+        best = smaller(smaller(a, b), smaller(c, d))
+        least = _credit(
+            z, smaller(best, smaller(smaller(e, f), smaller(g, h))), zero, least
         )
-        w0, w1 = _credit(a, best, zero, w0), _credit(b, best, zero, w1)
-        w2, w3 = _credit(c, best, zero, w2), _credit(d, best, zero, w3)
-        w4, w5 = _credit(e, best, zero, w4), _credit(f, best, zero, w5)
-        w6, w7 = _credit(g, best, zero, w6), _credit(h, best, zero, w7)
-        best = smaller(
-            smaller(smaller(a, b), smaller(c, d)), smaller(smaller(e, f), smaller(g, h))
-        )
-        l0, l1 = _credit(a, best, zero, l0), _credit(b, best, zero, l1)
-        l2, l3 = _credit(c, best, zero, l2), _credit(d, best, zero, l3)
-        l4, l5 = _credit(e, best, zero, l4), _credit(f, best, zero, l5)
-        l6, l7 = _credit(g, best, zero, l6), _credit(h, best, zero, l7)
-    for sums, s0, s1, s2, s3, s4, s5, s6, s7 in (
-        (won, w0, w1, w2, w3, w4, w5, w6, w7),
-        (lost, l0, l1, l2, l3, l4, l5, l6, l7),
-    ):
-        store(sums, 0, s0)
-        store(sums, 16, s1)
-        store(sums, 32, s2)
-        store(sums, 48, s3)
-        store(sums, 64, s4)
-        store(sums, 80, s5)
-        store(sums, 96, s6)
-        store(sums, 112, s7)
+    for sums, s in ((won, most), (lost, least)):
+        _store_rows(sums, 0, 0, s[0], s[1], s[2])
+        _store_rows(sums, 3, 0, s[3], s[4], s[5])
+        store(sums, 6 * _WIDTH, s[6])
+        store(sums, 7 * _WIDTH, s[7])
 
 
 @njit(**_OPTIONS)
@@ -440,15 +351,7 @@ def _read(x, drive, decay, readouts, Y, Z):
 
 @njit(**_OPTIONS)
 def readings(X, drive, decay, readouts, out):
-    """Readouts and their differences of a batch of series of one length.
-
-    Parameters
-    ----------
-    X, drive, decay, readouts
-        As in `pool`.
-    out : ndarray (n_cases, 3, n_reads, n_readouts)
-        Filled.
-    """
+    """Fill ``out`` (n_cases, 3, n_reads, n_readouts) with readouts and differences."""
     n, K, _ = X.shape
     D = readouts.shape[1]
     Y = np.empty((K, readouts.shape[0]), np.float32)
@@ -497,22 +400,7 @@ def _workspace(K, width, D):
 
 @njit(**_OPTIONS)
 def pool(X, drive, decay, readouts, thresholds, ends, tables):
-    """Pooled features of a batch of series of one length, for one reservoir.
-
-    Parameters
-    ----------
-    X : ndarray (n_cases, n_reads, stride · n_channels), float32
-        The series cut into readings.
-    drive, readouts : ndarray, float32
-        See `ScaleReservoir.drive` and `split_readouts`.
-    decay : ndarray (2, n_oscillators), float32
-        Real and imaginary part of exp(λ·stride).
-    thresholds : ndarray (3, 3 n_readouts), float32
-    ends : ndarray (5,) of int
-        Where the quarters of the time begin, and the end.
-    tables : ndarray (n_cases, N_ROWS, 3 n_readouts), float32
-        Filled; see `kinds`.
-    """
+    """Fill ``tables`` as `feature_map.pool` does; all arrays are float32, ``ends`` int."""
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
     for i in range(len(X)):
         own = tables[i]
@@ -523,19 +411,17 @@ def pool(X, drive, decay, readouts, thresholds, ends, tables):
 def _add(T, mean, W, first, sums, score):
     """Add (T − mean) · W to the score for four targets from ``first`` on."""
     size = T.size
-    zero = fill16(np.float32(0))
+    zero = fill(np.float32(0))
     s0 = s1 = s2 = s3 = zero
     at = first * size
     for p in range(0, size - _WIDTH + 1, _WIDTH):
-        z = load16(T, p) - load16(mean, p)
-        s0 = s0 + z * load16(W, at + p)
-        s1 = s1 + z * load16(W, at + size + p)
-        s2 = s2 + z * load16(W, at + 2 * size + p)
-        s3 = s3 + z * load16(W, at + 3 * size + p)
-    store(sums, 0, s0)
-    store(sums, 16, s1)
-    store(sums, 32, s2)
-    store(sums, 48, s3)
+        z = load(T, p) - load(mean, p)
+        s0 = s0 + z * load(W, at + p)
+        s1 = s1 + z * load(W, at + size + p)
+        s2 = s2 + z * load(W, at + 2 * size + p)
+        s3 = s3 + z * load(W, at + 3 * size + p)
+    _store_rows(sums, 0, 0, s0, s1, s2)
+    store(sums, 3 * _WIDTH, s3)
     flat = T.reshape(-1)
     for t in range(first, min(first + 4, len(score))):
         total = 0.0
@@ -550,15 +436,8 @@ def _add(T, mean, W, first, sums, score):
 def score(X, drive, decay, readouts, thresholds, ends, mean, W, scores):
     """Add the part of one reservoir to linear scores, without keeping the features.
 
-    Parameters
-    ----------
-    X, drive, decay, readouts, thresholds, ends
-        As in `pool`.
-    mean : ndarray (n_features,), float32
-    W : ndarray (n_targets, n_features), float32
-        Coefficients; rows of zeros fill it up to a multiple of four targets.
-    scores : ndarray (n_cases, n_targets), float64
-        Added to. A series gets the same score whatever batch it is in.
+    ``mean`` and the rows of W are float32 of the length of a table; rows of zeros fill W up
+    to a multiple of four. Scores are float64, the same in whatever batch a series is.
     """
     D = readouts.shape[1]
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
@@ -570,4 +449,4 @@ def score(X, drive, decay, readouts, thresholds, ends, mean, W, scores):
             _add(T, mean, W, first, sums, scores[i])
 
 
-assert N_ROWS == _SMALLEST + 1
+assert (_MAX + 1, _MIN + 1, N_ROWS) == (_MIN, _RMS, _SMALLEST + 1)

@@ -1,14 +1,16 @@
 """From series to pooled features: the bank, its thresholds and the scale of the series.
 
 A `FeatureMap` is what `ReservoirFeatures` has fitted and what the estimators use. It works
-through one reservoir at a time and in batches of bounded memory, by the compiled route
-where numba is installed and the series are on the host, else by array operations.
+through one reservoir at a time and in batches of bounded memory, by the compiled engine
+where numba is installed and the series are on the host, else by array operations. Both fill
+the same table of `N_ROWS` rows for every reading (a readout, or its first or second
+difference in time).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -21,19 +23,45 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import batches, like, to_host
 from ..._base.threads import with_few_threads
-from . import pooling as _plain
-from .bank import N_ROWS, N_SIGNALS, N_THRESHOLDS, FilterBank, ScaleReservoir
-from .collection import Collection
+from ..series import Collection
+from .bank import GROUP, FilterBank
 
 __all__ = ["FeatureMap", "SlowEngineWarning", "auto_engine", "fit_map", "has_numba"]
 
+#: Thresholds of a reading: random quantiles of its training values, in ascending order.
+N_THRESHOLDS = 3
+#: The readout and its first and second difference, interleaved in this order.
+N_SIGNALS = 3
+
+#: Kind to its rows. "quarters" and "halves" have one row for each part of time and, within
+#: it, each threshold.
+KINDS: dict[str, slice] = {
+    "above": slice(0, 3),  # proportion of time above a threshold
+    "halves": slice(3, 9),  # the same in each half of the time
+    "quarters": slice(9, 21),  # the same in each quarter
+    "level": slice(21, 24),  # mean of the values above; the threshold where there are none
+    "position": slice(24, 27),  # mean time above, 0 … 1; ½ where there is none
+    "stretch": slice(27, 30),  # longest stretch above, as a proportion
+    "stretches": slice(30, 33),  # √ of the mean length of all stretches, as a proportion
+    "max": slice(33, 34),
+    "min": slice(34, 35),
+    "rms": slice(35, 36),
+    "largest": slice(36, 37),  # √ of mean |z| where it is the largest of its group, else 0
+    "smallest": slice(37, 38),
+}
+N_ROWS = 38
+
+#: Weight of a kind after standardisation, one where it is not named. What tells *when*
+#: something happened helps with aligned series and hurts with others; at half the weight
+#: it did least harm and most good in leave-one-out tests on training data.
+WEIGHTS = {"halves": 0.5, "quarters": 0.5, "position": 0.5}
 #: Working memory of array operations: on the host what the caches hold, on a device what
 #: keeps it busy.
 _HOST_BYTES = 2**23
 _DEVICE_BYTES = 2**31
 #: Arrays of the size of the readings that array operations keep at a time.
 _TEMPORARIES = 8
-#: Features of the compiled route that are made before they are stored.
+#: Features of the compiled engine that are made before they are stored.
 _TABLE_BYTES = 2**24
 #: Training series, and values of each reading, from which thresholds are drawn.
 _SAMPLED_SERIES = 256
@@ -44,8 +72,16 @@ class SlowEngineWarning(UserWarning):
     """Pooled features are made by array operations, because numba is not installed."""
 
 
+def row_weights() -> np.ndarray:
+    """Weight of every row, (N_ROWS,)."""
+    weights = np.ones(N_ROWS)
+    for kind, weight in WEIGHTS.items():
+        weights[KINDS[kind]] = weight
+    return weights
+
+
 def has_numba() -> bool:
-    """Whether the compiled route is there."""
+    """Whether the compiled engine is there."""
     return find_spec("numba") is not None
 
 
@@ -64,6 +100,19 @@ def auto_engine() -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class LinearHead:
+    """Scores Σ (features − mean) · coefficients + intercept, the sum over reservoirs."""
+
+    means: list[np.ndarray]  # (n_features,), float32
+    coefficients: list[np.ndarray]  # (n_features, n_targets), float32
+    intercept: np.ndarray
+
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Mean and coefficients of every reservoir."""
+        return zip(self.means, self.coefficients, strict=True)
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureMap:
     """Everything needed to turn series into features.
 
@@ -71,11 +120,11 @@ class FeatureMap:
     ----------
     bank : FilterBank
     thresholds : list of ndarray (3, 3 n_readouts), float32
-        For every reservoir; columns signal by signal (readout, first, second difference).
+        One per reservoir; columns signal by signal (readout, first, second difference).
     mean, deviation : ndarray (n_channels,) or None
-        By which the series are standardised; None where each is by its own.
+        By which the series are standardised; None if each is by its own.
     engine : {"numba", "array"}
-        How series on the host are treated.
+        For series on the host.
     """
 
     bank: FilterBank
@@ -94,91 +143,56 @@ class FeatureMap:
     def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
         """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
         width = self.widths[scale]
-        host = isinstance(series.groups[0][1], np.ndarray)
-        whole = np.empty((len(series), width), np.float32) if host else None
-        parts, order = [], []
-        for cases, values in series.groups:
-            xp = compat.array_namespace(values)
-            size = self._bytes_per_case(values, scale)
-            for rows in batches(len(cases), size, self._budget(values)):
-                x = self.standardise(values[rows, ...])
-                if whole is None:
-                    parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
-                    order.append(cases[rows])
-                elif len(series.groups) == 1 and self._compiled(x):
+        alone = len(series.groups) == 1
+        if isinstance(series.groups[0][1], np.ndarray):
+            whole = np.empty((len(series), width), np.float32)
+            for cases, x in self._batches(series, [scale]):
+                if alone and self._compiled(x):
                     # Written where they belong; copying them would take a fifth longer.
-                    self.pool(x, scale, n_jobs, whole[rows])
+                    self.pool(x, scale, n_jobs, whole[cases[0] : cases[-1] + 1])
                 else:
-                    whole[cases[rows]] = self.pool(x, scale, n_jobs).reshape(-1, width)
-        if whole is not None:
+                    whole[cases] = self.pool(x, scale, n_jobs).reshape(-1, width)
             return whole
-        xp = compat.array_namespace(parts[0])
+        xp = compat.array_namespace(series.groups[0][1])
+        parts, order = [], []
+        for cases, x in self._batches(series, [scale]):
+            parts.append(xp.reshape(self.pool(x, scale), (-1, width)))
+            order.append(cases)
         found = parts[0] if len(parts) == 1 else xp.concat(parts)
         back = np.argsort(np.concatenate(order))
-        if len(series.groups) > 1:
-            found = xp.take(found, like(back, found), axis=0)
-        return found
+        return found if alone else xp.take(found, like(back, found), axis=0)
 
     @with_few_threads()
     def scores(
-        self,
-        series: Collection,
-        means: list[np.ndarray],
-        coefficients: list[np.ndarray],
-        n_jobs: int | None = None,
+        self, series: Collection, head: LinearHead, n_jobs: int | None = None
     ) -> np.ndarray:
-        """Linear scores Σ (features − mean) · coefficients, without keeping the features.
+        """Scores (n_cases, n_targets) of a head, without keeping the features."""
+        found = np.zeros((len(series), len(head.intercept)))
+        for cases, x in self._batches(series, range(len(self.widths))):
+            if not self._compiled(x):
+                found[cases] = to_host(self.array_scores(x, head))
+                continue
+            from . import compiled
 
-        Parameters
-        ----------
-        series : Collection
-        means : list of ndarray (widths[scale],), float32
-        coefficients : list of ndarray (widths[scale], n_targets), float32
-        n_jobs : int, optional
+            part = np.zeros((len(x), found.shape[1]))
+            for scale, (mean, W) in enumerate(head.parts()):
+                cut, *shared = self._inputs(x, scale)
+                rows = np.zeros((-(-W.shape[1] // 4) * 4, len(W)), np.float32)
+                rows[: W.shape[1]] = W.T
+                _in_threads(compiled.score, n_jobs, cut, [*shared, mean, rows], part)
+            found[cases] = part
+        return found + head.intercept
 
-        Returns
-        -------
-        ndarray (n_cases, n_targets), float64
-        """
-        found = np.zeros((len(series), coefficients[0].shape[1]))
-        for cases, values in series.groups:
-            xp = compat.array_namespace(values)
-            size = max(self._bytes_per_case(values, s) for s in range(len(self.widths)))
-            for rows in batches(len(cases), size, self._budget(values)):
-                x = self.standardise(values[rows, ...])
-                part: Any = np.zeros((x.shape[0], found.shape[1]))
-                for scale, (mean, W) in enumerate(zip(means, coefficients, strict=True)):
-                    if self._compiled(x):
-                        self._add_scores(x, scale, mean, W, part, n_jobs)
-                        continue
-                    table = self.pool(x, scale)
-                    flat = xp.reshape(table, (table.shape[0], -1)) - like(mean, x)
-                    # In double precision: no batch changes more than its last digits.
-                    wide = like(np.asarray(W, dtype=np.float64), x)
-                    part = part + to_host(xp.astype(flat, xp.float64) @ wide)
-                found[cases[rows]] = part
-        return found
-
-    def _add_scores(
-        self,
-        x: np.ndarray,
-        scale: int,
-        mean: np.ndarray,
-        W: np.ndarray,
-        scores: np.ndarray,
-        n_jobs: int | None,
-    ) -> None:
-        from . import compiled as _compiled
-
-        cut, ends = self._cut(x, self.bank.scales[scale].stride), self._ends(x, scale)
-        rows = np.zeros((-(-W.shape[1] // 4) * 4, W.shape[0]), np.float32)
-        rows[: W.shape[1]] = W.T
-        shared = (*self._host_constants[scale], self.thresholds[scale], np.array(ends))
-        _in_threads(
-            lambda a, b: _compiled.score(cut[a:b], *shared, mean, rows, scores[a:b]),
-            len(x),
-            n_jobs,
-        )
+    def array_scores(self, x: Any, head: LinearHead) -> Any:
+        """Scores of standardised series by array operations, without the intercept."""
+        xp = compat.array_namespace(x)
+        total: Any = 0.0
+        for scale, (mean, W) in enumerate(head.parts()):
+            flat = xp.reshape(self.pool(x, scale), (-1, len(mean))) - like(mean, x)
+            # In double precision: no batch changes more than its last digits.
+            wide = like(np.asarray(W, dtype=np.float64), x)
+            total = xp.astype(flat, xp.float64) @ wide + total
+        return total
 
     def standardise(self, values: Any) -> Any:
         """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
@@ -195,134 +209,107 @@ class FeatureMap:
             deviation = xp.where(flat, xp.ones_like(deviation), deviation)
             x = xp.where(flat, xp.zeros_like(apart), apart) / deviation
         else:
-            x = (values - self._like(self.mean[:, None], values)) / self._like(
-                self.deviation[:, None], values
-            )
+            mean = like(self.mean[:, None], values, values.dtype)
+            x = (values - mean) / like(self.deviation[:, None], values, values.dtype)
         x = xp.astype(xp.permute_dims(x, (0, 2, 1)), xp.float32)
         missing = xp.isnan(x)
-        if bool(xp.any(missing)):
-            x = xp.where(missing, xp.zeros_like(x), x)
-        return x
-
-    @staticmethod
-    def _like(host: np.ndarray, values: Any) -> Any:
-        xp = compat.array_namespace(values)
-        return xp.astype(like(host, values), values.dtype)
-
-    def _compiled(self, x: Any) -> bool:
-        return self.engine == "numba" and isinstance(x, np.ndarray)
-
-    def _budget(self, values: Any) -> int:
-        if self._compiled(values):
-            return _TABLE_BYTES
-        host = isinstance(values, np.ndarray) or str(compat.device(values)) == "cpu"
-        return _HOST_BYTES if host else _DEVICE_BYTES
-
-    def _bytes_per_case(self, values: Any, scale: int) -> int:
-        one = self.bank.scales[scale]
-        if self._compiled(values):
-            return 4 * self.widths[scale]
-        reads = -(-values.shape[2] // one.stride)
-        return 4 * _TEMPORARIES * N_SIGNALS * one.n_readouts * reads
+        return xp.where(missing, xp.zeros_like(x), x) if bool(xp.any(missing)) else x
 
     def pool(
-        self,
-        x: Any,
-        scale: int,
-        n_jobs: int | None = None,
-        out: np.ndarray | None = None,
+        self, x: Any, scale: int, n_jobs: int | None = None, out: np.ndarray | None = None
     ) -> Any:
-        """Tables of one reservoir.
+        """Tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised series ``x``.
 
-        Parameters
-        ----------
-        x : array (n, n_steps, n_channels), float32
-            Standardised series of one length.
-        scale : int
-        n_jobs : int, optional
-            Threads of the compiled route.
-        out : ndarray (n, widths[scale]), float32, optional
-            Where the compiled route writes them.
-
-        Returns
-        -------
-        array (n, N_ROWS, 3 n_readouts), float32
+        The compiled engine writes them to ``out`` (n, widths[scale]), if that is given.
         """
-        cut, ends = self._cut(x, self.bank.scales[scale].stride), self._ends(x, scale)
+        inputs = self._inputs(x, scale)
         if not self._compiled(x):
-            own = self._constants(scale, x)
-            return _plain.pool(cut, *own, like(self.thresholds[scale], x), ends)
-        from . import compiled as _compiled
+            return pool(*inputs)
+        from . import compiled
 
         if out is None:
             out = np.empty((len(x), self.widths[scale]), np.float32)
         tables = out.reshape(len(x), N_ROWS, -1)
-        shared = (*self._host_constants[scale], self.thresholds[scale], np.array(ends))
-        _in_threads(
-            lambda a, b: _compiled.pool(cut[a:b], *shared, tables[a:b]), len(x), n_jobs
-        )
+        _in_threads(compiled.pool, n_jobs, inputs[0], inputs[1:], tables)
         return tables
-
-    def _ends(self, x: Any, scale: int) -> list[int]:
-        """Where the quarters of the readings begin, and the end."""
-        reads = -(-x.shape[1] // self.bank.scales[scale].stride)
-        return [reads * q // 4 for q in range(5)]
 
     def readings(self, x: Any, scale: int) -> Any:
         """Readouts and differences (n, 3, n_reads, n_readouts); ``x`` as in `pool`."""
-        cut = self._cut(x, self.bank.scales[scale].stride)
+        cut, drive, decay, vectors, *_ = self._inputs(x, scale)
         if not self._compiled(x):
-            return _plain.readings(cut, *self._constants(scale, x))
-        from . import compiled as _compiled
+            return readings(cut, drive, decay, vectors)
+        from . import compiled
 
-        n_readouts = self.bank.scales[scale].n_readouts
-        out = np.empty((len(x), N_SIGNALS, cut.shape[1], n_readouts), np.float32)
-        _compiled.readings(cut, *self._host_constants[scale], out)
+        out = np.empty((len(x), N_SIGNALS, cut.shape[1], vectors.shape[1]), np.float32)
+        compiled.readings(cut, drive, decay, vectors, out)
         return out
 
-    @staticmethod
-    def _cut(x: Any, stride: int) -> Any:
-        """Series in readings, (n, n_reads, stride · n_channels); zero before they begin."""
+    def _compiled(self, x: Any) -> bool:
+        return self.engine == "numba" and isinstance(x, np.ndarray)
+
+    def _batches(
+        self, series: Collection, scales: Iterable[int]
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Positions of series, and the series standardised, in bounded memory."""
+        chosen = [self.bank.scales[scale] for scale in scales]
+        for cases, values in series.groups:
+            if self._compiled(values):
+                size = 4 * N_ROWS * N_SIGNALS * max(one.n_readouts for one in chosen)
+                budget = _TABLE_BYTES
+            else:
+                steps = values.shape[2]
+                reads = max(one.n_readouts * -(-steps // one.stride) for one in chosen)
+                size = 4 * _TEMPORARIES * N_SIGNALS * reads
+                on_host = isinstance(values, np.ndarray)
+                on_host = on_host or str(compat.device(values)) == "cpu"
+                budget = _HOST_BYTES if on_host else _DEVICE_BYTES
+            for rows in batches(len(cases), size, budget):
+                yield cases[rows], self.standardise(values[rows, ...])
+
+    def _inputs(self, x: Any, scale: int) -> tuple[Any, ...]:
+        """Arguments of both engines, where ``x`` lives; see `pool`."""
         xp = compat.array_namespace(x)
+        stride = self.bank.scales[scale].stride
         _, n_steps, n_channels = x.shape
         lack = -n_steps % stride
         if lack:
             x = xp.concat([xp.zeros_like(x[:, :1, :])] * lack + [x], axis=1)
-        cut = xp.reshape(x, (-1, (n_steps + lack) // stride, stride * n_channels))
-        return np.ascontiguousarray(cut) if isinstance(cut, np.ndarray) else cut
+        n_reads = (n_steps + lack) // stride
+        cut = xp.reshape(x, (-1, n_reads, stride * n_channels))
+        if isinstance(cut, np.ndarray):
+            cut = np.ascontiguousarray(cut)
+        # There are no thresholds while they are drawn from readings.
+        own = *self._constants[scale], *self.thresholds[scale : scale + 1]
+        constants = (like(one, x) for one in own)
+        return cut, *constants, tuple(n_reads * q // 4 for q in range(5))
 
     @cached_property
-    def _host_constants(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _constants(self) -> list[list[np.ndarray]]:
         """``drive``, ``decay`` and ``readouts`` of every reservoir in single precision."""
-        return [_constants(one) for one in self.bank.scales]
-
-    def _constants(self, scale: int, x: Any) -> tuple[Any, Any, Any]:
-        drive, decay, readouts = self._host_constants[scale]
-        return like(drive, x), like(decay, x), like(readouts, x)
+        made = []
+        for one in self.bank.scales:
+            factor: Any = np.exp(one.rates * one.stride)
+            decay = np.stack([factor.real, factor.imag])
+            parts = one.drive, decay, one.split_readouts
+            made.append([np.ascontiguousarray(part, np.float32) for part in parts])
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state.pop("_host_constants", None)
+        state.pop("_constants", None)
         return state
 
 
-def _constants(one: ScaleReservoir) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    factor: Any = np.exp(one.rates * one.stride)
-    return (
-        np.ascontiguousarray(one.drive, dtype=np.float32),
-        np.stack([factor.real, factor.imag]).astype(np.float32),  # pyright: ignore[reportAttributeAccessIssue]
-        np.ascontiguousarray(one.split_readouts, dtype=np.float32),
-    )
-
-
-def _in_threads(work: Callable[[int, int], None], n: int, n_jobs: int | None) -> None:
-    """Do ``work(first, last)`` for ranges that make up n, in as many threads."""
-    threads = 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
+def _in_threads(work: Any, n_jobs: int | None, cut: Any, shared: Any, out: Any) -> None:
+    """Do ``work(cut, *shared, out)`` for ranges of the series, in as many threads."""
+    n, threads = len(cut), 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
     if threads == 1 or n < 2 * threads:
-        work(0, n)
+        work(cut, *shared, out)
         return
     edges = np.linspace(0, n, threads + 1).astype(int).tolist()
-    Parallel(threads, prefer="threads")(delayed(work)(a, b) for a, b in pairwise(edges))
+    Parallel(threads, prefer="threads")(
+        delayed(work)(cut[a:b], *shared, out[a:b]) for a, b in pairwise(edges)
+    )
 
 
 @with_few_threads()
@@ -336,14 +323,7 @@ def fit_map(
 ) -> FeatureMap:
     """Take the scale and the thresholds from training series.
 
-    Parameters
-    ----------
-    bank : FilterBank
-    series : Collection
-    rng : numpy Generator
-        Chooses the values from which thresholds are drawn, and the quantiles.
-    scaling : {"set", "series"}
-    engine : {"numba", "array"}
+    ``rng`` chooses the values from which thresholds are drawn, and the quantiles.
     """
     mean = deviation = None
     if scaling == "set":
@@ -393,3 +373,132 @@ def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
     above = np.minimum(below + 1, len(ordered) - 1)
     low = np.take_along_axis(ordered, below, axis=0)
     return low + (place - below) * (np.take_along_axis(ordered, above, axis=0) - low)
+
+
+# The array engine: it runs on a GPU, and where numba is not installed. `compiled` gives the
+# same numbers, up to rounding.
+
+
+def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
+    """Readouts and their differences (n_cases, 3, n_reads, n_readouts) by array operations.
+
+    X (n_cases, n_reads, stride · n_channels) holds series of one length, cut into readings.
+    ``drive`` and ``readouts`` are those of `ScaleReservoir`, the latter split; ``decay`` is
+    the real and imaginary part of exp(λ·stride), (2, n_oscillators).
+    """
+    xp = compat.array_namespace(X)
+    J = decay.shape[1]
+    Y = X @ drive
+    re, im = Y[..., :J], Y[..., J:]
+    a, b = decay[0, :], decay[1, :]
+    # After m rounds, every state holds the last 2^m readings.
+    step = 1
+    while step < Y.shape[1]:
+        old_re, old_im = re[:, :-step, :], im[:, :-step, :]
+        re = xp.concat([re[:, :step, :], re[:, step:, :] + old_re * a - old_im * b], axis=1)
+        im = xp.concat([im[:, :step, :], im[:, step:, :] + old_re * b + old_im * a], axis=1)
+        a, b = a * a - b * b, 2 * a * b
+        step *= 2
+    Z = re @ readouts[:J, :] + im @ readouts[J:, :]
+    out = [Z]
+    for _ in range(2):
+        last = out[-1]
+        out.append(xp.concat([last[:, :1, :], last[:, 1:, :] - last[:, :-1, :]], axis=1))
+    return xp.stack(out, axis=1)
+
+
+def pool(
+    X: Any, drive: Any, decay: Any, readouts: Any, thresholds: Any, ends: tuple[int, ...]
+) -> Any:
+    """Pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
+
+    ``thresholds`` are (3, 3 n_readouts). ``ends`` say where the quarters of the time begin,
+    and the end.
+    """
+    xp = compat.array_namespace(X)
+    Z = readings(X, drive, decay, readouts)
+    K, D = Z.shape[2:]
+    now = xp.arange(K, dtype=Z.dtype, device=compat.device(Z))
+    # Sums over each quarter, and the mean position, are one product with these rows.
+    quarter = [xp.astype((now >= ends[q]) & (now < ends[q + 1]), Z.dtype) for q in range(4)]
+    basis = xp.stack([*quarter, now + 0.5])
+    counts, level, position, stretch, stretches = [], [], [], [], []
+    for t in range(N_THRESHOLDS):
+        own = xp.reshape(thresholds[t, :], (3, 1, D))
+        weight = xp.astype(own < Z, Z.dtype)
+        sums = basis @ weight
+        count = sums[:, :, :4, :]
+        total = xp.sum(count, axis=2)
+        over = 1 / xp.maximum(total, xp.ones_like(total))
+        mean = xp.sum(weight * Z, axis=2) * over
+        counts.append(count)
+        level.append(xp.where(total > 0, mean, own[:, 0, :]))
+        mean = sums[:, :, 4, :] * over / K
+        position.append(xp.where(total > 0, mean, xp.full_like(mean, 0.5)))
+        stretch.append(_longest(weight, now, xp) / K)
+        # A stretch begins at every step above that does not follow another.
+        number = total - xp.sum(weight[:, :, 1:, :] * weight[:, :, :-1, :], axis=2)
+        mean = total / xp.maximum(number, xp.ones_like(number))
+        stretches.append(xp.sqrt(mean / K))
+    lengths = [max(ends[q + 1] - ends[q], 1) for q in range(4)]
+    rows = [
+        *(xp.sum(c, axis=2) / K for c in counts),
+        *(
+            xp.sum(c[:, :, h : h + 2, :], axis=2) / max(ends[h + 2] - ends[h], 1)
+            for h in (0, 2)
+            for c in counts
+        ),
+        *(c[:, :, q, :] / lengths[q] for q in range(4) for c in counts),
+        *level,
+        *position,
+        *stretch,
+        *stretches,
+        xp.max(Z, axis=2),
+        xp.min(Z, axis=2),
+        xp.sqrt(xp.sum(Z * Z, axis=2) / K),
+        *_won(Z, xp),
+    ]
+    return xp.reshape(xp.stack(rows, axis=1), (-1, len(rows), 3 * D))
+
+
+def _longest(above: Any, now: Any, xp: Any) -> Any:
+    """Length of the longest stretch of ones along axis 2."""
+    if compat.is_numpy_namespace(xp):
+        run = xp.zeros_like(above[:, :, 0])
+        longest = xp.zeros_like(run)
+        for k in range(above.shape[2]):
+            run += 1
+            run *= above[:, :, k]
+            xp.maximum(longest, run, out=longest)
+        return longest
+    # Time since the last step that was not above. The loop would be as many kernels.
+    end = (now + 1)[:, None]
+    return xp.max(end - _running_max(end - end * above, xp), axis=2)
+
+
+def _running_max(values: Any, xp: Any) -> Any:
+    """Largest value so far along axis 2."""
+    if compat.is_torch_namespace(xp):
+        return xp.cummax(values, 2).values
+    step = 1
+    while step < values.shape[2]:
+        moved = xp.maximum(values[:, :, step:, :], values[:, :, :-step, :])
+        values = xp.concat([values[:, :, :step, :], moved], axis=2)
+        step *= 2
+    return values
+
+
+def _won(Z: Any, xp: Any) -> list[Any]:
+    """√ of the mean |z| over time where a readout is the largest, smallest of its group."""
+    K, D = Z.shape[2:]
+    size = xp.abs(Z)
+    found = []
+    for better in (xp.maximum, xp.minimum):
+        best, width = Z, D
+        while width > D // GROUP:
+            width //= 2
+            best = better(best[..., :width], best[..., width:])
+        members = xp.concat([best] * GROUP, axis=3)
+        wins = xp.astype(members == Z, Z.dtype)
+        found.append(xp.sqrt(xp.sum(wins * size, axis=2) / K))
+    return found

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.explorer import Source, prepare, which_came_first
-from greenfold.apps.explorer.material import MAX_VALUES
+from greenfold.apps.explorer.series import MAX_VALUES
 
 
 def series(n_cases=40, n_steps=20, n_classes=2, seed=0):

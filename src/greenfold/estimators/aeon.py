@@ -1,0 +1,85 @@
+"""How an estimator becomes one of aeon's (needs ``greenfold[aeon]``)."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+try:
+    from aeon.classification.base import BaseClassifier
+    from aeon.regression.base import BaseRegressor
+    from aeon.transformations.collection import BaseCollectionTransformer
+    from aeon.utils.validation import check_n_jobs
+except ImportError as error:
+    raise ImportError(
+        "greenfold's adapters to aeon need aeon; install it with: "
+        "pip install greenfold[aeon]"
+    ) from error
+
+__all__ = ["Adapter", "BaseClassifier", "BaseCollectionTransformer", "BaseRegressor"]
+
+
+class Adapter:
+    """A mixin that fits the estimator ``wraps`` and keeps it as the attribute ``fitted``.
+
+    The class gets the parameters of the estimator, with aeon's default of ``n_jobs``, 1.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "capability:multivariate": True,
+        "capability:unequal_length": True,
+        "capability:multithreading": True,
+        "X_inner_type": ["np-list", "numpy3D"],
+    }
+    _wraps: ClassVar[Any]
+    _fitted: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __init_subclass__(cls, wraps: Any, fitted: str, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        cls._wraps, cls._fitted = wraps, fitted
+        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        given = dict(inspect.signature(wraps).parameters)
+        given["n_jobs"] = given["n_jobs"].replace(default=1, annotation="int")
+        signature = inspect.Signature(
+            [
+                inspect.Parameter("self", both),
+                *(p.replace(kind=both) for p in given.values()),
+            ]
+        )
+
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            for name in given:
+                setattr(self, name, bound.arguments[name])
+            super(cls, self).__init__()
+
+        __init__.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+        cls.__init__ = __init__
+
+    def _fit(self: Any, X: Any, y: Any = None) -> Any:
+        self._n_jobs = check_n_jobs(self.n_jobs)
+        given = {**self.get_params(deep=False), "n_jobs": self._n_jobs}
+        setattr(self, self._fitted, self._wraps(**given).fit(X, y))
+        return self
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return getattr(self, self._fitted).predict(X)
+
+    def _predict_proba(self, X: Any) -> np.ndarray:
+        return getattr(self, self._fitted).predict_proba(X)
+
+    def _transform(self, X: Any, y: Any = None) -> Any:
+        return getattr(self, self._fitted).transform(X)
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16}
+        known = inspect.signature(cls._wraps).parameters
+        return {name: value for name, value in small.items() if name in known}

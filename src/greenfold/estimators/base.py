@@ -1,0 +1,316 @@
+"""What all estimators share: parameters and their checks, the network, the file format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    Options,
+    StrOptions,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import codec
+from .._base.archive import refuse
+from .._base.codec import Arrays, Field, Saved, Stored
+from ..networks.gains import Gain
+from ..networks.reservoir import Reservoir, UnstableError
+from ..stimuli.chunks import by_pieces
+from ..systems import Network
+
+#: Draws of a network before its `g` is given up as unstable.
+_DRAWS = 100
+
+
+# Parameters
+
+
+class Number(Interval):
+    """Numbers of an interval. A truth value is not a number."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether ``val`` is one of them."""
+        return not isinstance(val, bool | np.bool_) and super().is_satisfied_by(val)
+
+
+class FiniteArray(Options):
+    """Arrays of finite numbers with one of the numbers of axes ``ndim``."""
+
+    def __init__(self, wanted: str, *ndim: int, square: bool = False) -> None:
+        super().__init__(object, set())
+        self.wanted, self.ndim, self.square = wanted, ndim, square
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether ``val`` is one of them."""
+        if val is None or isinstance(val, str):
+            return False
+        try:
+            dense = val.toarray() if hasattr(val, "toarray") else val
+            array = np.asarray(dense, dtype=np.float64)
+        except (TypeError, ValueError):
+            return False
+        if array.ndim not in self.ndim or (self.square and len(set(array.shape)) > 1):
+            return False
+        return array.size > 0 and bool(np.isfinite(array).all())
+
+    def __str__(self) -> str:
+        return self.wanted
+
+
+POSITIVE = Number(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Number(Real, 0, None, closed="left")
+COUNT = Number(Integral, 1, None, closed="left")
+N_JOBS = [None, COUNT, Number(Integral, None, -1, closed="right")]
+CLASS_WEIGHT = [None, StrOptions({"balanced"}), dict]
+#: Those of a network with an input projection.
+NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
+    "input_projection": [
+        StrOptions({"optimal", "random"}),
+        FiniteArray("an array (n_neurons,) or (n_neurons, n_channels)", 1, 2),
+    ],
+    "n_neurons": [COUNT],
+    "g": [POSITIVE],
+    "tau": [POSITIVE],
+    "duration": [POSITIVE],
+    "reservoir": [None, Network, FiniteArray("a square matrix of weights", 2, square=True)],
+    "readout_noise": [NOT_NEGATIVE],
+    "random_state": ["random_state"],
+}
+
+
+class SeriesEstimator(Saved, BaseEstimator):
+    """An estimator of time series: what it takes, and how it refuses a parameter."""
+
+    #: What scikit-learn checks each parameter against.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    n_features_in_: int
+    n_channels_in_: int
+    #: Whether it was fitted on series of unequal length.
+    _any_length: bool = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+
+    def _refuse(self, name: str, wanted: str) -> None:
+        """Refuse a parameter in scikit-learn's words."""
+        raise InvalidParameterError(
+            f"The {name!r} parameter of {type(self).__name__} must be {wanted}. "
+            f"Got {getattr(self, name)!r} instead."
+        )
+
+
+class SeriesClassifier(ClassifierMixin, SeriesEstimator):
+    """A classifier with decision values: of ``classes_[1]``, or one per class."""
+
+    class_weight: Any
+    classes_: np.ndarray
+    decision_function: Callable[[Any], np.ndarray]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        wish = self.class_weight
+        good = POSITIVE.is_satisfied_by
+        if isinstance(wish, dict) and not (wish and all(map(good, wish.values()))):
+            self._refuse("class_weight", "None, 'balanced' or a dict of positive weights")
+
+    def _encode(self, y: np.ndarray) -> np.ndarray:
+        """Set the classes and return the class of each series."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} can not tell classes apart in data with one class: "
+                f"y holds {self.classes_.tolist()[0]!r} only."
+            )
+        return codes
+
+    @by_pieces
+    def predict(self, X: Any) -> np.ndarray:
+        """Class labels (n_cases,)."""
+        scores = self.decision_function(X)
+        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
+        return self.classes_[index]
+
+
+def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Weight of one series of each class; ``counts`` are numbers or weights of series."""
+    wish = estimator.class_weight
+    if wish is None:
+        return np.ones(len(classes))
+    if isinstance(wish, str):
+        return counts.sum() / (len(classes) * np.where(counts > 0, counts, 1.0))
+    known = classes.tolist()
+    if not set(wish) <= set(known):
+        estimator._refuse("class_weight", f"keyed by labels among {sorted(known)}")
+    return np.array([float(wish.get(label, 1.0)) for label in known])
+
+
+class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
+    """A regressor of one target or several."""
+
+    #: Whether targets were given as (n_cases,).
+    _flat: bool
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions for ``X`` against ``y``; 1 is best."""
+        return super().score(X, y, sample_weight)
+
+
+# The network that parameters describe
+
+
+def make_network(
+    estimator: Any, rng: np.random.Generator, tau: float, gain: Gain | None = None
+) -> Any:
+    """Return the network given as ``reservoir``, or draw one."""
+    given = estimator.reservoir
+    if isinstance(given, Network):
+        return given
+    try:
+        if given is not None:
+            return Reservoir(given, tau, gain)
+        # Small networks scatter around the spectral radius g; those that happen to be
+        # unstable are drawn again, so that no seed fails by chance.
+        size = int(estimator.n_neurons)
+        return Reservoir.random(size, estimator.g, tau, gain, rng, max_draws=_DRAWS)
+    except UnstableError as error:
+        # Said here in the words of the estimator, which has no `allow_unstable`.
+        name, what = ("g", "lower it") if given is None else ("reservoir", "scale it")
+        other = ", or pass reservoir=Reservoir(weights, allow_unstable=True)"
+        raise ValueError(
+            f"The {name!r} parameter of {type(estimator).__name__} makes the network "
+            f"unstable: the largest real part of its eigenvalues is {error.abscissa:.4g} "
+            f"and must be below 1; {what} by a factor of {0.9 / error.abscissa:.2g}"
+            f"{'' if getattr(estimator, 'order', 0) else other}."
+        ) from None
+
+
+def fixed_input(
+    estimator: Any, rng: np.random.Generator, n_neurons: int, n_channels: int
+) -> np.ndarray | None:
+    """The input projection (n_neurons, n_channels) that is drawn or given, else None."""
+    wish = estimator.input_projection
+    if isinstance(wish, str):
+        if wish != "random":
+            return None
+        u = rng.standard_normal((n_neurons, n_channels))
+    else:
+        u = np.asarray(wish, dtype=np.float64)
+        u = u[:, None] if u.ndim == 1 else u
+        if u.shape != (n_neurons, n_channels) or not u.any():
+            wanted = f"non-zero and of shape ({n_neurons}, {n_channels})"
+            estimator._refuse("input_projection", wanted)
+    return u / np.linalg.norm(u)
+
+
+# Files
+
+
+class Unset(codec.Maybe):
+    """An attribute that not every fitted estimator has."""
+
+
+def describe_fitted(
+    cls: type[SeriesEstimator], finish: Callable[[Any], None], /, **attributes: Field
+) -> None:
+    """Describe a fitted estimator by its attributes beside those that all have.
+
+    ``finish`` checks what was read as a whole, and sets what follows from it.
+    """
+
+    def take(estimator: Any) -> dict[str, Any]:
+        check_is_fitted(estimator)
+        taken = {name: getattr(estimator, name, None) for name in attributes}
+        return {**taken, "parameters": estimator.get_params(deep=False)}
+
+    def make(parameters: Any, **read: Any) -> Any:
+        for name, value in read.items():
+            if name == "feature_names_in_" and value is not None:
+                value = np.array(value, dtype=object)
+            if value is not None or not isinstance(attributes[name], Unset):
+                setattr(parameters, name, value)
+        finish(parameters)
+        return parameters
+
+    attributes = {
+        "n_channels_in_": codec.counted("channels"),
+        "n_features_in_": codec.counted("steps"),
+        "feature_names_in_": Unset(codec.Several(codec.TEXT, "steps")),
+        **attributes,
+    }
+    codec.describe(cls._kind, make, take, parameters=_Parameters(cls), **attributes)
+
+
+class _Parameters(Field):
+    """Parameters of an estimator, which is made of them; whole numbers name lengths."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    def pack(self, value: Mapping[str, Any], name: str, arrays: Arrays) -> dict[str, Any]:
+        return {k: self._pack(k, v, f"{name}_{k}", arrays) for k, v in value.items()}
+
+    def _pack(self, key: str, value: Any, name: str, arrays: Arrays) -> Any:
+        if key == "random_state" and not isinstance(value, int | np.integer):
+            return None  # a generator is not kept
+        if isinstance(value, Saved):
+            return codec.SAVED.pack(value, name, arrays)
+        leaf = super().pack
+        if isinstance(value, dict):
+            items = [[leaf(part, name, arrays) for part in pair] for pair in value.items()]
+            return {"pairs": items}
+        if value is None or isinstance(value, str | bool | int | float | np.generic):
+            return leaf(value, name, arrays)
+        dense = value.toarray() if hasattr(value, "toarray") else value
+        return leaf(np.asarray(dense, dtype=np.float64), name, arrays)
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        given = {k: self._unpack(v, f"{name}_{k}", stored) for k, v in told.items()}
+        estimator = self.cls(**given)
+        estimator._check_parameters()
+        stored.lengths.update({k: v for k, v in given.items() if type(v) is int})
+        return estimator
+
+    def _unpack(self, told: Any, name: str, stored: Stored) -> Any:
+        if not isinstance(told, dict):
+            return told
+        if "pairs" in told:
+            return dict(told["pairs"])
+        if "array" in told:
+            return codec.Numbers(ndim=(1, 2)).unpack(told, name, stored)
+        return codec.SAVED.unpack(told, name, stored)
+
+
+class Labels(Field):
+    """Distinct labels; they say how many ``classes`` there are, and how many ``scores``."""
+
+    def pack(self, value: np.ndarray, name: str, arrays: Arrays) -> dict[str, Any]:
+        """JSON of the labels: numbers, truth values or text."""
+        objects = value.dtype.kind == "O"
+        if objects and not all(isinstance(label, str) for label in value):
+            raise TypeError(
+                "labels must be numbers or text to be saved; got "
+                f"{sorted({type(label).__name__ for label in value})}."
+            )
+        packed = super().pack(value.astype(str) if objects else value, name, arrays)
+        return {**packed, "objects": objects}
+
+    def unpack(self, told: Any, name: str, stored: Stored) -> np.ndarray:
+        """The labels, checked."""
+        labels = stored.array(told, name)
+        n = stored.length("classes", len(labels))
+        stored.length("scores", 1 if n == 2 else n)
+        if labels.ndim != 1 or n < 2 or len(np.unique(labels)) < n:
+            refuse("its classes are not distinct labels.")
+        objects = codec.FLAG.unpack(told.get("objects"), "objects", stored)
+        return labels.astype(object) if objects else labels

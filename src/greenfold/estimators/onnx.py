@@ -1,0 +1,291 @@
+"""Estimators as ONNX graphs, for use without greenfold (``greenfold[onnx]``).
+
+A prediction is computed once on arrays that write down as a graph what is done to them.
+They know the operators and functions that predictions use, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._base.files import replacing
+
+__all__ = ["decide", "export"]
+
+#: Old enough for most runtimes, new enough for every operator used here.
+_OPSET = 18
+_IR_VERSION = 9
+#: ONNX's names of NumPy's operators and elementwise functions.
+_OPERATORS: dict[Any, str] = {
+    np.add: "Add",
+    np.subtract: "Sub",
+    np.multiply: "Mul",
+    np.true_divide: "Div",
+    np.matmul: "MatMul",
+    np.negative: "Neg",
+    np.greater: "Greater",
+    np.greater_equal: "GreaterOrEqual",
+    np.less: "Less",
+    np.less_equal: "LessOrEqual",
+    np.equal: "Equal",
+    np.bitwise_and: "And",
+    np.invert: "Not",
+    np.maximum: "Max",
+    np.minimum: "Min",
+    np.sqrt: "Sqrt",
+    np.log: "Log",
+    np.abs: "Abs",
+}
+#: Types of labels that runtimes know.
+_LABELS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
+
+
+class Traced(NDArrayOperatorsMixin):
+    """An array of a graph; what is known while the graph is built stays with NumPy.
+
+    ``array`` holds no cases and only says shape and type, which NumPy works out, too.
+    """
+
+    device = "cpu"
+
+    def __init__(self, graph: Graph, array: np.ndarray, name: str) -> None:
+        self.graph, self.array, self.name = graph, array, name
+        self.shape, self.dtype = self.array.shape, self.array.dtype
+
+    def __array_namespace__(self, api_version: str | None = None) -> Graph:
+        return self.graph
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any) -> Traced:
+        return self.graph.apply(ufunc, _OPERATORS[ufunc], inputs)
+
+    def __getitem__(self, key: Any) -> Traced:
+        """Slices of step one, integers, None and one ellipsis."""
+        # An integer is a slice of one, whose axis is dropped in the end.
+        axes = [
+            slice(k, k + 1 or None) if isinstance(k, int) else k
+            for k in (key if isinstance(key, tuple) else (key,))
+            if k is not None
+        ]
+        if Ellipsis in axes:
+            at = axes.index(Ellipsis)
+            axes[at : at + 1] = [slice(None)] * (len(self.shape) - len(axes) + 1)
+        cuts = [
+            (*k.indices(n)[:2], axis)
+            for axis, (k, n) in enumerate(zip(axes, self.shape, strict=False))
+            if k != slice(None)
+        ]
+        found = self
+        if cuts:
+            bounds = (np.array(bound) for bound in zip(*cuts, strict=True))
+            cut = self.array[tuple(axes)]
+            found = self.graph.node("Slice", self, *bounds, result=cut)
+        shape = self.array[key].shape
+        if found.shape == shape:
+            return found
+        return self.graph.reshape(found, [n or -1 for n in shape])
+
+
+class Graph:
+    """A graph under construction, and the array namespace of what is in it."""
+
+    __name__ = "greenfold.estimators.onnx"
+    float32, float64, bool = np.dtype("float32"), np.dtype("float64"), np.dtype("bool")
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self.names: dict[Any, str] = {}
+
+    # Building
+
+    def _value(self, name: str, array: np.ndarray) -> Any:
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        shape = ["n_cases", *array.shape[1:]]
+        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
+
+    def input(self, name: str, shape: tuple[int, ...], dtype: str) -> Traced:
+        """An array (n_cases, *shape) that is given to the graph."""
+        none = np.zeros((0, *shape), dtype)
+        self.inputs.append(self._value(name, none))
+        return Traced(self, none, name)
+
+    def output(self, name: str, value: Traced) -> None:
+        """Return an array from the graph."""
+        self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
+        self.outputs.append(self._value(name, value.array))
+
+    def _name(self, value: Any) -> str:
+        """Name of a value; a constant that is used gets one, equal ones the same."""
+        if isinstance(value, Traced):
+            return value.name
+        array = np.ascontiguousarray(value).reshape(np.shape(value))  # a scalar stays one
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self.names:
+            self.names[key] = f"c{len(self.names)}"
+            self.constants.append(self.onnx.numpy_helper.from_array(array, self.names[key]))
+        return self.names[key]
+
+    def node(
+        self, operator: str, *inputs: Any, result: np.ndarray, **attributes: Any
+    ) -> Traced:
+        """Add an operation, whose result is of this shape and type."""
+        name, names = f"n{len(self.nodes)}", [self._name(one) for one in inputs]
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
+        return Traced(self, result, name)
+
+    def apply(
+        self, function: Any, operator: str, inputs: Any, *more: Any, **attributes: Any
+    ) -> Any:
+        """A function of arrays and numbers, and the operator that computes it.
+
+        ``more`` are further inputs of the operator.
+        """
+        kind = next((one.dtype for one in inputs if isinstance(one, Traced)), None)
+        if kind is None:
+            return function(*inputs)
+        known = Traced, np.ndarray
+        given = [one if isinstance(one, known) else np.asarray(one, kind) for one in inputs]
+        result = function(*(getattr(one, "array", one) for one in given))
+        return self.node(operator, *given, *more, result=result, **attributes)
+
+    def cast(self, x: Traced, dtype: Any) -> Traced:
+        """``x`` as another type."""
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
+
+    def model(self) -> Any:
+        """The graph as ONNX has it, checked."""
+        helper = self.onnx.helper
+        model = helper.make_model(
+            helper.make_graph(
+                self.nodes, "greenfold", self.inputs, self.outputs, self.constants
+            ),
+            opset_imports=[helper.make_opsetid("", _OPSET)],
+            ir_version=_IR_VERSION,
+            producer_name="greenfold",
+        )
+        self.onnx.checker.check_model(model)
+        return model
+
+    # The functions of an array namespace that predictions call
+
+    maximum, minimum, sqrt, abs, log = np.maximum, np.minimum, np.sqrt, np.abs, np.log
+
+    def asarray(self, value: Any, device: Any = None) -> np.ndarray:
+        return np.asarray(value)
+
+    def arange(self, n: int, *, dtype: Any, device: Any = None) -> np.ndarray:
+        return np.arange(n, dtype=dtype)
+
+    def astype(self, x: Any, dtype: Any, copy: Any = True) -> Traced:
+        return x if x.dtype == dtype else self.cast(x, dtype)
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        target = np.array(shape)
+        return self.apply(lambda a: a.reshape(shape), "Reshape", [x], target)
+
+    def permute_dims(self, x: Traced, axes: tuple[int, ...]) -> Traced:
+        return self.apply(lambda a: a.transpose(axes), "Transpose", [x], perm=list(axes))
+
+    def concat(self, arrays: list[Traced], axis: int = 0) -> Traced:
+        return self.apply(lambda *a: np.concatenate(a, axis), "Concat", arrays, axis=axis)
+
+    def stack(self, arrays: list[Traced], axis: int = 0) -> Traced:
+        where = np.array([axis])
+        wide = [
+            self.apply(lambda a: np.expand_dims(a, axis), "Unsqueeze", [one], where)
+            for one in arrays
+        ]
+        return self.concat(wide, axis)
+
+    def _reduce(
+        self, operator: str, x: Traced, *, axis: int, keepdims: Any = False
+    ) -> Traced:
+        return self.apply(
+            lambda a: a.sum(axis, a.dtype, keepdims=keepdims),
+            operator,
+            [x],
+            np.array([axis]),
+            keepdims=int(keepdims),
+        )
+
+    sum = partialmethod(_reduce, "ReduceSum")
+    mean = partialmethod(_reduce, "ReduceMean")
+    max = partialmethod(_reduce, "ReduceMax")
+    min = partialmethod(_reduce, "ReduceMin")
+
+    def where(self, condition: Any, a: Any, b: Any) -> Traced:
+        return self.apply(np.where, "Where", [condition, a, b])
+
+    def full_like(self, x: Traced, value: float) -> np.ndarray:
+        """One number, which is repeated where it is used."""
+        return np.full((1,) * len(x.shape), value, x.dtype)
+
+    def ones_like(self, x: Traced) -> np.ndarray:
+        return self.full_like(x, 1)
+
+    def zeros_like(self, x: Traced) -> Traced:
+        # Concatenated, hence of the full shape.
+        return x * 0
+
+    def isnan(self, x: Traced) -> None:
+        """Missing values are not looked for."""
+
+    def any(self, x: None) -> Any:
+        return False
+
+
+def export(
+    estimator: Any,
+    path: str | Path | None,
+    dtype: str,
+    compute: Callable[[Graph, Traced], None],
+) -> Any:
+    """Make the graph whose outputs ``compute(graph, X)`` sets, and write it to ``path``.
+
+    The input ``X`` reaches it as (n_cases, n_channels, n_steps).
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "to_onnx needs the onnx package; install it with: pip install greenfold[onnx]"
+        ) from error
+    check_is_fitted(estimator)
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"`dtype` must be 'float64' or 'float32'; got {dtype!r}.")
+    graph = Graph(onnx)
+    shape = estimator.n_channels_in_, estimator.n_features_in_
+    X = graph.input("X", shape[1:] if shape[0] == 1 else shape, dtype)
+    compute(graph, graph.reshape(X, (-1, *shape)))
+    model = graph.model()
+    if path is not None:
+        with replacing(Path(path)) as stream:
+            stream.write(model.SerializeToString())
+    return model
+
+
+def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> None:
+    """Outputs of a classifier: decision, label, and probability from log-odds."""
+    two = len(classes) == 2
+    decision = scores[:, 0] if two else scores
+    graph.output("decision", decision)
+    if two:
+        # A tie is the first class, as everywhere.
+        index = graph.cast(decision > 0, np.int64)
+    else:
+        best = scores.array.argmax(1)
+        index = graph.node("ArgMax", scores, result=best, axis=1, keepdims=0)
+    labels = classes.astype(_LABELS.get(classes.dtype.kind, object))
+    graph.output("label", graph.node("Gather", labels, index, result=labels[:0]))
+    graph.output("probability", graph.node("Softmax", odds, result=odds.array, axis=1))

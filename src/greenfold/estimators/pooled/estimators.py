@@ -1,0 +1,592 @@
+"""The pooled estimators: features of a reservoir bank, and ridge regression on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import array_api_compat as compat
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..._base import codec
+from ..._base.archive import refuse
+from ..._base.threads import with_few_threads
+from ...math.calibration import fit_slope
+from ...stimuli.chunks import by_pieces
+from ..base import (
+    CLASS_WEIGHT,
+    COUNT,
+    N_JOBS,
+    Labels,
+    SeriesClassifier,
+    SeriesEstimator,
+    SeriesRegressor,
+    class_weights,
+    describe_fitted,
+)
+from ..onnx import Graph, decide, export
+from ..series import Collection, read_collection, read_labels, read_targets
+from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
+from .feature_map import (
+    KINDS,
+    N_ROWS,
+    N_SIGNALS,
+    N_THRESHOLDS,
+    FeatureMap,
+    LinearHead,
+    auto_engine,
+    fit_map,
+    has_numba,
+)
+from .ridge import DUAL_CASES, fit_head
+
+__all__ = [
+    "PooledReservoirClassifier",
+    "PooledReservoirRegressor",
+    "ReservoirFeatures",
+    "to_onnx",
+]
+
+
+class PooledEstimator(SeriesEstimator):
+    """What transformer, classifier and regressor share: parameters, reading, the bank."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_scales": [COUNT],
+        "n_oscillators": [COUNT],
+        "n_readouts": [COUNT],
+        "scaling": [StrOptions({"set", "series"})],
+        "class_weight": CLASS_WEIGHT,
+        "engine": [StrOptions({"auto", "numba", "array"})],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+    }
+    #: What a fit sets last.
+    _last_fitted: ClassVar[str] = "head_"
+    map_: FeatureMap
+    head_: LinearHead
+    penalty_: float
+    held_out_cases_: np.ndarray | None
+    _head_seed: int
+
+    def __init__(
+        self,
+        *,
+        n_scales: int = 8,
+        n_oscillators: int = 32,
+        n_readouts: int = 88,
+        scaling: str = "set",
+        engine: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_scales = n_scales
+        self.n_oscillators = n_oscillators
+        self.n_readouts = n_readouts
+        self.scaling = scaling
+        self.engine = engine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n_readouts % GROUP or self.n_readouts < 2 * GROUP:
+            self._refuse("n_readouts", f"a multiple of {GROUP}, at least {2 * GROUP}")
+
+    def _read(self, X: Any, *, fitting: bool) -> Collection:
+        return read_collection(self, X, fitting=fitting, most=DUAL_CASES)
+
+    def _fit_map(self, series: Collection) -> None:
+        """Draw the bank and take scale and thresholds from the series."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        bank = draw_bank(
+            float(np.median(series.lengths)),
+            series.n_channels,
+            rng,
+            n_scales=self.n_scales,
+            n_oscillators=self.n_oscillators,
+            n_readouts=self.n_readouts,
+        )
+        engine = self._engine(series)
+        self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=engine)
+        self._head_seed = int(rng.integers(2**31))
+
+    def _fit_head(
+        self, series: Collection, targets: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[LinearHead, np.ndarray, np.ndarray]:
+        """The head, the cases that were held out, and its scores for them without them."""
+        self._fit_map(series)
+        found = fit_head(
+            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
+        )
+        self.penalty_, self.held_out_cases_ = found.penalty, found.cases
+        return found.head, found.cases, found.held_out
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        series = self._read(X, fitting=False)
+        return self.map_.scores(series, self.head_, self.n_jobs)
+
+    def _engine(self, series: Collection) -> str:
+        if self.engine == "numba" and not has_numba():
+            raise ImportError(
+                "engine='numba' needs numba; install it with: pip install greenfold[fast]"
+            )
+        if self.engine != "auto":
+            return self.engine
+        if not series.groups or isinstance(series.groups[0][1], np.ndarray):
+            return auto_engine()
+        return "numba" if has_numba() else "array"  # for series on the host, later on
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._last_fitted)
+
+
+class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features"):
+    """Describe time series by what a bank of reservoirs did over time.
+
+    Reservoirs of damped oscillators, each of one time scale, hear the series; random
+    readouts of their states, and the first and second differences of those, are pooled
+    over time. What a feature says does not depend on when something happened, apart from
+    those of halves and quarters of the time.
+
+    Parameters
+    ----------
+    n_scales : int, default 8
+        Reservoirs, with time scales spaced evenly in their logarithm from 1.5 steps to half
+        the typical length of the training series.
+    n_oscillators : int, default 32
+        Damped oscillators of each reservoir.
+    n_readouts : int, default 88
+        Random readouts of each reservoir, a multiple of 8.
+    scaling : {"set", "series"}, default "set"
+        Whether each channel is standardised by its mean and deviation over the training
+        set, so that level and amplitude of a series count, or each series by its own.
+    engine : {"auto", "numba", "array"}, default "auto"
+        "numba" is compiled and some twenty times as fast on one thread; "array" needs
+        nothing beyond the array library. "auto" compiles where numba is installed (extra
+        ``greenfold[fast]``), and says once where it is not (`SlowEngineWarning`). Arrays
+        of PyTorch and CuPy are always treated by their own library, on their device.
+    random_state : int, RandomState or None, default None
+        Draws oscillators, readouts and thresholds.
+    n_jobs : int or None, default None
+        Threads over series of the compiled engine.
+
+    Attributes
+    ----------
+    map_ : FeatureMap
+        The bank (``map_.bank``), thresholds and scale.
+    n_features_in_, n_channels_in_ : int
+        Steps of the longest training series, and channels.
+
+    Notes
+    -----
+    Series are arrays (n_cases, n_steps) or (n_cases, n_channels, n_steps), or lists of
+    (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
+    by a straight line, NaN at its ends does not belong to it.
+
+    There are 114 features per readout: 38 (``KINDS`` of ``pooled.feature_map``) of it and
+    of its two differences. Computation is in single precision; a feature that counts steps
+    above a threshold may differ by a step between engines.
+
+    A slow reservoir is read every τ₀/6 steps, but 128 times a series at least.
+
+    Examples
+    --------
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> from greenfold.estimators.pooled import ReservoirFeatures
+    >>> X, y = synthetic_heartbeats(20, rng=0)
+    >>> ReservoirFeatures(n_readouts=16, random_state=0).fit_transform(X).shape
+    (20, 14592)
+    """
+
+    _last_fitted: ClassVar[str] = "map_"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # features are float32 in any case
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> ReservoirFeatures:
+        """Draw the bank; take scale and thresholds from the series. ``y`` is not used."""
+        self._check_parameters()
+        self._fit_map(self._read(X, fitting=True))
+        return self
+
+    @by_pieces
+    def transform(self, X: Any) -> Any:
+        """Pooled features (n_cases, n_features_out), float32, on the device of ``X``."""
+        check_is_fitted(self)
+        series = self._read(X, fitting=False)
+        blocks = [
+            self.map_.blocks(series, scale, self.n_jobs)
+            for scale in range(len(self.map_.widths))
+        ]
+        return compat.array_namespace(*blocks).concat(blocks, axis=1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names such as ``scale0_above1_difference2_readout17``."""
+        check_is_fitted(self)
+        names = []
+        for scale, one in enumerate(self.map_.bank.scales):
+            for kind, rows in KINDS.items():
+                for i in range(rows.stop - rows.start):
+                    number = str(i) if rows.stop - rows.start > 1 else ""
+                    names += [
+                        f"scale{scale}_{kind}{number}_difference{s}_readout{d}"
+                        for s in range(N_SIGNALS)
+                        for d in range(one.n_readouts)
+                    ]
+        return np.array(names, dtype=object)
+
+
+class PooledReservoirClassifier(
+    SeriesClassifier, PooledEstimator, kind="pooled_classifier"
+):
+    """Classify time series that are not aligned, by pooled features of a reservoir bank.
+
+    Ridge regression on the features of `ReservoirFeatures`, one target per class; penalty
+    and probabilities come from leaving one series out.
+
+    Parameters
+    ----------
+    n_scales, n_oscillators, n_readouts, scaling, engine, n_jobs
+        See `ReservoirFeatures`.
+    class_weight : {None, "balanced"} or dict, default None
+        Weight of a series of each class.
+    random_state : int, RandomState or None, default None
+        Draws oscillators, readouts and thresholds.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n_classes,)
+    map_ : FeatureMap
+        The bank (``map_.bank``), thresholds and scale.
+    head_ : LinearHead
+        Coefficients and intercept.
+    slope_ : float
+        Slope of the probabilities over the scores.
+    penalty_ : float
+        Ridge penalty, in units of the squared (standardised, weighted) features.
+    held_out_scores_ : ndarray (n,) or (n, n_classes)
+        Decision values of the training series ``held_out_cases_``, each without that
+        series; None in a classifier that was read from a file.
+    held_out_cases_ : ndarray (n,) of int
+        All training series up to 4096 of them, else 512 drawn at random.
+    n_features_in_, n_channels_in_ : int
+        Steps of the longest training series, and channels.
+
+    See Also
+    --------
+    greenfold.ReservoirClassifier : For aligned series; one vector as its predictor.
+
+    Notes
+    -----
+    Series as in `ReservoirFeatures`. Memory is about 320 kB per training series at the
+    defaults, up to 1 GiB; beyond that the features are made twice instead of kept. Beyond
+    4096 series the ridge regression is an average over parts of some 2500, and time grows
+    linearly with their number. Predictions keep no features.
+
+    Series that do not fit into memory are passed as a dask array, or as what
+    `greenfold.datasets.open_series` returns. The parts are then solved where the series
+    are; the result is that in memory, up to rounding. Predictions for a dask array are dask
+    arrays, computed when you ask for them.
+
+    Examples
+    --------
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> from greenfold.estimators.pooled import PooledReservoirClassifier
+    >>> X, y = synthetic_heartbeats(120, rng=0)
+    >>> classifier = PooledReservoirClassifier(random_state=0).fit(X[:60], y[:60])
+    >>> bool(classifier.score(X[60:], y[60:]) > 0.8)
+    True
+    """
+
+    slope_: float
+    held_out_scores_: np.ndarray | None
+
+    def __init__(
+        self,
+        *,
+        n_scales: int = 8,
+        n_oscillators: int = 32,
+        n_readouts: int = 88,
+        scaling: str = "set",
+        class_weight: Any = None,
+        engine: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_scales=n_scales,
+            n_oscillators=n_oscillators,
+            n_readouts=n_readouts,
+            scaling=scaling,
+            engine=engine,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+        self.class_weight = class_weight
+
+    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
+    def fit(self, X: Any, y: Any) -> PooledReservoirClassifier:
+        """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,)."""
+        self._check_parameters()
+        series = self._read(X, fitting=True)
+        codes = self._encode(read_labels(self, y, len(series)))
+        n_classes, weights = len(self.classes_), None
+        if self.class_weight is not None:
+            weights = class_weights(self, self.classes_, np.bincount(codes))[codes]
+        targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+        if n_classes == 2:
+            targets = targets[:, 1:]
+        head, cases, held_out = self._fit_head(series, targets, weights)
+        own = None if weights is None else weights[cases]
+        each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
+        self.slope_ = fit_slope(each, codes[cases], own)
+        self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
+        self.head_ = head
+        return self
+
+    @by_pieces
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values (n_cases,) or (n_cases, n_classes): ridge regression of ±1.
+
+        Two classes: positive for ``classes_[1]``. More: the largest wins.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @by_pieces
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities (n_cases, n_classes), calibrated on series that were held out."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            odds = 2 * self.slope_ * scores
+            return np.stack([expit(-odds), expit(odds)], axis=1)
+        return softmax(self.slope_ * scores, axis=1)
+
+
+class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_regressor"):
+    """Predict numbers from time series, by pooled features of a reservoir bank.
+
+    Ridge regression on the features of `ReservoirFeatures`; the penalty comes from leaving
+    one series out.
+
+    Parameters
+    ----------
+    n_scales, n_oscillators, n_readouts, scaling, engine, n_jobs
+        See `ReservoirFeatures`.
+    random_state : int, RandomState or None, default None
+        Draws oscillators, readouts and thresholds.
+
+    Attributes
+    ----------
+    held_out_predictions_ : ndarray (n,) or (n, n_targets)
+        Predictions for the training series ``held_out_cases_``, each without that series;
+        None in a regressor that was read from a file.
+    map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
+        As of `PooledReservoirClassifier`.
+
+    Notes
+    -----
+    Series as in `ReservoirFeatures`. Several targets share one penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from greenfold.estimators.pooled import PooledReservoirRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> period = rng.uniform(5, 15, 80)
+    >>> phase = rng.uniform(0, 6, (80, 1))
+    >>> X = np.sin(2 * np.pi * np.arange(60) / period[:, None] + phase)
+    >>> regressor = PooledReservoirRegressor(random_state=0).fit(X[:60], period[:60])
+    >>> bool(regressor.score(X[60:], period[60:]) > 0.9)
+    True
+    """
+
+    held_out_predictions_: np.ndarray | None
+
+    @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
+    def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
+        """Draw the bank and fit ``y`` of shape (n_cases,) or (n_cases, n_targets)."""
+        self._check_parameters()
+        series = self._read(X, fitting=True)
+        targets = read_targets(self, y, len(series))
+        self._flat = targets.ndim == 1
+        table = targets.reshape(len(targets), -1)
+        # One penalty for targets of different units: each in its own deviation.
+        unit = table.std(axis=0)
+        unit[unit == 0] = 1
+        head, _, held_out = self._fit_head(series, table / unit)
+        held_out = held_out * unit
+        self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
+        self.head_ = LinearHead(
+            head.means,
+            [(part * unit).astype(np.float32) for part in head.coefficients],
+            head.intercept * unit,
+        )
+        return self
+
+    @by_pieces
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets (n_cases,) or (n_cases, n_targets)."""
+        found = self._scores(X)
+        return found[:, 0] if self._flat else found
+
+
+def to_onnx(
+    estimator: PooledReservoirClassifier | PooledReservoirRegressor,
+    path: str | Path | None = None,
+    *,
+    dtype: str = "float64",
+) -> Any:
+    """A fitted classifier or regressor as an ONNX graph.
+
+    Parameters
+    ----------
+    estimator : PooledReservoirClassifier or PooledReservoirRegressor
+        Fitted on series of equal length.
+    path : str or Path, optional
+        Also write the graph there.
+    dtype : {"float64", "float32"}
+        Of the input. Features are computed in single precision in any case.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``X``: (n_cases, n_steps), or (n_cases, n_channels, n_steps) for several
+        channels, without missing values. Outputs of a classifier: ``decision`` (n_cases,)
+        or (n_cases, n_classes), ``label`` (n_cases,) and ``probability`` (n_cases,
+        n_classes); of a regressor: ``prediction`` (n_cases,) or (n_cases, n_targets).
+
+    Notes
+    -----
+    The graph is the array engine. It takes complete series of the training length: other
+    lengths, and gaps to be filled, would need a graph each. onnxruntime agrees with the
+    estimator but for readings within rounding of a threshold, which count or do not: some
+    1e-3 of the largest score.
+    """
+    if getattr(estimator, "_any_length", False):
+        raise ValueError(
+            f"The {type(estimator).__name__} was fitted on series of unequal length, and a "
+            "graph has one; fit it on series of equal length to export it."
+        )
+
+    def compute(graph: Graph, X: Any) -> None:
+        made, head = estimator.map_, estimator.head_
+        x = made.standardise(X)
+        scores = made.array_scores(x, head) + head.intercept
+        if isinstance(estimator, PooledReservoirRegressor):
+            graph.output("prediction", scores[:, 0] if estimator._flat else scores)
+            return
+        two = len(estimator.classes_) == 2
+        each = graph.concat([-scores, scores], axis=1) if two else scores
+        decide(graph, scores, each * estimator.slope_, estimator.classes_)
+
+    return export(estimator, path, dtype, compute)
+
+
+# Files
+
+#: Largest stride: that of a series of eight million steps.
+_LONGEST_STRIDE = 2**16
+#: Of the layout of features (`KINDS`); raised when it changes.
+_LAYOUT = 1
+
+_NEURONS = (2, "n_oscillators")
+_FEATURES = (N_ROWS, N_SIGNALS, "n_readouts")
+
+_SCALE = codec.Object(
+    ScaleReservoir,
+    decay_times=codec.Numbers("n_oscillators", positive=True, dtype=np.float64),
+    frequencies=codec.Numbers("n_oscillators", dtype=np.float64),
+    u=codec.Numbers(_NEURONS, "channels", dtype=np.float64),
+    readouts=codec.Numbers(_NEURONS, "n_readouts", dtype=np.float64),
+    stride=codec.COUNT,
+)
+
+
+def _taken_map(made: FeatureMap) -> dict[str, Any]:
+    return {**vars(made), "layout": _LAYOUT, "scales": made.bank.scales}
+
+
+def _made_map(layout: int, scales: list[ScaleReservoir], **parts: Any) -> FeatureMap:
+    bank = FilterBank(tuple(scales), scales[0].u.shape[1])
+    return FeatureMap(bank=bank, engine="array", **parts)
+
+
+_THRESHOLDS = codec.Numbers(N_THRESHOLDS, (N_SIGNALS, "n_readouts"), dtype=np.float32)
+_MAP = codec.Object(
+    _made_map,
+    _taken_map,
+    layout=codec.one_of([_LAYOUT]),
+    scales=codec.Several(_SCALE, "n_scales"),
+    thresholds=codec.Several(_THRESHOLDS, "n_scales"),
+    mean=codec.Maybe(codec.Numbers("channels", dtype=np.float64)),
+    deviation=codec.Maybe(codec.Numbers("channels", positive=True, dtype=np.float64)),
+)
+
+
+def _head(n_targets: codec.Length) -> codec.Object:
+    width = codec.Numbers(_FEATURES, dtype=np.float32)
+    height = codec.Numbers(_FEATURES, n_targets, dtype=np.float32)
+    return codec.Object(
+        LinearHead,
+        intercept=codec.Numbers(n_targets, dtype=np.float64),
+        means=codec.Several(width, "n_scales"),
+        coefficients=codec.Several(height, "n_scales"),
+    )
+
+
+def _finish(made: Any) -> None:
+    """Check the whole, and choose the engine: this machine need not have numba."""
+    longest = min(made.n_features_in_, _LONGEST_STRIDE)
+    if any(one.stride > longest for one in made.map_.bank.scales):
+        refuse("its reservoirs have a stride that can not be.")
+    standardised = [made.map_.mean is not None, made.map_.deviation is not None]
+    if standardised != [made.scaling == "set"] * 2:
+        refuse("its means and deviations do not fit its scaling.")
+    if getattr(made, "_flat", False) and len(made.head_.intercept) != 1:
+        refuse(f"it has {len(made.head_.intercept)} targets, and says one.")
+    engine = auto_engine() if made.engine == "auto" else made.engine
+    made.map_ = replace(made.map_, engine=engine if has_numba() else "array")
+    # What was held out is not kept.
+    if isinstance(made, PooledReservoirClassifier):
+        made.held_out_cases_ = made.held_out_scores_ = None
+    elif isinstance(made, PooledReservoirRegressor):
+        made.held_out_cases_ = made.held_out_predictions_ = None
+
+
+_MAPPED: dict[str, codec.Field] = {"_any_length": codec.FLAG, "map_": _MAP}
+
+describe_fitted(ReservoirFeatures, _finish, **_MAPPED)
+describe_fitted(
+    PooledReservoirClassifier,
+    _finish,
+    **_MAPPED,
+    classes_=Labels(),
+    head_=_head("scores"),
+    penalty_=codec.POSITIVE,
+    slope_=codec.POSITIVE,
+)
+describe_fitted(
+    PooledReservoirRegressor,
+    _finish,
+    **_MAPPED,
+    head_=_head("targets"),
+    penalty_=codec.POSITIVE,
+    _flat=codec.FLAG,
+)
