@@ -44,13 +44,13 @@ def test_readout_is_scikit_learns_ridge():
 
     rng = np.random.default_rng(0)
     Z, T = rng.normal(size=(50, 4)) + 3, rng.normal(size=(50, 2))
-    V, c = Readout(4, 2).add(Z, T).solve([1e-3, 0.1])
+    V, c = Readout.empty(4, 2).add(Z, T).solve([1e-3, 0.1])
     for ridge, v, offset in zip((1e-3, 0.1), V, c, strict=True):
         judge = Ridge(alpha=50 * ridge).fit(Z, T)
         assert pytest.approx(judge.coef_, rel=1e-9) == v.T
         assert offset == pytest.approx(judge.intercept_, rel=1e-9)
-    without = Readout(4, 2).add(Z, T).without(Z[:10], T[:10]).solve([0.1])[0]
-    again = Readout(4, 2).add(Z[10:], T[10:]).solve([0.1])[0]
+    without = Readout.empty(4, 2).add(Z, T).without(Z[:10], T[:10]).solve([0.1])[0]
+    again = Readout.empty(4, 2).add(Z[10:], T[10:]).solve([0.1])[0]
     assert without == pytest.approx(again, abs=1e-10)
 
 
@@ -342,3 +342,52 @@ def test_regressor_bad_input(call, message, filtered):
 
     with pytest.raises(ValueError, match=message):
         call(copy.deepcopy(filtered[0]))
+
+
+# Files
+
+
+@pytest.mark.parametrize("exog", [False, True])
+def test_a_saved_forecaster_forecasts_the_same(tmp_path, series, exog):
+    from greenfold import load
+
+    known = np.sin(np.arange(450.0)) if exog else None
+    model = ReservoirForecaster(15, max_iter=3, random_state=0)
+    model.fit(series[:400], None if known is None else known[:400])
+    model.save(tmp_path / "it.gfm")
+    again = load(tmp_path / "it.gfm")
+    ahead = None if known is None else known[400:420]
+    assert np.array_equal(again.forecast(20, exog=ahead), model.forecast(20, exog=ahead))
+    assert again.get_params() == model.get_params()
+    more = None if known is None else known[400:450]
+    for one in (again, model):
+        one.update(series[400:450], more)
+    assert np.array_equal(again.readout_, model.readout_)
+
+
+def test_a_saved_regressor_predicts_the_same(tmp_path, filtered):
+    from greenfold import load
+
+    model, x, y = filtered
+    model.save(tmp_path / "it.gfm")
+    again = load(tmp_path / "it.gfm")
+    assert np.array_equal(again.predict(x), model.predict(x))
+    assert again.partial_fit(x, y).readout_.shape == model.readout_.shape
+
+
+def test_parts_that_do_not_fit_are_refused(tmp_path, filtered):
+    import copy
+
+    from greenfold import load
+    from greenfold.saving import ModelFileError
+
+    for name, value in (
+        ("readout_", np.ones((7, 1))),
+        ("state_", np.zeros(3)),
+        ("residual_", np.ones(4)),
+    ):
+        model = copy.deepcopy(filtered[0])
+        setattr(model, name, value)
+        model.save(tmp_path / "it.gfm")
+        with pytest.raises(ModelFileError, match="do not fit a network of 30 neurons"):
+            load(tmp_path / "it.gfm")

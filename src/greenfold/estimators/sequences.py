@@ -17,6 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
+from .._base import codec
+from .._base.archive import refuse
 from .._base.threads import with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
@@ -25,6 +27,7 @@ from ..networks.network import Network
 from ..optimizers.run import optimize
 from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
+from .base import Unset, describe_fitted
 
 #: Penalties tried, in the squared unit of the states.
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
@@ -95,17 +98,23 @@ class Scale:
         return rows * self.deviation + self.mean
 
 
+@dataclass(eq=False)
 class Readout:
     """Sums from which ridge readouts follow, for one or for many penalties.
 
     Features and targets are centred with their means, so that the intercept is free.
     """
 
-    def __init__(self, n_features: int, n_targets: int) -> None:
-        self.n: float = 0
-        self.sums = np.zeros(n_features + n_targets)
-        self.products = np.zeros((n_features + n_targets, n_features + n_targets))
-        self.n_features = n_features
+    n_features: int
+    n: float
+    sums: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def empty(cls, n_features: int, n_targets: int) -> Readout:
+        """No rows yet."""
+        size = n_features + n_targets
+        return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
     def add(self, features: np.ndarray, targets: np.ndarray, sign: int = 1) -> Self:
         """Count rows in, or out again with ``sign`` −1."""
@@ -117,8 +126,7 @@ class Readout:
 
     def without(self, features: np.ndarray, targets: np.ndarray) -> Readout:
         """The sums with some rows left out."""
-        other = Readout(self.n_features, len(self.sums) - self.n_features)
-        other.n, other.sums, other.products = self.n, self.sums.copy(), self.products.copy()
+        other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, -1)
 
     def discount(
@@ -190,7 +198,7 @@ def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> 
     return np.argmax(wrong, axis=0)
 
 
-class _SequenceEstimator(BaseEstimator):
+class _SequenceEstimator(codec.Saved, BaseEstimator):
     """What both estimators do: draw, solve the input weights, and fit the readout."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -242,6 +250,9 @@ class _SequenceEstimator(BaseEstimator):
         self.max_iter = max_iter
         self.search = search
         self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
 
     # Fit
 
@@ -369,7 +380,7 @@ class _SequenceEstimator(BaseEstimator):
         longest = max(inputs, key=len)
         skipped = self._skipped(self._room(network.memory(longest), longest))
         features = [self._rows(network, x) for x in inputs]
-        sums = Readout(features[0].shape[1], targets[0].shape[1])
+        sums = Readout.empty(features[0].shape[1], targets[0].shape[1])
         for rows, y in zip(features, targets, strict=True):
             sums.add(rows[skipped:], y[skipped:])
         if sums.n < 2:
@@ -509,7 +520,7 @@ class _SequenceEstimator(BaseEstimator):
         return made
 
 
-class SequenceRegressor(RegressorMixin, _SequenceEstimator):
+class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regressor"):
     """Turn one sequence into another, with input weights that are solved for.
 
     A network is driven by the input sequence and read by ridge regression at every step.
@@ -600,7 +611,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator):
         -------
         self
         """
-        self._validate_params()
+        self._check_parameters()
         inputs, targets = _pairs(x, y)
         self._x_scale = Scale.of(inputs, "x")
         self._y_scale = Scale.of(targets, "y")
@@ -608,6 +619,9 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator):
         self._flat = np.ndim(y if isinstance(y, np.ndarray) else _first(y)) == 1
         self._fit(*self._scaled(inputs, targets))
         return self
+
+    def _input_scales(self) -> list[Scale | None]:
+        return [self._x_scale]
 
     def _scaled(self, inputs: list, targets: list) -> tuple[list, list]:
         x = [self._x_scale.down(one) for one in inputs]
@@ -717,7 +731,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator):
         return float(r2_score(truth, np.concatenate(made)))
 
 
-class ReservoirForecaster(_SequenceEstimator):
+class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     """Forecast series in closed loop, with input weights that are solved for.
 
     A network learns to predict the next sample, and then runs on its own predictions.
@@ -794,7 +808,7 @@ class ReservoirForecaster(_SequenceEstimator):
         -------
         self
         """
-        self._validate_params()
+        self._check_parameters()
         found = check_sequences(series, "series")
         self._flat = np.ndim(_first(series) if _is_several(series) else series) == 1
         shortest = min(map(len, found))
@@ -810,6 +824,9 @@ class ReservoirForecaster(_SequenceEstimator):
         self._fit(inputs, targets)
         self._last = targets[-1][-1].copy()
         return self
+
+    def _input_scales(self) -> list[Scale | None]:
+        return [self._scale, self._exog_scale]
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
         """Inputs and targets: a sample, with what is known of the next one; the next."""
@@ -1067,3 +1084,77 @@ def _is_several(value: Any) -> bool:
 
 def _first(value: Any) -> Any:
     return value[0] if _is_several(value) else value
+
+
+def _check_whole(made: Any) -> None:
+    """Refuse parts that were read from a file and do not fit each other."""
+    driven, sums = made.driven_, made._sums
+    n = driven.n_neurons
+    scales = made._input_scales()
+    n_inputs = sum(len(one.mean) for one in scales if one is not None)
+    n_targets = len(made.intercept_)
+    n_features = n + (n_inputs if made.see_input else 0)
+    fits = (
+        driven.weights.shape == (n, n_inputs)
+        and driven.bias.shape == made.state_.shape == (n,)
+        and made.readout_.shape == (n_features, n_targets)
+        and len(made.residual_) == n_targets
+        and sums.n_features == n_features
+        and sums.products.shape == (n_features + n_targets,) * 2
+        and sums.sums.shape == (n_features + n_targets,)
+        and sums.n > 0
+    )
+    if not fits:
+        refuse(f"its parts do not fit a network of {n} neurons.")
+    if made._flat and n_targets != 1:
+        refuse(f"it has {n_targets} targets, and says one.")
+
+
+_SCALE = codec.Object(
+    Scale, mean=codec.Numbers(None), deviation=codec.Numbers(None, positive=True)
+)
+_COMMON: dict[str, codec.Field] = {
+    "driven_": codec.Object(
+        DrivenNetwork,
+        network=codec.SAVED,
+        weights=codec.Numbers(None, None),
+        bias=codec.Numbers(None),
+        dt=codec.POSITIVE,
+        n_sub=codec.COUNT,
+    ),
+    "readout_": codec.Numbers(None, None),
+    "intercept_": codec.Numbers(None),
+    "ridge_": codec.POSITIVE,
+    "washout_": codec.INTEGER,
+    "state_": codec.Numbers(None),
+    "residual_": codec.Numbers(None),
+    "loss_": Unset(codec.NUMBER),
+    "score_": Unset(codec.NUMBER),
+    "projections_": Unset(codec.SAVED),
+    "_flat": codec.FLAG,
+    "_sums": codec.Object(
+        Readout,
+        n_features=codec.COUNT,
+        n=codec.POSITIVE,
+        sums=codec.Numbers(None),
+        products=codec.Numbers(None, None),
+    ),
+}
+describe_fitted(
+    SequenceRegressor,
+    _check_whole,
+    **_COMMON,
+    n_features_in_=codec.COUNT,
+    _x_scale=_SCALE,
+    _y_scale=_SCALE,
+)
+describe_fitted(
+    ReservoirForecaster,
+    _check_whole,
+    **_COMMON,
+    n_channels_in_=codec.COUNT,
+    _scale=_SCALE,
+    _exog_scale=codec.Maybe(_SCALE),
+    _largest=codec.POSITIVE,
+    _last=codec.Numbers(None),
+)
