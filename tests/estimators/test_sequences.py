@@ -391,3 +391,31 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, filtered):
         model.save(tmp_path / "it.gfm")
         with pytest.raises(ModelFileError, match="do not fit a network of 30 neurons"):
             load(tmp_path / "it.gfm")
+
+
+@pytest.mark.needs("onnx", "onnxruntime")
+@pytest.mark.parametrize("see_input", [False, True])
+@pytest.mark.parametrize("gain", ["tanh", "sigmoid", "relu"])
+def test_onnx_steps_as_the_model_does(series, see_input, gain):
+    import onnxruntime
+
+    network = EchoStateNetwork.random(
+        15, gain=getattr(Gain, gain)(), spectral_radius=0.5, bias=0.1, rng=0
+    )
+    model = ReservoirForecaster(
+        reservoir=network, see_input=see_input, max_iter=3, random_state=0
+    ).fit(series[:400])
+    session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+    state, x, made = model.state_[None], series[399:400], []
+    for _ in range(10):
+        state, x = session.run(["next_state", "prediction"], {"state": state, "x": x})
+        made.append(x[0])
+    # Rounding, after ten steps of a loop.
+    assert np.array(made) == pytest.approx(model.forecast(10), rel=1e-8)
+
+
+def test_continuous_time_has_no_graph(series):
+    network = Reservoir.random(10, g=0.8, tau=2.0, gain=Gain.tanh(), rng=0)
+    model = ReservoirForecaster(reservoir=network, max_iter=2, random_state=0)
+    with pytest.raises(ValueError, match="runs in continuous time"):
+        model.fit(series[:300]).to_onnx()

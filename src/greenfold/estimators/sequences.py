@@ -6,6 +6,7 @@ import itertools
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..optimizers.run import optimize
 from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
 from .base import Unset, describe_fitted
+from .onnx import new_graph
 
 #: Penalties tried, in the squared unit of the states.
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
@@ -470,6 +472,59 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         )
         return array
 
+    def to_onnx(self, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
+        """One step as an ONNX graph (needs ``greenfold[onnx]``).
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Also write the graph there.
+        dtype : {"float64", "float32"}
+            Of inputs and outputs.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Inputs ``state`` (n_cases, n_neurons), zeros at rest, and ``x`` (n_cases,
+            n_inputs) in the units of ``fit``; outputs ``next_state`` and ``prediction``
+            (n_cases, n_targets). Feed ``next_state`` back with the next input; feed the
+            prediction back as well for a forecast.
+        """
+        graph = new_graph(self, dtype)
+        network = self.driven_.network
+        if not isinstance(network, EchoStateNetwork):
+            raise ValueError(
+                "`reservoir` runs in continuous time, which has no graph of one step; use "
+                "an EchoStateNetwork to export it."
+            )
+        inputs, outputs = self._scales()
+        mean = np.concatenate([one.mean for one in inputs])
+        deviation = np.concatenate([one.deviation for one in inputs])
+
+        def typed(array: Any) -> np.ndarray:
+            return np.asarray(array, dtype=dtype)
+
+        y = graph.input("state", (self.driven_.n_neurons,), dtype)
+        given = graph.input("x", (len(mean),), dtype)
+        x = given / typed(deviation) - typed(mean / deviation)
+        U, b, W = self.driven_.weights, self.driven_.bias, network.weights
+        own = 0.0 if network.bias is None else network.bias
+        # States are deviations from rest; see `greenfold.dynamics.steppers`.
+        centre = network.weights @ network.rest + own
+        pushed = y @ typed(W.T) + x @ typed(U.T) + typed(b + centre)
+        fired = network.gain(pushed) - typed(network.gain(centre))
+        leak = np.broadcast_to(network.leak, b.shape)
+        ahead = y * typed(1 - leak) + fired * typed(leak)
+        features = graph.concat([ahead, x], axis=1) if self.see_input else ahead
+        made = features @ typed(self.readout_) + typed(self.intercept_)
+        graph.output("next_state", ahead)
+        graph.output("prediction", made * typed(outputs.deviation) + typed(outputs.mean))
+        return graph.write(path)
+
+    def _scales(self) -> tuple[list[Scale], Scale]:
+        """How the inputs and how the targets are scaled."""
+        raise NotImplementedError
+
     @property
     def input_weights_(self) -> np.ndarray:
         """Input weights in units of the scaled series, with the bias as last column."""
@@ -620,8 +675,8 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         self._fit(*self._scaled(inputs, targets))
         return self
 
-    def _input_scales(self) -> list[Scale | None]:
-        return [self._x_scale]
+    def _scales(self) -> tuple[list[Scale], Scale]:
+        return [self._x_scale], self._y_scale
 
     def _scaled(self, inputs: list, targets: list) -> tuple[list, list]:
         x = [self._x_scale.down(one) for one in inputs]
@@ -825,8 +880,9 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         self._last = targets[-1][-1].copy()
         return self
 
-    def _input_scales(self) -> list[Scale | None]:
-        return [self._scale, self._exog_scale]
+    def _scales(self) -> tuple[list[Scale], Scale]:
+        known = [] if self._exog_scale is None else [self._exog_scale]
+        return [self._scale, *known], self._scale
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
         """Inputs and targets: a sample, with what is known of the next one; the next."""
@@ -1090,8 +1146,7 @@ def _check_whole(made: Any) -> None:
     """Refuse parts that were read from a file and do not fit each other."""
     driven, sums = made.driven_, made._sums
     n = driven.n_neurons
-    scales = made._input_scales()
-    n_inputs = sum(len(one.mean) for one in scales if one is not None)
+    n_inputs = sum(len(one.mean) for one in made._scales()[0])
     n_targets = len(made.intercept_)
     n_features = n + (n_inputs if made.see_input else 0)
     fits = (
