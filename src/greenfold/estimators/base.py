@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import (
     InvalidParameterError,
     Options,
     StrOptions,
+    validate_parameter_constraints,
 )
 from sklearn.utils.validation import check_is_fitted
 
@@ -84,6 +85,15 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+def check_constraints(estimator: Any) -> None:
+    """Refuse parameters that scikit-learn's constraints exclude, numbers said plainly."""
+    given = estimator.get_params(deep=False)
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
+    validate_parameter_constraints(
+        estimator._parameter_constraints, plain, type(estimator).__name__
+    )
+
+
 class SeriesEstimator(Saved, BaseEstimator):
     """An estimator of time series: what it takes, and how it refuses a parameter."""
 
@@ -100,7 +110,7 @@ class SeriesEstimator(Saved, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        self._validate_params()
+        check_constraints(self)
 
     def _refuse(self, name: str, wanted: str) -> None:
         """Refuse a parameter in scikit-learn's words."""
