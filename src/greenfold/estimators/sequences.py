@@ -28,7 +28,7 @@ from ..networks.network import Network
 from ..optimizers.run import optimize
 from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
-from .base import Unset, describe_fitted
+from .base import Unset, check_constraints, describe_fitted
 from .onnx import new_graph
 
 #: Penalties tried, in the squared unit of the states.
@@ -254,7 +254,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        self._validate_params()
+        check_constraints(self)
 
     # Fit
 
