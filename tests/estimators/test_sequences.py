@@ -417,5 +417,29 @@ def test_onnx_steps_as_the_model_does(series, see_input, gain):
 def test_continuous_time_has_no_graph(series):
     network = Reservoir.random(10, g=0.8, tau=2.0, gain=Gain.tanh(), rng=0)
     model = ReservoirForecaster(reservoir=network, max_iter=2, random_state=0)
-    with pytest.raises(ValueError, match="runs in continuous time"):
+    with pytest.raises(TypeError, match="runs in continuous time"):
         model.fit(series[:300]).to_onnx()
+
+
+@pytest.mark.needs("aeon")
+def test_aeon_forecasts_the_same():
+    from greenfold.datasets import mackey_glass
+    from greenfold.estimators.aeon import AeonReservoirForecaster
+
+    y = mackey_glass(400, rng=0)
+    options = {"n_neurons": 15, "max_iter": 3, "random_state": 0}
+    ours = ReservoirForecaster(**options).fit(y)
+    theirs = AeonReservoirForecaster(horizon=3, **options).fit(y)
+    assert theirs.predict(y) == pytest.approx(ours.forecast(3, context=y)[-1], rel=1e-9)
+    model = AeonReservoirForecaster(**options)
+    assert model.iterative_forecast(y, 5) == pytest.approx(ours.forecast(5), rel=1e-9)
+
+
+@pytest.mark.contract
+@pytest.mark.needs("aeon")
+def test_aeon_adapter_passes_every_check_of_aeon():
+    from greenfold.estimators.aeon import AeonReservoirForecaster
+
+    from ..contracts import pass_every_check_of_aeon
+
+    pass_every_check_of_aeon(AeonReservoirForecaster)

@@ -493,7 +493,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         graph = new_graph(self, dtype)
         network = self.driven_.network
         if not isinstance(network, EchoStateNetwork):
-            raise ValueError(
+            raise TypeError(
                 "`reservoir` runs in continuous time, which has no graph of one step; use "
                 "an EchoStateNetwork to export it."
             )
