@@ -154,10 +154,8 @@ class LeakyStep(Step):
     #: A map has no length.
     reach = 0.0
 
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.W.shape[0]
+    def __post_init__(self) -> None:
+        vars(self).update(n_neurons=self.W.shape[0])
 
     def input_map(self, u: Any) -> Any:
         """The input itself, (n_channels, N)."""
@@ -240,16 +238,10 @@ class ExponentialStep(Step):
 
     #: Products of N×N matrices with a batch in `advance`, and in `retreat`.
     n_products = 7
+    n_slopes = 4.0  # f' at the four stages
 
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.E.shape[0]
-
-    @property
-    def n_slopes(self) -> float:
-        """F' at the four stages."""
-        return 4
+    def __post_init__(self) -> None:
+        vars(self).update(n_neurons=self.E.shape[0])
 
     def input_map(self, u: Any) -> Any:
         """The input's part of k, as (n_channels, N)."""

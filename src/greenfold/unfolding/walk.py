@@ -1,14 +1,7 @@
 """One walk through time, for a network that is unfolded and for one that is integrated.
 
 A `Plan` says which steps a batch of stimuli takes and where its state is read. A `Walk`
-carries many stimuli along it in bounded memory, and gradients back. What a single step does
-is the `Step`'s own affair.
-
-The way back needs the slopes of the gain at every stage of every step, several states'
-worth of memory per step. A `Recording` keeps them for as many of the last steps as it is
-given room for, and for the earlier ones only the states at which their segments begin:
-going back, it walks a segment again when it gets there. So the memory is bounded whatever
-the number of steps, and where there is room for all of it nothing is computed twice.
+carries many stimuli along it in bounded memory, and gradients back.
 """
 
 from __future__ import annotations
@@ -37,16 +30,12 @@ from .._base.arrays import (
 )
 from ..systems import Divergence
 
-#: Cases carried at a time. With 256 rows a product is near its peak, and what lies between
-#: two products is still in the cache of the processor: with 100 neurons, 1000 rows or more
-#: took 1.4 times as long for each. On a GPU small products leave most of it idle.
+#: Cases carried at a time. With 256 rows a product is near its peak and its result still in
+#: the cache; 1000 rows of 100 neurons took 1.4 times as long per case. A GPU needs more.
 _HOST_ROWS, _DEVICE_ROWS = 256, 8192
 #: A state this many times the largest input of its series to a neuron is taken to diverge.
 #: The slowest mode of a stable network would have to last a million time constants.
 _EXPLODED = 1e6
-
-
-# What is walked, and where it is read
 
 
 class HasArrays:
@@ -67,47 +56,22 @@ class HasArrays:
 
 
 class Step(HasArrays):
-    """Moves a batch of states over one step with constant input, and back.
+    """One step of the network with constant input, forward and back; hashed by identity.
 
-    States are rows, deviations from the resting state of the network; those of an expansion
-    have its orders on a leading axis. A step is hashed by identity.
+    States are rows, deviations from the resting state; those of an expansion have its
+    orders on a leading axis. A step has ``n_neurons`` and four methods: `input_map` turns u
+    into the matrix by which inputs (n_cases, n_channels) push, `input_map_pullback` is its
+    adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array and
+    appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
+    cotangents of state and push, and may overwrite ``bar``.
     """
 
-    @property
-    def n_orders(self) -> int | None:
-        """Orders of an expansion; None where a state is just a state."""
-        return None
-
-    @property
-    def n_working(self) -> float:
-        """States' worth of memory of one case that `advance` holds."""
-        return 10
-
-    @property
-    def n_slopes(self) -> float:
-        """States' worth of memory of one case that it leaves behind for `retreat`."""
-        return 1
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        raise NotImplementedError
-
-    def input_map(self, u: Any) -> Any:
-        """Matrix D (n_channels, width): inputs x (n_cases, n_channels) push by x D."""
-        raise NotImplementedError
-
-    def input_map_pullback(self, bar: Any) -> Any:
-        """Adjoint of `input_map`: (n_channels, width) to (N, n_channels)."""
-        raise NotImplementedError
-
-    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
-        """State at the end of the step, a new array; `slopes` gets what `retreat` needs."""
-        raise NotImplementedError
-
-    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
-        """Cotangents of the state before and of the push; ``bar`` may be overwritten."""
-        raise NotImplementedError
+    n_neurons: Any
+    #: Orders of an expansion; None where a state is just a state.
+    n_orders: Any = None
+    #: Memory of one case in states: what `advance` holds, and what it leaves in ``slopes``.
+    n_working: Any = 10.0
+    n_slopes: Any = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,17 +81,14 @@ class Plan:
     Attributes
     ----------
     step : Step
-        One sub-step of a whole step.
-    n_sub : int
+        One of the ``n_sub`` sub-steps of a whole step.
     weights : ndarray (n_whole,)
         Weight of the state at the end of each whole step in the readout; all zero where
         there is a tail, whose end is then the readout.
     tail : Step or None
-        One sub-step of a last, shortened step (readout between two step ends).
-    n_tail : int
-        Sub-steps of the tail.
+        One of the ``n_tail`` sub-steps of a last, shortened step.
     start : array (n_neurons,) or None
-        Where every series begins, as a deviation from the resting state; None for there.
+        Where every series begins, as a deviation from the resting state.
     """
 
     step: Any
@@ -137,17 +98,17 @@ class Plan:
     n_tail: int = 0
     start: Any = None
 
-    @property
+    @cached_property
     def n_whole(self) -> int:
         """Whole steps to walk."""
         return len(self.weights)
 
-    @property
+    @cached_property
     def read_steps(self) -> int:
         """Steps of the stimulus that reach the readout."""
         return self.n_whole + (self.tail is not None)
 
-    @property
+    @cached_property
     def kinds(self) -> list[Any]:
         """The regular step, and that of the tail where there is one."""
         return [self.step] if self.tail is None else [self.step, self.tail]
@@ -163,11 +124,6 @@ class Plan:
             for index, (step, count, weight) in enumerate(steps)
             for sub in range(count)
         ]
-
-    def ends_step(self, place: int) -> bool:
-        """Whether a place is the last of its step of the stimulus."""
-        places = self.places
-        return place + 1 == len(places) or places[place + 1][0] != places[place][0]
 
     def on(self, reference: Any, dtype: Any) -> Plan:
         """The same with its matrices where ``reference`` lives."""
@@ -185,19 +141,13 @@ def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, flo
     """
     value = check.host_array(readout, "readout", ndim=(0, 1))
     if value.ndim == 1:
-        if value.shape != (n_steps,):
-            raise ValueError(
-                "`readout` weights must have one entry per step, shape "
-                f"({n_steps},); got shape {value.shape}."
-            )
-        if not value.any():
-            raise ValueError("`readout` weights are all zero; nothing would be read.")
+        wanted = f"have one weight per step, shape ({n_steps},)"
+        check.must(value.shape == (n_steps,), "readout", wanted, f"shape {value.shape}")
+        check.must(value.any(), "readout", "weigh at least one step", "zeros only")
         return value, None
     time = float(value)
-    if not 0 < time <= n_steps * dt * (1 + 1e-12):
-        raise ValueError(
-            f"`readout` must be a time in (0, {n_steps * dt:g}]; got {time:g}."
-        )
+    fits = 0 < time <= n_steps * dt * (1 + 1e-12)
+    check.must(fits, "readout", f"be a time in (0, {n_steps * dt:g}]", f"{time:g}")
     steps = time / dt
     nearest = round(steps)
     weights = np.zeros(n_steps)
@@ -217,8 +167,7 @@ def make_plan(
 ) -> Plan:
     """The plan of a readout, given as `plan_readout` returns it.
 
-    ``make_step`` turns the length of a step of the stimulus into one sub-step and their
-    number.
+    ``make_step`` turns the length of a step into one sub-step and their number.
     """
     step, n_sub = make_step(dt)
     if time is None:
@@ -233,12 +182,9 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
     """∂L/∂Y, or ∂L/∂z where there is a v, in the namespace of ``X``."""
     wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
     host = check.host_array(cotangent, "cotangent")
-    if host.shape != wanted:
-        raise ValueError(f"`cotangent` must have shape {wanted}; got shape {host.shape}.")
+    fits = host.shape == wanted
+    check.must(fits, "cotangent", f"have shape {wanted}", f"shape {host.shape}")
     return like(host, X)
-
-
-# One batch
 
 
 class Batch:
@@ -263,29 +209,30 @@ class Batch:
         y: Any,
         start: int,
         stop: int,
-        *,
         read: Any = None,
-        tape: list[list[Any]] | None = None,
-        ends: list[Any] | None = None,
+        tape: Any = None,
+        ends: Any = None,
     ) -> tuple[Any, Any]:
         """From state y at place ``start`` to the state at ``stop``, and what was read.
 
         ``read`` has what was read before, ``tape`` receives the slopes of every place,
         ``ends`` the state at the end of every step of the stimulus.
         """
-        at, push = -1, None
+        at, push, places = -1, None, self.plan.places
         for place in range(start, stop):
-            index, step, weight = self.plan.places[place]
+            index, step, weight = places[place]
             if index != at:
                 at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
             slopes = None if tape is None else []
             y = step.advance(y, push, slopes)
             if tape is not None:
-                tape.append(slopes or [])
+                tape.append(slopes)
             if weight:
                 part = y if weight == 1 else weight * y
                 read = part if read is None else read + part
-            if ends is not None and self.plan.ends_step(place):
+            if ends is not None and (
+                place + 1 == len(places) or places[place + 1][0] != index
+            ):
                 ends.append(y)
         return y, read
 
@@ -293,8 +240,9 @@ class Batch:
 class Recording:
     """A batch walked to its readout, with what the way back needs.
 
-    Slopes of ``length`` places are held at a time. ``read`` is the readout state, ``last``
-    the state at the end of the plan.
+    The slopes of the last ``length`` places are kept, and of the earlier ones only the
+    states at which segments of that length begin: these are walked again when the way back
+    gets there.
     """
 
     def __init__(self, batch: Batch, length: int) -> None:
@@ -314,9 +262,8 @@ class Recording:
     def pullback(self, cotangent: Any) -> Any:
         """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
 
-        In float64: what is summed over many series would lose digits in float32, and depend
-        on how the series are cut into batches. The slopes are let go as they are used;
-        called again, it walks again.
+        In float64: sums over many series would lose digits in float32, and depend on the
+        batches. Slopes are released as they are used; called again, it walks again.
         """
         batch, places = self._batch, self._batch.plan.places
         xp = namespace(cotangent)
@@ -343,9 +290,6 @@ class Recording:
             stop = start
         parts = [step.input_map_pullback(found) for step, found in gradients.items()]
         return sum(parts[1:], parts[0])
-
-
-# Many cases
 
 
 @dataclass(frozen=True)
@@ -389,27 +333,12 @@ class Room:
 class Walk:
     """Many stimuli walked along a plan at one projection, in batches of bounded memory.
 
-    Parameters
-    ----------
-    plan : Plan
-        On the host.
-    X : array (n_cases, n_channels, n_steps)
-        The work is done in its namespace and on its device.
-    u : ndarray (n_neurons, n_channels)
-        On the host.
-    dtype : optional
-        Of the work; by default float32 if that is the dtype of ``X``, else float64.
-    keep : bool
-        Keep what the way back needs when the states are computed, as far as memory goes:
-        `states` followed by `pullback` then walks every series once instead of twice.
-    orders : bool
-        Give the orders of an expansion apart, on a leading axis, instead of their sum.
-
-    Raises
-    ------
-    Divergence
-        A FloatingPointError that names the series and the step. An expansion does not
-        diverge, it overflows; that is left to the caller.
+    ``X`` (n_cases, n_channels, n_steps) lives anywhere, and the work is done there, by
+    default in float32 if that is its dtype, else in float64; ``plan`` and ``u`` (n_neurons,
+    n_channels) are on the host. With ``keep``, `states` keeps what `pullback` needs as far
+    as memory allows, so that every series is walked once instead of twice. With ``orders``,
+    the orders of an expansion are given apart, on a leading axis, instead of their sum. A
+    network that is no expansion and diverges raises `Divergence`.
     """
 
     def __init__(
