@@ -1,7 +1,7 @@
 """The network itself as a system: integrated to a tolerance, and differentiated.
 
-`Dynamics` stands beside `Unfolding`. What one unfolds the other integrates, so nothing is
-expanded and nothing left out but the error of the sub-steps, which is measured.
+What `Unfolding` expands, `Dynamics` integrates: nothing is left out but the error of the
+sub-steps, which is measured.
 """
 
 from __future__ import annotations
@@ -28,33 +28,17 @@ class Dynamics:
     """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     An echo state network is run as it is, step by step and without an error. States are
-    deviations from the rest state of the network.
+    deviations from the rest state of the network. Shapes of ``X`` and ``u`` are as in
+    `Unfolding`. Batch work runs in the array namespace and on the device of ``X``, in
+    float32 if that is its dtype, else in float64, and in bounded memory.
 
-    Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), the
-    input projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
-    the array namespace and on the device of ``X``, in float32 if that is its dtype, else in
-    float64, and in bounded memory.
-
-    Parameters
-    ----------
-    reservoir : Reservoir or EchoStateNetwork
-        With any gain.
-    n_steps : int
-        Number of steps K of the stimuli.
-    dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
-        a step is a step, 1 by default.
-    readout : None, float or array_like (n_steps,)
-        When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
-        weighted sum over the ends of the steps (time-integrated readout).
-    tol : float
-        Error allowed to a state, relative to the largest one. From it follows, for the
-        stimuli and the projection at hand, the number of sub-steps in a step: the largest
-        series and some others are run with halved sub-steps to compare with. Stimuli in
-        float32 do not come closer than their rounding.
-    start : array_like (n_neurons,), optional
-        The state in which every series begins, not counted from rest; at rest by default.
-        Other simulators begin at zero, ``np.zeros(n_neurons)``.
+    Parameters ---------- reservoir : Reservoir or EchoStateNetwork     With any gain.
+    n_steps, dt, readout     Of the stimuli, as in `unfold`. tol : float     Error allowed
+    to a state, relative to the largest one. From it follows the number of     sub-steps in
+    a step: the largest series and some others are run with halved sub-steps     to compare
+    with. Stimuli in float32 do not come closer than their rounding. start : array_like
+    (n_neurons,), optional     The state in which every series begins, not counted from
+    rest; at rest by default.     Other simulators begin at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
@@ -114,10 +98,8 @@ class Dynamics:
         return self
 
     def __repr__(self) -> str:
-        return (
-            f"Dynamics({self.reservoir!r}, n_steps={self.n_steps}, dt={self.dt:g}, "
-            f"tol={self.tol:g})"
-        )
+        grid = f"n_steps={self.n_steps}, dt={self.dt:g}, tol={self.tol:g}"
+        return f"Dynamics({self.reservoir!r}, {grid})"
 
     @property
     def is_linear(self) -> bool:
@@ -153,15 +135,14 @@ class Dynamics:
     def quadratic(self) -> Unfolding | None:
         """Order 1 of the gain up to its square at rest, a start for an optimiser.
 
-        None where the gain has no quadratic part there, as tanh at zero, which is odd, and
-        in discrete time.
+        None where the gain has no quadratic part there, as tanh at zero, and in discrete
+        time.
         """
         network = None if self._discrete else _up_to_the_square(self.reservoir)
         if network is None:
             return None
-        return unfold(
-            network, n_steps=self.n_steps, dt=self.dt, order=1, readout=self.readout
-        )
+        grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
+        return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
         """With so many sub-steps, in a shortened last step too: twice as many halve all."""
@@ -207,15 +188,9 @@ class Dynamics:
     ) -> Any:
         """Network states at the readout.
 
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
-        trajectories : bool
-            Return the states at the end of every step instead of the readout.
-        n_sub : int, optional
-            Sub-steps to take, whatever the error, so that the state of a series does not
-            depend on the others.
+        Parameters ---------- X, u, trajectories     As in `Unfolding.states`. n_sub : int,
+        optional     Sub-steps to take, whatever the error, so that the state of a series
+        does not depend     on the others.
 
         Returns
         -------
@@ -240,19 +215,14 @@ class Dynamics:
     ) -> Any:
         """Gradient with respect to the projections, by the adjoint of the integrator.
 
-        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
-        ∂L/∂Y and get ∂L/∂u. For a function of the readout z = Y v, give v and
-        ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). It is the exact gradient of what
-        `states` computes for the same ``X`` and ``u``.
+        It is the exact gradient of what `states` computes for the same ``X`` and ``u``.
 
         Parameters
         ----------
-        X, u
+        X, u, n_sub
             As in `states`.
-        cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
-        v : array_like (n_neurons,), optional
-        n_sub : int, optional
-            As in `states`.
+        cotangent, v
+            As in `Unfolding.pullback`.
 
         Returns
         -------
@@ -288,9 +258,9 @@ class Dynamics:
     def prepare(self, X: Any) -> Prepared:
         """States of the same stimuli at one projection after the other.
 
-        The number of sub-steps is found at the first projection and kept: an optimiser
-        that compares projections is not to see it jump back and forth. Ask `settle` of
-        what is returned whether it was enough for another projection.
+        The number of sub-steps is found at the first projection and kept: an optimiser that
+        compares projections is not to see it jump. ``settle(u)`` of what is returned says
+        whether it was enough for another projection.
 
         Parameters
         ----------
@@ -305,11 +275,7 @@ class Dynamics:
 
 
 class Prepared:
-    """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`.
-
-    An optimiser compares projections, so it must not see the sub-steps change between
-    them: they are found at the first projection and kept.
-    """
+    """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`."""
 
     def __init__(self, dynamics: Dynamics, X: Any) -> None:
         self._dynamics, self._X = dynamics, dynamics._stimuli(X)
@@ -365,11 +331,9 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
     if start is None:
         return None
     state = check.host_array(start, "start", ndim=(1,))
-    if state.shape != (network.n_neurons,):
-        raise ValueError(
-            f"`start` must have one entry per neuron, shape ({network.n_neurons},); got "
-            f"shape {state.shape}."
-        )
+    shape = (network.n_neurons,)
+    wanted = f"have one entry per neuron, shape {shape}"
+    check.must(state.shape == shape, "start", wanted, f"shape {state.shape}")
     deviation = state - network.rest
     return deviation if deviation.any() else None
 

@@ -52,20 +52,9 @@ def plan_substeps(
 ) -> StepError:
     """A number of sub-steps, near the fewest, whose error stays below ``tol``.
 
-    The order of the method foretells how many are needed, until the error found agrees.
-
-    Parameters
-    ----------
-    make : callable
-        Number of sub-steps to the `Plan`, on the host.
-    X : array (n_cases, n_channels, n_steps)
-        The eight series of largest norm and eight spread over the others are integrated,
-        on the host in float64.
-    u : ndarray (n_neurons, n_channels)
-    tol : float
-        See `StepError.error`.
-    known : int
-        A number that did at another u: it is kept if it does here, or else exceeded.
+    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` did at another
+    u: it is kept if it does here, or else exceeded. The order of the method foretells how
+    many are needed, until the error found agrees.
 
     Raises
     ------
@@ -74,11 +63,9 @@ def plan_substeps(
     Divergence
         Where the network diverges, however short the sub-steps.
     """
-    if tol < 1e3 * np.finfo(np.float64).eps:
-        raise ValueError(
-            f"`tol` must be at least {1e3 * np.finfo(np.float64).eps:.1g}, below which "
-            f"rounding hides the error of a step; got {tol:g}."
-        )
+    least = 1e3 * np.finfo(np.float64).eps
+    wanted = f"be at least {least:.1g}, below which rounding hides the error of a step"
+    check.must(tol >= least, "tol", wanted, f"{tol:g}")
     probe = _Probe(make, X, u)
     if known and (error := probe.error(known)) <= tol:
         return StepError(known, error, probe.series)

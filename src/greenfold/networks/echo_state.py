@@ -100,12 +100,10 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         Parameters
         ----------
-        n_neurons : int
+        n_neurons, rng, connectivity
+            See `Reservoir.random`.
         leak, gain, bias
             See `EchoStateNetwork`.
-        rng : numpy Generator, int or None
-        connectivity : float
-            Probability of a connection.
         spectral_radius : float
             Largest |λ| of W.
         """
@@ -126,8 +124,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         Parameters
         ----------
-        n_neurons : int
-        weight : float
+        n_neurons, weight
+            See `Reservoir.cycle`.
         leak, gain, bias
             See `EchoStateNetwork`.
         """
@@ -147,10 +145,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         Parameters
         ----------
-        n_neurons : int
-        weight : float
-        leak, gain, bias
-            See `EchoStateNetwork`.
+        n_neurons, weight, leak, gain, bias
+            As in `cycle`.
         """
         return cls(plans.delay_line_weights(n_neurons, weight), leak, gain, bias)
 
@@ -173,13 +169,10 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         Parameters
         ----------
-        n_neurons : int
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        rng, reach, connectivity, positions, n_dimensions
+        n_neurons, rng, reach, connectivity, positions, n_dimensions
             See `Reservoir.spatial`.
-        spectral_radius : float
-            Largest |λ| of W.
+        leak, gain, bias, spectral_radius
+            As in `random`.
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, 1.0, rng, *place)
@@ -233,16 +226,15 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
     def with_leak(self, leak: Any) -> EchoStateNetwork:
         """The same network with another leak."""
-        return EchoStateNetwork(
-            self.weights, leak, self.gain, self.bias, self.allow_unstable
-        )
+        rest = self.gain, self.bias, self.allow_unstable
+        return EchoStateNetwork(self.weights, leak, *rest)
 
     @cached_property
     def linear_step(self) -> tuple[np.ndarray, np.ndarray]:
-        """E and F of the network linearised at rest: d' = E d + F u x.
+        """E = 1 − a + a φ' W and F = a φ' of the network at rest: d' = E d + F u x.
 
-        E = 1 − a + a φ' W and F = a φ', with the leak and the slope φ'(W y* + b) of each
-        neuron; both (n_neurons, n_neurons).
+        Both (n_neurons, n_neurons), with the leak a and the slope φ'(W y* + b) of each
+        neuron.
         """
         active = self.weights @ self.rest + (0.0 if self.bias is None else self.bias)
         slope = np.asarray(self.gain.derivative(active), dtype=np.float64)

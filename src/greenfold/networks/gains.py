@@ -1,12 +1,10 @@
 """Gain functions of the neurons: what is evaluated, expanded, saved and simulated.
 
-A gain is one entry of `KINDS`: a constructor that says by which name and numbers it can be
-made again. Everything else asks the gain itself, so a new one is written here alone.
-
-The functions that gains are made of stand first, as functions of the module, because a
-lambda does not pickle. Values and slopes are elementwise on arrays of any namespace; those
-named `…_both` return the two at once. A series takes points (N,) on the host and a degree,
-and gives the coefficients c_0 … c_degree of φ(point + d) in powers of d, (N,) each.
+A gain is one entry of `KINDS`; everything else asks the gain itself. The functions that
+gains are made of stand first, because a lambda does not pickle. Values and slopes are
+elementwise on arrays of any namespace; those named `…_both` return the two at once. A
+series takes points (N,) on the host and a degree, and gives the coefficients c_0 … c_degree
+of φ(point + d) in powers of d, (N,) each.
 """
 
 from __future__ import annotations
@@ -21,6 +19,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import namespace
+
+Function = Callable[[Any], Any]
 
 
 def horner(coefficients: Any, y: Any) -> Any:
@@ -184,10 +184,10 @@ class Gain:
     kind: str | None = field(default=None, **_HIDDEN)
     parameters: Mapping[str, Any] = field(default_factory=dict, **_HIDDEN)
     nest_model: str | None = field(default=None, **_HIDDEN)
-    _function: Callable[[Any], Any] | None = field(default=None, **_HIDDEN)
+    _function: Function | None = field(default=None, **_HIDDEN)
     #: φ and φ' at once, or φ' alone.
     _both: Callable[[Any], tuple[Any, Any]] | None = field(default=None, **_HIDDEN)
-    _derivative: Callable[[Any], Any] | None = field(default=None, **_HIDDEN)
+    _derivative: Function | None = field(default=None, **_HIDDEN)
     _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
         default=None, **_HIDDEN
     )
@@ -238,8 +238,8 @@ class Gain:
         """φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b): it saturates, and is not odd.
 
         A tanh neuron whose rest lies at b, in units in which its slope there is 1. The
-        unfolding sees its Taylor polynomial up to ``degree``, which begins with
-        y − tanh(b) y² and converges for |y| < √(b² + π²/4) only.
+        unfolding sees its Taylor polynomial up to ``degree``, which begins with y − tanh(b)
+        y² and converges for |y| < √(b² + π²/4) only.
 
         Parameters
         ----------
@@ -266,8 +266,8 @@ class Gain:
         """φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
 
         It is ½ at zero, so that a network with it rests elsewhere (`Reservoir.rest`). The
-        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
-        the series converges for |y| < π.
+        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero the
+        series converges for |y| < π.
         """
         parts = {"_function": sigmoid, "_both": sigmoid_both}
         return cls._smooth("sigmoid", degree, sigmoid_series, **parts)
@@ -276,9 +276,7 @@ class Gain:
     def softplus(cls, degree: int = 11) -> Gain:
         """φ(y) = log(1 + e^y), a rectified gain without a kink.
 
-        It is log 2 at zero, so that a network with it rests elsewhere (`Reservoir.rest`).
-        The unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
-        the series converges for |y| < π.
+        It is log 2 at zero; the rest is as for `sigmoid`.
         """
         parts = {"_function": softplus, "_derivative": sigmoid}
         return cls._smooth("softplus", degree, softplus_series, **parts)
@@ -296,34 +294,23 @@ class Gain:
     def relu(cls) -> Gain:
         """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
 
-        It has two slopes and no Taylor series: an unfolding of order 0 takes the slope of
-        each neuron where it rests, 0 or 1. A bias puts the rest away from the kink; without
-        one all neurons rest on it, and the slope is taken to be the mean, ½. Higher orders
-        do not exist.
+        It has no Taylor series: an unfolding of order 0 takes the slope of each neuron
+        where it rests, 0 or 1, or the mean ½ on the kink, where all rest without a bias.
+        Higher orders do not exist.
         """
         return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
     @classmethod
-    def custom(
-        cls,
-        function: Callable[[Any], Any],
-        derivative: Callable[[Any], Any],
-        name: str = "custom",
-    ) -> Gain:
-        """A gain of one's own, for `Dynamics` and `simulate`.
+    def custom(cls, function: Function, derivative: Function, name: str = "custom") -> Gain:
+        """A gain of your own, for `Dynamics` and `simulate`.
 
-        An unfolding knows its slope at rest and nothing more: the linear order exists,
-        higher ones do not. A model with it can not be saved.
+        An unfolding knows its slope at rest: the linear order exists, higher ones do not. A
+        model with it can not be saved.
 
-        Parameters
-        ----------
-        function : callable
-            φ, elementwise, with φ(0) = 0. Write it with the functions of the array
-            library whose arrays it is to be called with.
-        derivative : callable
-            φ'. It is compared once with differences of ``function`` between −3 and 3.
-        name : str
-            What is printed.
+        Parameters ---------- function : callable     φ, elementwise, with φ(0) = 0. Write
+        it with the functions of the array library whose     arrays it is to be called with.
+        derivative : callable     φ'. It is compared once with differences of ``function``
+        between −3 and 3. name : str     What is printed.
 
         Examples
         --------
@@ -369,11 +356,8 @@ class Gain:
         ----------
         points : ndarray (n_neurons,)
 
-        Returns
-        -------
-        tuple of ndarray (n_neurons,)
-            c_0 = 0, c_1, … up to the degree of the gain, or to its slope where it has no
-            series.
+        Returns ------- tuple of ndarray (n_neurons,)     From c_0 = 0 up to the degree of
+        the gain, or to its slope where it has no series.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
         if self._series is not None:
@@ -422,16 +406,15 @@ _STEP = 1e-5
 _AGREE = 1e-4
 
 
-def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any], Any]):
+def _check_derivative(function: Function, derivative: Function) -> None:
     """Refuse a gain that is not zero at rest, or whose derivative is another's."""
     found = {}
     for argument, call in (("function", function), ("derivative", derivative)):
         check.must(callable(call), argument, "be callable", repr(call), TypeError)
         with np.errstate(all="ignore"):
             value = check.host_array(call(_GRID.copy()), argument)
-        wanted = f"work elementwise; for an array of shape {_GRID.shape} it returned shape"
-        if value.shape != _GRID.shape:
-            raise ValueError(f"`{argument}` must {wanted} {value.shape}.")
+        shape, got = _GRID.shape, f"shape {value.shape}"
+        check.must(value.shape == shape, argument, f"return shape {shape} for it", got)
         found[argument] = value
     at_rest = float(check.host_array(function(np.zeros(1)), "function").ravel()[0])
     wanted = "be zero at zero, so that the resting network stays at rest"

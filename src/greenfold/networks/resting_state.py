@@ -1,8 +1,7 @@
 """The state in which an undriven network rests, and whether it stays there.
 
-A bias, or a gain that is not zero at zero, moves the resting state away from zero. It is
-found by Newton's method from zero, or from where the network itself settles when that finds
-a state that is not stable; both are refused unless small deviations decay.
+It is found by Newton's method from zero, or from where the network itself settles, and
+refused unless small deviations decay.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The non-linear problem: κ(u, v) through the moments of a system's states.
 
-Through an integrated network, most of the way to an optimum needs neither all series nor
-short sub-steps. So every start is followed in a rough problem (some series, long sub-steps,
-single precision), what it ends with is judged on all series, and the best go on there. An
-error ε of the states moves the optimum by about ε and costs about ε² of κ, so that the last
-ascent may be integrated less accurately than its result: that is solved for once more at
-the tolerance asked for.
+Through an integrated network, every start is followed in a rough problem (some series, long
+sub-steps, single precision), what it ends with is judged on all series, and the best go on
+there. An error ε of the states moves the optimum by about ε and costs about ε² of κ, so
+that the last ascent may be integrated less accurately than its result.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class Refinement:
         system: IntegratedSystem,
         *,
         max_iter: int,
-        tol: float | None = None,
+        tol: Any = None,
     ) -> None:
         self._problem, self._max_iter = problem, max_iter
 
@@ -133,8 +132,8 @@ class Refinement:
         """The best candidate, and κ on all series that each start ended with.
 
         Ctrl-C ends it with what is known then; before anything is, it goes on as
-        KeyboardInterrupt. Starts at which the network diverges are left out, unless it
-        does so at all of them.
+        KeyboardInterrupt. Starts at which the network diverges are left out, unless it does
+        so at all of them.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
             ends: list[Candidate] = []

@@ -1,7 +1,7 @@
 """Largest singular values of G(d) = Σ_n d_n G_n, of one signal d or of several stacked.
 
-Small matrices are decomposed; large ones, and those that are never formed, are searched by
-Lanczos iteration, and what it may be wrong by is added: a bound stays one.
+Large matrices, and those that are never formed, are searched by Lanczos iteration, and what
+it may be wrong by is added: a bound stays one.
 """
 
 from __future__ import annotations
@@ -118,8 +118,7 @@ class Responses:
 def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Largest singular value of a dense matrix M with its right and left vector.
 
-    The largest eigenpair of M Mᵀ, which costs a small part of all singular values. Squares
-    lose the small ones to rounding; the largest is as accurate as by a decomposition of M.
+    It is the largest eigenpair of M Mᵀ, as accurate as by a decomposition of M.
     """
     # A power of two brings M to order one, so that no square leaves floating point.
     exponent = int(np.frexp(np.abs(matrix).max())[1])

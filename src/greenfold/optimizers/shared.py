@@ -46,10 +46,9 @@ _CLOSED, _DIRECTIONS = 1e-4, 4
 
 @dataclass(frozen=True, eq=False)
 class SharedProblem:
-    """Soft margins of several comparisons under one input projection, added.
+    """Soft margins of several comparisons of one system under one u, added.
 
-    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons). The parts
-    are of one system, with stimuli of one shape.
+    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons).
     """
 
     parts: tuple[LinearProblem, ...]
@@ -79,8 +78,7 @@ class SharedProblem:
     def stacked_atom(self) -> np.ndarray:
         """A u of large Σ_j ‖G(μ_j)u‖, (n_inputs, n_channels): the problem of small η.
 
-        From the leading vector of the stacked G(μ_j); each step maximises a lower bound
-        on the sum that touches it, so that no step falls.
+        Each step maximises a lower bound on the sum that touches it, so that no step falls.
         """
         responses = self.responses([part.mean for part in self.parts])
         flat = responses.leading()[1].T.ravel()
@@ -216,8 +214,8 @@ def solve_shared(
     """The best u for all comparisons, with a proven bound on the sum of soft margins.
 
     It starts from the projections ``own`` that the comparisons would have alone, whose
-    bounds add up to ``separate``, from the leading vector of the stacked G(μ_j) and random
-    ones. With ``certify`` the relaxation is solved to its end, and ascended from too.
+    bounds add up to ``separate``. With ``certify`` the relaxation is solved to its end, and
+    ascended from too.
     """
     rng = np.random.default_rng(0)
     drawn = rng.standard_normal((_DRAWN, *own[0].shape))

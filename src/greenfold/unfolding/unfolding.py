@@ -88,14 +88,15 @@ def unfold(
     order = check.count(order, "order", minimum=0)
     tol = check.positive(tol, "tol")
     gain, n_panels = reservoir.gain, 1
-    if order and not gain.is_linear and (discrete or not gain.expands):
+    expands = not discrete and len(reservoir.coefficients) > 2
+    if order and not gain.is_linear and not expands:
         why = f"needs Taylor coefficients, of which the gain {gain.name} has only its slope"
         if discrete:
             why = "is not available in discrete time, which is unfolded at order 0"
         raise ValueError(
             f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
         )
-    order = 0 if discrete or not gain.expands else order
+    order = order if expands else 0
     if discrete:
         panel = build_map(*reservoir.linear_step, dt)
     else:
@@ -190,9 +191,13 @@ class Unfolding(Shown):
         """The same unfolding at order 0."""
         return self if self.order == 0 else replace(self, order=0)
 
-    @cached_property
+    @property
     def maps(self) -> LinearOrder:
         """The three maps of order 0, as the optimisers use them: without checks."""
+        return self._maps
+
+    @cached_property
+    def _maps(self) -> LinearOrder:
         return LinearOrder(self._plan, self.n_steps)
 
     @cached_property
