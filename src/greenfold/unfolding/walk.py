@@ -199,30 +199,26 @@ class Batch:
 
     def start(self) -> Any:
         """The state at the beginning."""
-        step, shape = self.plan.step, (self.inputs.shape[1], self.plan.step.n_neurons)
+        step, n_cases = self.plan.step, self.inputs.shape[1]
         leading = () if step.n_orders is None else (step.n_orders,)
-        y = zeros((*leading, *shape), self.inputs)
+        y = zeros((*leading, n_cases, step.n_neurons), self.inputs)
         return y if self.plan.start is None else y + self.plan.start
 
     def walk(
-        self,
-        y: Any,
-        start: int,
-        stop: int,
-        read: Any = None,
-        tape: Any = None,
-        ends: Any = None,
-    ) -> tuple[Any, Any]:
-        """From state y at place ``start`` to the state at ``stop``, and what was read.
+        self, y: Any, places: range, read: Any = None, tape: Any = None, ends: Any = None
+    ):
+        """From state y over some places to the state at their end, and what was read.
 
         ``read`` has what was read before, ``tape`` receives the slopes of every place,
         ``ends`` the state at the end of every step of the stimulus.
         """
-        at, push, places = -1, None, self.plan.places
-        for place in range(start, stop):
-            index, step, weight = places[place]
+        at, push, all_places = -1, None, self.plan.places
+        for place in places:
+            index, step, weight = all_places[place]
             if index != at:
                 at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
+                if ends is not None:
+                    ends.append(None)
             slopes = None if tape is None else []
             y = step.advance(y, push, slopes)
             if tape is not None:
@@ -230,34 +226,28 @@ class Batch:
             if weight:
                 part = y if weight == 1 else weight * y
                 read = part if read is None else read + part
-            if ends is not None and (
-                place + 1 == len(places) or places[place + 1][0] != index
-            ):
-                ends.append(y)
+            if ends is not None:
+                ends[-1] = y
         return y, read
 
+    def record(self, length: int = 0, ends: Any = None) -> None:
+        """Walk to the readout: ``read`` is what is read there, ``last`` the last state.
 
-class Recording:
-    """A batch walked to its readout, with what the way back needs.
-
-    The slopes of the last ``length`` places are kept, and of the earlier ones only the
-    states at which segments of that length begin: these are walked again when the way back
-    gets there.
-    """
-
-    def __init__(self, batch: Batch, length: int) -> None:
-        n_places = len(batch.plan.places)
-        self._batch = batch
-        self._starts = sorted({0, *range(n_places - length, 0, -length)})
-        self._states = [batch.start()]
-        self._tape: list[list[Any]] | None = []
-        y, read = self._states[0], None
-        for start, stop in pairwise(self._starts):
-            y, read = batch.walk(y, start, stop, read=read)
+        The slopes of the last ``length`` places are kept for the way back, and of the
+        earlier ones only the states at which segments of that length begin: these are
+        walked again when the way back gets there.
+        """
+        n_places, starts = len(self.plan.places), [0]
+        if length:
+            starts = sorted({0, *range(n_places - length, 0, -length)})
+        self._segments = [range(*pair) for pair in pairwise([*starts, n_places])]
+        self._tape: list[list[Any]] | None = [] if length else None
+        y, read, self._states = self.start(), None, []
+        for segment in self._segments:
             self._states.append(y)
-        self.last, self.read = batch.walk(
-            y, self._starts[-1], n_places, read=read, tape=self._tape
-        )
+            tape = self._tape if segment is self._segments[-1] else None
+            y, read = self.walk(y, segment, read, tape, ends)
+        self.last, self.read = y, read
 
     def pullback(self, cotangent: Any) -> Any:
         """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
@@ -265,16 +255,15 @@ class Recording:
         In float64: sums over many series would lose digits in float32, and depend on the
         batches. Slopes are released as they are used; called again, it walks again.
         """
-        batch, places = self._batch, self._batch.plan.places
-        xp = namespace(cotangent)
-        gradients = {s: wide(xp.zeros_like(m)) for s, m in batch.input_maps.items()}
-        bar, push_bar, stop = xp.zeros_like(self.last), None, len(places)
-        for start, y in zip(self._starts[::-1], self._states[::-1], strict=True):
+        xp, places = namespace(cotangent), self.plan.places
+        gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
+        bar, push_bar = xp.zeros_like(self.last), None
+        for segment, y in zip(self._segments[::-1], self._states[::-1], strict=True):
             tape, self._tape = self._tape, None
             if tape is None:
                 tape = []
-                batch.walk(y, start, stop, tape=tape)
-            for place in range(stop - 1, start - 1, -1):
+                self.walk(y, segment, tape=tape)
+            for place in segment[::-1]:
                 index, step, weight = places[place]
                 if weight:
                     bar += cotangent if weight == 1 else weight * cotangent
@@ -282,12 +271,9 @@ class Recording:
                 # All sub-steps of a step are pushed alike.
                 push_bar = here if push_bar is None else push_bar + here
                 if place == 0 or places[place - 1][0] != index:
-                    inputs = xp.matrix_transpose(batch.inputs[index, :, :])
-                    gradients[step] = add_product(
-                        gradients[step], wide(inputs), wide(push_bar)
-                    )
+                    inputs = wide(xp.matrix_transpose(self.inputs[index, :, :]))
+                    gradients[step] = add_product(gradients[step], inputs, wide(push_bar))
                     push_bar = None
-            stop = start
         parts = [step.input_map_pullback(found) for step, found in gradients.items()]
         return sum(parts[1:], parts[0])
 
@@ -358,7 +344,7 @@ class Walk:
         self._plan, self._u = plan.on(X, self._dtype), like(u, X, self._dtype)
         start = 0.0 if plan.start is None else float(np.abs(plan.start).max())
         self._largest = float(np.abs(u).sum(axis=1).max()), start
-        self._recordings: list[tuple[slice, Recording]] = []
+        self._kept: list[tuple[slice, Batch]] = []
 
     @cached_property
     def room(self) -> Room:
@@ -383,11 +369,14 @@ class Walk:
         values = check.finite_batch(self._X[part, ...], self._xp, part.start)
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
-    def record(self, part: slice, length: int) -> Recording:
-        """Walk some cases, with slopes of so many places held at a time."""
-        recording = Recording(self._batch(part), length)
-        self._refuse_divergence(recording.last, part)
-        return recording
+    def record(self, part: slice, length: int = 0, ends: Any = None) -> Batch:
+        """Some cases at their readout, with slopes of so many places held at a time."""
+        batch = self._batch(part)
+        batch.record(length, ends)
+        # The last state is enough to look at: what diverged does not come back.
+        if self._plan.step.n_orders is None and self._diverged(batch.last, part).any():
+            self._walk_carefully(part)
+        return batch
 
     def _summed(self, states: Any) -> Any:
         """The sum over the orders of an expansion, unless they were asked for."""
@@ -398,51 +387,36 @@ class Walk:
     def _joined(self, parts: list[Any], axis: int) -> Any:
         return parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=axis)
 
-    def _diverged(self, y: Any, part: slice) -> Any:
+    def _diverged(self, y: Any, part: slice) -> np.ndarray:
         """Which of these cases, by its state, has left the range its own input explains."""
         xp, (scale, start) = self._xp, self._largest
         inputs = xp.abs(xp.astype(self._X[part, ...], self._dtype, copy=False))
         limit = _EXPLODED * (scale * xp.max(inputs, axis=(1, 2)) + start)
-        return ~(xp.max(xp.abs(y), axis=1) <= limit)  # True for NaN
-
-    def _refuse_divergence(self, last: Any, part: slice) -> None:
-        """Look at the last state only: what diverged does not come back."""
-        if self._plan.step.n_orders is None and bool(
-            self._xp.any(self._diverged(last, part))
-        ):
-            self._walk_carefully(part)
-
-    def _finish(self, part: slice, ends: list[Any] | None = None) -> Any:
-        """What is read of these cases."""
-        batch = self._batch(part)
-        places = len(self._plan.places)
-        last, read = batch.walk(batch.start(), 0, places, ends=ends)
-        self._refuse_divergence(last, part)
-        return read
+        return to_host(~(xp.max(xp.abs(y), axis=1) <= limit))  # True for NaN
 
     def _walk_carefully(self, part: slice) -> list[Any]:
         """States at the end of every step, each looked at before the next is made."""
-        batch, ends = self._batch(part), []
+        batch, ends = self._batch(part), {}
         y = batch.start()
         for place, (index, _, _) in enumerate(self._plan.places):
-            y, _ = batch.walk(y, place, place + 1, ends=ends)
-            bad = np.flatnonzero(to_host(self._diverged(y, part)))
+            y, _ = batch.walk(y, range(place, place + 1))
+            bad = np.flatnonzero(self._diverged(y, part))
             if len(bad):
                 raise Divergence(index, part.start + int(bad[0]))
-        return ends
+            ends[index] = y
+        return list(ends.values())
 
     @cached_property
     def states(self) -> Any:
         """Read-out states, (n_cases, n_neurons)."""
-        length = self.room.tape_for_all() if self._keep else 0
-        rows = self.room.rows_holding(self.room.n_working)
+        length, found = self.room.tape_for_all() if self._keep else 0, []
+        rows = self.room.rows if length else self.room.rows_holding(self.room.n_working)
         with quietly(self._X):
-            if length:
-                for part in self._parts(self.room.rows):
-                    self._recordings.append((part, self.record(part, length)))
-                found = [self._summed(made.read) for _, made in self._recordings]
-            else:
-                found = [self._summed(self._finish(part)) for part in self._parts(rows)]
+            for part in self._parts(rows):
+                batch = self.record(part, length)
+                found.append(self._summed(batch.read))
+                if length:
+                    self._kept.append((part, batch))
             return self._joined(found, -2)
 
     def trajectories(self, *, careful: bool = False) -> Any:
@@ -455,7 +429,7 @@ class Walk:
             for part in self._parts(self.room.rows_holding(held)):
                 ends = self._walk_carefully(part) if careful else []
                 if not careful:
-                    self._finish(part, ends)
+                    self.record(part, ends=ends)
                 found.append(self._summed(self._xp.stack(ends, axis=-2)))
             return self._joined(found, -3)
 
@@ -466,20 +440,18 @@ class Walk:
         the namespace of ``X``; v is on the host.
         """
         rows, length = self.room.tape_for_batches()
-        kept: Any = self._recordings or (
-            (part, self.record(part, length)) for part in self._parts(rows)
-        )
+        made = ((part, self.record(part, length)) for part in self._parts(rows))
         cotangent = self._xp.astype(cotangent, self._dtype, copy=False)
         readout = None if v is None else like(v, self._X, self._dtype)
         u_bar = v_bar = None
         with quietly(self._X):
-            for part, recording in kept:
+            for part, batch in self._kept or made:
                 bar = cotangent[part, ...]
                 if readout is not None:
-                    found = wide(bar) @ wide(self._summed(recording.read))
+                    found = wide(bar) @ wide(self._summed(batch.read))
                     v_bar = found if v_bar is None else v_bar + found
                     bar = bar[:, None] * readout[None, :]
-                found = recording.pullback(bar)
+                found = batch.pullback(bar)
                 u_bar = found if u_bar is None else u_bar + found
-                del recording  # before the next one is made
+                del batch  # before the next one is made
         return u_bar, v_bar
