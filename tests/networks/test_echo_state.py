@@ -197,7 +197,7 @@ def test_an_unstable_map():
         (
             lambda: simulate(network(), np.ones((1, 3)), np.ones(10), engine="nest"),
             ValueError,
-            "`engine` = 'nest'.*continuous time",
+            "`engine` must be .*discrete time; got 'nest'",
         ),
         (
             lambda: simulate(network(), [[np.nan]], np.ones(10)),

@@ -56,24 +56,11 @@ def tanh_both(y: Any) -> tuple[Any, Any]:
     return bent, slope
 
 
-def tanh_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
-    """From f' = 1 − f²."""
-    return _tanh_series_from(np.tanh(points), degree)
-
-
-def _tanh_series_from(value: np.ndarray, degree: int) -> list[np.ndarray]:
-    f = [value]
-    for k in range(degree):
-        f.append(((k == 0) - _square(f, k)) / (k + 1))
-    return f
-
-
-# (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y): nothing cancels near
-# rest, and it is exactly zero there.
-
-
 def biased(y: Any, t: float) -> Any:
-    """Biased tanh, t = tanh b."""
+    """Biased tanh with t = tanh b, written so that nothing cancels near rest.
+
+    (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y).
+    """
     bent = tanh(y)
     return bent / (1 + t * bent)
 
@@ -90,9 +77,11 @@ def biased_both(y: Any, t: float) -> tuple[Any, Any]:
 
 
 def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]:
-    """Tanh around b + point, in the units of the biased one."""
+    """Tanh around b + point, in the units of the biased one; from f' = 1 − f²."""
     bent = np.tanh(points)
-    f = _tanh_series_from((t + bent) / (1 + t * bent), degree)
+    f = [(t + bent) / (1 + t * bent)]
+    for k in range(degree):
+        f.append(((k == 0) - _square(f, k)) / (k + 1))
     return [biased(points, t), *(c / (1 - t**2) for c in f[1:])]
 
 
@@ -150,8 +139,6 @@ _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 1559
 
 #: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
 _MAX_BIAS = 5.0
-
-
 #: A field that is neither printed nor compared.
 _HIDDEN: Any = {"repr": False, "compare": False}
 
@@ -160,15 +147,13 @@ _HIDDEN: Any = {"repr": False, "compare": False}
 class Gain:
     """Gain function φ of the neurons, with its Taylor coefficients at rest.
 
-    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial`, `Gain.tanh`,
-    `Gain.biased_tanh`, `Gain.sigmoid`, `Gain.softplus`, `Gain.relu` or `Gain.custom`.
+    Make one with a class method such as `Gain.quadratic` or `Gain.tanh`.
 
     Attributes
     ----------
     coefficients : tuple of float
-        Taylor coefficients φ(0), c_1, c_2, … of φ in increasing powers, used by the
-        unfolding of a network that rests at zero. `simulate` and `Dynamics` use the
-        exact function instead.
+        Taylor coefficients φ(0), c_1, c_2, … in increasing powers, used by the unfolding of
+        a network that rests at zero; `simulate` and `Dynamics` use the exact function.
     name : str
         What is printed.
     kind : str or None
@@ -186,11 +171,9 @@ class Gain:
     nest_model: str | None = field(default=None, **_HIDDEN)
     _function: Function | None = field(default=None, **_HIDDEN)
     #: φ and φ' at once, or φ' alone.
-    _both: Callable[[Any], tuple[Any, Any]] | None = field(default=None, **_HIDDEN)
+    _both: Function | None = field(default=None, **_HIDDEN)
     _derivative: Function | None = field(default=None, **_HIDDEN)
-    _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
-        default=None, **_HIDDEN
-    )
+    _series: Callable[..., list[np.ndarray]] | None = field(default=None, **_HIDDEN)
 
     def __post_init__(self) -> None:
         coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
@@ -223,14 +206,14 @@ class Gain:
     def tanh(cls, degree: int = 11) -> Gain:
         """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
 
-        The series converges for |y| < π/2 only: read the `order` of an unfolding of
-        a tanh network as a statement about small states.
+        The series converges for |y| < π/2 only: the `order` of an unfolding speaks of small
+        states.
         """
         degree = check.count(degree, "degree")
         most = len(_TANH) - 1
         check.must(degree <= most, "degree", f"be at most {most}", degree)
         parts = {"_function": tanh, "_both": tanh_both, "nest_model": "tanh_rate_ipn"}
-        made = cls._smooth("tanh", degree, tanh_series, **parts)
+        made = cls._smooth("tanh", degree, partial(biased_series, t=0.0), **parts)
         return replace(made, coefficients=_TANH[: degree + 1])
 
     @classmethod
@@ -251,15 +234,9 @@ class Gain:
         wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
         check.must(abs(value) <= _MAX_BIAS, "b", wanted, f"{value:g}")
         t = float(np.tanh(value))
-        return cls._smooth(
-            "biased_tanh",
-            degree,
-            partial(biased_series, t=t),
-            name=f"biased_tanh(b={value:g})",
-            parameters={"b": value},
-            _function=partial(biased, t=t),
-            _both=partial(biased_both, t=t),
-        )
+        parts = {"name": f"biased_tanh(b={value:g})", "parameters": {"b": value}}
+        parts |= {"_function": partial(biased, t=t), "_both": partial(biased_both, t=t)}
+        return cls._smooth("biased_tanh", degree, partial(biased_series, t=t), **parts)
 
     @classmethod
     def sigmoid(cls, degree: int = 11) -> Gain:

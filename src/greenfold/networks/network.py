@@ -35,9 +35,8 @@ class Network(Shown, codec.Saved):
     def __init__(
         self, weights: Any, speed: Any, gain: Any, bias: Any, allow_unstable: Any
     ) -> None:
-        if not isinstance(gain, Gain):
-            example = "such as Gain.quadratic(0.05)"
-            raise TypeError(f"`gain` must be a Gain, {example}; got {gain!r}.")
+        wanted = "be a Gain, such as Gain.quadratic(0.05)"
+        check.must(isinstance(gain, Gain), "gain", wanted, repr(gain), TypeError)
         matrix = check.square_weights(weights)
         name = self._speed
         parts = {

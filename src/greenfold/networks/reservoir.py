@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
@@ -324,27 +324,19 @@ class Reservoir(Network, kind="reservoir"):
     ) -> Self:
         """A graph as a network: a connectome, or one of NetworkX's many kinds.
 
-        An edge from j to i becomes W_ij, so that activity runs along the edges. Matrices
-        are read as graphs, entry [i, j] for the edge from i to j; a matrix that is W itself
-        goes to `Reservoir`.
+        An edge from j to i becomes W_ij, so that activity runs along the edges. Entry [i,
+        j] of a matrix is the edge from i to j; a matrix that is W itself goes to
+        `Reservoir`.
 
-        Parameters
-        ----------
-        graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
-            Directed or not, with self-loops or not, connected or not.
-        tau, gain, allow_unstable, bias
-            See `Reservoir`.
-        spectral_radius : float, optional
-            Scale the weights so that the largest |λ| of W is this; None leaves them as they
-            are.
-        weight : str or None
-            Attribute of an edge of a NetworkX graph that is its weight; edges without it,
-            or all if None, weigh 1.
-        nodes : iterable, optional
-            Which nodes become neurons, and in which order: nodes of a NetworkX graph, or
-            row numbers of a matrix.
-        inhibitory : iterable, optional
-            Nodes whose outgoing weights are negated.
+        Parameters ---------- graph : networkx graph, scipy sparse array or array_like
+        (n_nodes, n_nodes)     Directed or not, with self-loops or not, connected or not.
+        tau, gain, allow_unstable, bias     See `Reservoir`. spectral_radius : float,
+        optional     Scale the weights so that the largest |λ| of W is this; None leaves
+        them as they are. weight : str or None     Attribute of an edge of a NetworkX graph
+        that is its weight; edges without it, or all     if None, weigh 1. nodes : iterable,
+        optional     Which nodes become neurons, and in which order: nodes of a NetworkX
+        graph, or row     numbers of a matrix. inhibitory : iterable, optional     Nodes
+        whose outgoing weights are negated.
 
         Examples
         --------
@@ -409,10 +401,9 @@ class Reservoir(Network, kind="reservoir"):
 
     def modes(self) -> Modes:
         """Eigenvalues, left eigenvectors and time constants of the connectivity."""
-        eigenvalues, left = cast(
-            "tuple[np.ndarray, np.ndarray]",
-            linalg.eig(self.mode_matrix(self.linear_weights), left=True, right=False),
-        )
+        eig: Any = linalg.eig
+        matrix = self.mode_matrix(self.linear_weights)
+        eigenvalues, left = eig(matrix, left=True, right=False)
         order = np.argsort(-np.real(eigenvalues), kind="stable")
         eigenvalues = eigenvalues[order]
         with np.errstate(divide="ignore"):

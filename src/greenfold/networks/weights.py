@@ -300,9 +300,7 @@ def graph_weights(
     weights = np.ascontiguousarray(adjacency.T)
     places = {name: i for i, name in enumerate(names)}
     for node in () if inhibitory is None else inhibitory:
-        if node not in places:
-            missing = f"names the node {node!r}, which is not in the network"
-            raise ValueError(f"`inhibitory` {missing}.")
+        check.must(node in places, "inhibitory", "name nodes of the network", repr(node))
         weights[:, places[node]] *= -1
     if spectral_radius is None:
         return weights
@@ -311,9 +309,7 @@ def graph_weights(
     return _scaled(weights, radius, f" = {radius:g}", "graph", advice)
 
 
-def _of_networkx(
-    graph: Any, weight: str | None, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, Sequence[Any]]:
+def _of_networkx(graph: Any, weight: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     try:
         import networkx
     except ImportError:
@@ -338,9 +334,7 @@ def _of_networkx(
     return check.host_array(made, "graph"), names
 
 
-def _of_matrix(
-    graph: Any, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, Sequence[Any]]:
+def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     shape = np.shape(graph)
     wanted = "be a graph of NetworkX or a square matrix, one row and one column per node"
     square = len(shape) == 2 and shape[0] == shape[1]
