@@ -169,18 +169,17 @@ class Dynamics:
         X = self._stimuli(X)
         return X, check.input_projection(u, self.n_neurons, X.shape[1])
 
-    def _planned(self, X: Any, u: np.ndarray, known: int = 0) -> Plan:
-        """The plan that keeps to the tolerance for these stimuli and this projection."""
+    def _planned(
+        self, X: Any, u: np.ndarray, known: int = 0, n_sub: int | None = None
+    ) -> Plan:
+        """The plan of so many sub-steps, or one that keeps to the tolerance for X and u."""
+        if n_sub is not None:
+            return self._plan(check.count(n_sub, "n_sub"))
         if self._discrete:  # a map has no sub-steps, and does not err
             self.step_error = StepError(1, 0.0, ())
         else:
             self.step_error = plan_substeps(self._plan, X, u, self.tol, known=known)
         return self._plan(self.step_error.n_sub)
-
-    def _plan_for(self, X: Any, u: np.ndarray, n_sub: int | None) -> Plan:
-        if n_sub is None:
-            return self._planned(X, u)
-        return self._plan(check.count(n_sub, "n_sub"))
 
     @with_few_threads(rows_of)
     def states(
@@ -204,7 +203,7 @@ class Dynamics:
         """
         every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
         X, projection = self._inputs(X, u)
-        walk = Walk(every._plan_for(X, projection, n_sub), X, projection)
+        walk = Walk(every._planned(X, projection, n_sub=n_sub), X, projection)
         if n_sub is None:
             self.step_error = every.step_error
         return walk.trajectories() if trajectories else walk.states
@@ -234,7 +233,7 @@ class Dynamics:
         X, projection = self._inputs(X, u)
         readout = None if v is None else check.readout_vector(v, self.n_neurons)
         cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
-        walk = Walk(self._plan_for(X, projection, n_sub), X, projection)
+        walk = Walk(self._planned(X, projection, n_sub=n_sub), X, projection)
         u_bar, v_bar = walk.pullback(cotangent, readout)
         if np.ndim(u) == 1:
             u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
@@ -330,8 +329,7 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
     """Where series begin, as a deviation from rest; None for at rest."""
     if start is None:
         return None
-    state = check.host_array(start, "start", ndim=(1,))
-    shape = (network.n_neurons,)
+    state, shape = check.host_array(start, "start", ndim=(1,)), (network.n_neurons,)
     wanted = f"have one entry per neuron, shape {shape}"
     check.must(state.shape == shape, "start", wanted, f"shape {state.shape}")
     deviation = state - network.rest
@@ -339,17 +337,13 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
 
 
 def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
-    """The same network with a gain of two Taylor coefficients at its rest state."""
+    """The same network with a gain of two Taylor coefficients at its resting state."""
     gain = reservoir.gain
     if gain.kind is not None and "degree" in gain.parameters:
-        # The function is the same, and with it the rest state; only its series is cut.
-        cut = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
+        # The function is the same, and with it the resting state; only its series is cut.
+        gain = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
     elif not reservoir.rest.any():
-        cut = Gain.polynomial((0.0, *gain.coefficients[1:3]))
-    elif len(gain.coefficients) <= 3:
-        cut = gain
-    else:
-        return None
-    network = replace(reservoir, gain=cut)
+        gain = Gain.polynomial((0.0, *gain.coefficients[1:3]))
+    network = replace(reservoir, gain=gain)
     found = network.coefficients
     return network if len(found) == 3 and np.any(found[2]) else None

@@ -165,11 +165,14 @@ class Refinement:
                 raise refused
             return self._finish(ends, bar)
 
+    def _ascent(
+        self, problem: NonlinearProblem, u: Any, tol: float, reach: float
+    ) -> Candidate:
+        return ascend(problem, u, max_iter=self._max_iter, tol=tol, reach=reach)
+
     def _follow(self, u: np.ndarray) -> Candidate:
         """Where one start leads in the rough problem, with κ on all series."""
-        found = ascend(
-            self._rough, u, max_iter=self._max_iter, tol=_ROUGH_TOL, reach=_ROUGH_REACH
-        )
+        found = self._ascent(self._rough, u, _ROUGH_TOL, _ROUGH_REACH)
         if found.status == "interrupted":
             return found
         v, margin = self._single.best_readout(found.u)
@@ -185,12 +188,7 @@ class Refinement:
             known = any(_same(ends[i], ends[j]) for j in chosen)
             if worth and not known and len(chosen) < _N_BEST:
                 chosen.append(i)
-        twins = [
-            next((j for j in chosen if _same(end, ends[j])), i)
-            for i, end in enumerate(ends)
-        ]
-        finished = list(ends)
-        interrupted = False
+        finished, interrupted = list(ends), False
         for number, i in enumerate(chosen):
             bar.advance(0, f"best start {number + 1} of {len(chosen)}, {top:.5g} so far")
             try:
@@ -205,16 +203,18 @@ class Refinement:
         best = finished[winner]
         status = "interrupted" if interrupted else best.status
         finished[winner] = self._settled(best, status, counts[winner])
-        return finished[winner], [finished[twin].margin.value for twin in twins]
+        # One that ended beside a chosen one would have got where that got.
+        own = [
+            next((j for j in chosen if _same(e, ends[j])), i) for i, e in enumerate(ends)
+        ]
+        return finished[winner], [finished[i].margin.value for i in own]
 
     def _ascend(self, found: Candidate) -> tuple[Candidate, int]:
         """To convergence on all series, with the evaluations that it took in all."""
         count = len(found.history)
         for problem, tol in self._stages:
             for _ in range(_MAX_ROUNDS):
-                found = ascend(
-                    problem, found.u, max_iter=self._max_iter, tol=tol, reach=_REACH
-                )
+                found = self._ascent(problem, found.u, tol, _REACH)
                 count += len(found.history)
                 if found.status != "converged" or problem.settle(found.u):
                     break

@@ -2,9 +2,8 @@
 
     F(u) = Σ_j max_{v_j} κ_j(u, v_j) ,   ‖u‖ = ‖v_j‖ = 1
 
-is ascended over u: by the envelope theorem its gradient is the sum of those of the
-comparisons at their optimal readouts. Each κ_j is concave in its kernel. Linearised at any
-kernels a_j, with d_j = μ_j − ηψ_j a_j,
+is ascended over u. Each κ_j is concave in its kernel. Linearised at any kernels a_j, with
+d_j = μ_j − ηψ_j a_j,
 
     F ≤ Σ_j (η/2) a_jᵀψ_j a_j + max_u Σ_j ‖G(d_j) u‖ ,
 
@@ -13,7 +12,7 @@ and as 2‖x‖ ≤ w + ‖x‖²/w, the maximum is at most
     ½ Σ_j w_j + ½ λ_max(Σ_j G(d_j)ᵀG(d_j)/w_j)        for all weights w > 0,
 
 which is √(Σ w_j) σ_max([G(d_j)/√w_j]) at the best multiple of w. The sum is convex in the
-kernels and the weights together, so that a descent ends at the value of the relaxation. The
+kernels and the weights together: a descent ends at the value of the relaxation. The
 comparisons' own optima, each with its own u, add up to a second bound.
 """
 

@@ -222,10 +222,8 @@ class Unfolding(Shown):
         """
         weights, time = plan_readout(readout, self.n_steps, self.dt)
         if time is not None and isinstance(self.reservoir, EchoStateNetwork):
-            raise ValueError(
-                f"`readout` = {time:g} lies inside a step of {self.dt:g}, of which a "
-                "network in discrete time knows the end only; give a multiple of the step."
-            )
+            wanted = f"be a multiple of the step {self.dt:g} in discrete time"
+            check.must(False, "readout", wanted, f"{time:g}, inside a step")
         return replace(self, readout_weights=weights, readout_time=time)
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
@@ -249,17 +247,13 @@ class Unfolding(Shown):
     @property
     def has_kernels(self) -> bool:
         """Whether states are at most quadratic in the stimulus, so that `kernels` exist."""
-        return self.order == 0 or (
-            self.order == 1 and len(self.reservoir.coefficients) == 3
-        )
+        return not self.order or (self.order, len(self.reservoir.coefficients)) == (1, 3)
 
     def _require_kernels(self) -> None:
-        if not self.has_kernels:
-            raise ValueError(
-                f"`order` = {self.order} of the gain {self.reservoir.gain.name} has terms "
-                "beyond the square of the stimulus, which plain kernels do not hold; "
-                "unfold a linear or quadratic gain with order 0 or 1, or use `states`."
-            )
+        wanted = "be 0, or 1 of a quadratic gain, for plain kernels (or use `states`)"
+        gain = self.reservoir.gain.name
+        got = f"{self.order} of the gain {gain}, with terms beyond the square"
+        check.must(self.has_kernels, "order", wanted, got)
 
     def _require_memory(self, what: str, needed: float) -> None:
         if needed > TABLE_BYTES:
@@ -273,12 +267,8 @@ class Unfolding(Shown):
         """Whether `kernels_of_all` exists for this order and readout, and fits."""
         if self.order == 0:
             return True
-        return (
-            self.has_kernels
-            and self._plan.tail is None
-            and table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
-            <= TABLE_BYTES
-        )
+        needed = table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
+        return self.has_kernels and self._plan.tail is None and needed <= TABLE_BYTES
 
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
         """Whether kernels of all neurons are cheaper than stepping so many cases.
@@ -305,10 +295,8 @@ class Unfolding(Shown):
         """
         self._require_kernels()
         if self.order and self._plan.tail is not None:
-            raise ValueError(
-                "`readout` lies inside a step, where the kernels of all neurons exist at "
-                "order 0 only; choose the end of a step, or use `states` and `kernels`."
-            )
+            wanted = "be the end of a step for the kernels of all neurons beyond order 0"
+            check.must(False, "readout", wanted, "a time inside a step, use `states`")
         projection = check.input_projection(u, self.n_neurons)
         if self.order:
             needed = table_bytes(self._plan.read_steps, *projection.shape)
@@ -347,10 +335,8 @@ class Unfolding(Shown):
             walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
             found = walk.trajectories() if trajectories else walk.states
         if not bool(xp.all(xp.isfinite(found))):
-            raise OverflowError(
-                f"the states of order {self.order} exceed floating point; scale `X` or `u` "
-                "down."
-            )
+            what = f"the states of order {self.order} exceed floating point"
+            raise OverflowError(f"{what}; scale `X` or `u` down.")
         return found
 
     @with_few_threads(rows_of)
@@ -399,7 +385,6 @@ class Unfolding(Shown):
         Returns
         -------
         Kernel
-            For the readout of this unfolding; see `with_readout` for other times.
         """
         projection = check.input_projection(u, self.n_neurons)
         found = self.readout_kernels(v).at(projection)
@@ -452,11 +437,8 @@ class Unfolding(Shown):
     def greens1(self) -> np.ndarray:
         """First-order Green's function G⁽¹⁾_ipn, binned (equation 2, `Greensfunction`).
 
-        Returns
-        -------
-        ndarray (n_steps, n_neurons, n_neurons)
-            Entry [n, i, p]: state of neuron i at the readout after unit input to neuron p
-            in step n.
+        Returns ------- ndarray (n_steps, n_neurons, n_neurons)     Entry [n, i, p]: state
+        of neuron i at the readout after unit input to neuron p in     step n.
         """
         n = self.n_neurons
         self._require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2)
