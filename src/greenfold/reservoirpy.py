@@ -63,10 +63,14 @@ class SolvedInput(Shown):
 def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> Any:
     """The network that a node runs.
 
-    Parameters ---------- node : reservoirpy.nodes.Reservoir     Left alone. Weights that it
-    has not drawn yet are those that it would draw for series     of ``n_channels``
-    channels. n_channels : int gain : Gain, optional     For an activation that is not one
-    of reservoirpy's own.
+    Parameters
+    ----------
+    node : reservoirpy.nodes.Reservoir
+        Left alone. Weights that it has not drawn yet are those that it would draw for
+        series of ``n_channels`` channels.
+    n_channels : int
+    gain : Gain, optional
+        For an activation that is not one of reservoirpy's own.
 
     Returns
     -------

@@ -19,9 +19,12 @@ __all__ = ["ModelFileError", "load", "save"]
 def save(obj: Any, path: str | Path) -> None:
     """Write an object to a file that holds no code.
 
-    Parameters ---------- obj : fitted estimator, Projections, Reservoir, EchoStateNetwork,
-    MeasuredResponse or Kernel     A network with a gain of your own code is refused. path :
-    str or Path     Replaced if it exists, in one step at the end.
+    Parameters
+    ----------
+    obj : fitted estimator, network, MeasuredResponse, Kernel or Projections
+        A network with a gain of your own code is refused.
+    path : str or Path
+        Replaced if it exists, in one step at the end.
     """
     wanted = "be an estimator, a network, a response, a kernel or projections of greenfold"
     check.must(isinstance(obj, Saved), "obj", wanted, type(obj).__name__, TypeError)
@@ -37,7 +40,7 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    fitted estimator, Projections, Reservoir, EchoStateNetwork, MeasuredResponse or Kernel
+    fitted estimator, network, MeasuredResponse, Kernel or Projections
         What the file says it is. An estimator predicts exactly as the saved one did; a
         `ReservoirClassifier` goes on with `partial_fit` where that one could.
 

@@ -42,20 +42,29 @@ def simulate(
 ) -> Any:
     """Integrate τ ẏ = −y + W φ(y) + b + u x(t) from rest (equation 1, `eom_network`).
 
-    Parameters ---------- reservoir : Reservoir or EchoStateNetwork     States are
-    deviations from its rest state. A network in discrete time is stepped as     it is
-    written; ``dt`` is not needed then. X : array (n_cases, n_steps) or (n_cases,
-    n_channels, n_steps)     Stimuli, constant over steps of length ``dt``. u : array_like
-    (n_neurons,) or (n_neurons, n_channels) dt : float     Length of a step. engine :
-    {"scipy", "nest"}     "scipy" takes any gain, with DOP853, or case by case with LSODA
-    where an explicit     method would take hundreds of steps in each of the stimulus.
-    "nest" takes a linear or     tanh network and needs the extra ``greenfold[nest]``; it
-    resets the NEST kernel of this     process. It takes about a millisecond a point of time
-    for 100 neurons: a judge for a     few series. trajectories : bool     Return the states
-    at the end of every step instead of the last ones. rtol : float     Relative tolerance
-    of the ODE solver (engine "scipy"). resolution : float, optional     Time step of NEST
-    in the unit of ``dt`` (engine "nest"); rounded so that ``dt`` is a     multiple of it.
-    By default a hundredth of the shorter of ``tau`` and ``dt``.
+    Parameters
+    ----------
+    reservoir : Reservoir or EchoStateNetwork
+        States are deviations from its rest state. A network in discrete time is stepped as
+        it is written; ``dt`` is not needed then.
+    X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        Stimuli, constant over steps of length ``dt``.
+    u : array_like (n_neurons,) or (n_neurons, n_channels)
+    dt : float
+        Length of a step.
+    engine : {"scipy", "nest"}
+        "scipy" takes any gain, with DOP853, or case by case with LSODA where an explicit
+        method would take hundreds of steps in each of the stimulus. "nest" takes a linear
+        or tanh network and needs the extra ``greenfold[nest]``; it resets the NEST kernel
+        of this process. It takes about a millisecond a point of time for 100 neurons: a
+        judge for a few series.
+    trajectories : bool
+        Return the states at the end of every step instead of the last ones.
+    rtol : float
+        Relative tolerance of the ODE solver (engine "scipy").
+    resolution : float, optional
+        Time step of NEST in the unit of ``dt`` (engine "nest"); rounded so that ``dt`` is a
+        multiple of it. By default a hundredth of the shorter of ``tau`` and ``dt``.
 
     Returns
     -------

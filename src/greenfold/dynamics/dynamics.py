@@ -32,13 +32,20 @@ class Dynamics:
     `Unfolding`. Batch work runs in the array namespace and on the device of ``X``, in
     float32 if that is its dtype, else in float64, and in bounded memory.
 
-    Parameters ---------- reservoir : Reservoir or EchoStateNetwork     With any gain.
-    n_steps, dt, readout     Of the stimuli, as in `unfold`. tol : float     Error allowed
-    to a state, relative to the largest one. From it follows the number of     sub-steps in
-    a step: the largest series and some others are run with halved sub-steps     to compare
-    with. Stimuli in float32 do not come closer than their rounding. start : array_like
-    (n_neurons,), optional     The state in which every series begins, not counted from
-    rest; at rest by default.     Other simulators begin at zero, ``np.zeros(n_neurons)``.
+    Parameters
+    ----------
+    reservoir : Reservoir or EchoStateNetwork
+        With any gain.
+    n_steps, dt, readout
+        Of the stimuli, as in `unfold`.
+    tol : float
+        Error allowed to a state, relative to the largest one. From it follows the number of
+        sub-steps in a step: the largest series and some others are run with halved
+        sub-steps to compare with. Stimuli in float32 do not come closer than their
+        rounding.
+    start : array_like (n_neurons,), optional
+        The state in which every series begins, not counted from rest; at rest by default.
+        Other simulators begin at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
@@ -187,9 +194,13 @@ class Dynamics:
     ) -> Any:
         """Network states at the readout.
 
-        Parameters ---------- X, u, trajectories     As in `Unfolding.states`. n_sub : int,
-        optional     Sub-steps to take, whatever the error, so that the state of a series
-        does not depend     on the others.
+        Parameters
+        ----------
+        X, u, trajectories
+            As in `Unfolding.states`.
+        n_sub : int, optional
+            Sub-steps to take, whatever the error, so that the state of a series does not
+            depend on the others.
 
         Returns
         -------

@@ -61,10 +61,15 @@ def soft_margin(
 
     Concave in v, and above the margin by at most ln(n_cases)/η; stable for any η.
 
-    Parameters ---------- states, labels, v     As in `margin`. eta : float     Control
-    parameter η; large values approach the margin. average : bool     The mean over the
-    cases, as the paper takes it from its Gaussian form on, or the sum,     as in its
-    definition, lower by ln(n_cases)/η.
+    Parameters
+    ----------
+    states, labels, v
+        As in `margin`.
+    eta : float
+        Control parameter η; large values approach the margin.
+    average : bool
+        The mean over the cases, as the paper takes it from its Gaussian form on, or the
+        sum, as in its definition, lower by ln(n_cases)/η.
     """
     eta = check.positive(eta, "eta")
     signed = labelled(states, labels)

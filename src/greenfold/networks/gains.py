@@ -284,10 +284,15 @@ class Gain:
         An unfolding knows its slope at rest: the linear order exists, higher ones do not. A
         model with it can not be saved.
 
-        Parameters ---------- function : callable     φ, elementwise, with φ(0) = 0. Write
-        it with the functions of the array library whose     arrays it is to be called with.
-        derivative : callable     φ'. It is compared once with differences of ``function``
-        between −3 and 3. name : str     What is printed.
+        Parameters
+        ----------
+        function : callable
+            φ, elementwise, with φ(0) = 0. Write it with the functions of the array library
+            whose arrays it is to be called with.
+        derivative : callable
+            φ'. It is compared once with differences of ``function`` between −3 and 3.
+        name : str
+            What is printed.
 
         Examples
         --------
@@ -333,8 +338,11 @@ class Gain:
         ----------
         points : ndarray (n_neurons,)
 
-        Returns ------- tuple of ndarray (n_neurons,)     From c_0 = 0 up to the degree of
-        the gain, or to its slope where it has no series.
+        Returns
+        -------
+        tuple of ndarray (n_neurons,)
+            From c_0 = 0 up to the degree of the gain, or to its slope where it has no
+            series.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
         if self._series is not None:

@@ -113,14 +113,23 @@ class Reservoir(Network, kind="reservoir"):
     ) -> Self:
         """Draw W_ij ~ N(0, g²/N), the paper's random network.
 
-        Parameters ---------- n_neurons : int g : float     Spread of the weights; the
-        eigenvalues fill a disc of radius g, about. At g = 0.9 and     100 neurons, four
-        networks of a hundred are unstable. tau, gain, allow_unstable, bias     See
-        `Reservoir`. rng : numpy Generator, int or None     Source of randomness. max_draws
-        : int     Draw again while the network is unstable, at most so many in all; the
-        first stable     draw is kept. spectral_radius : float, optional     Scale the
-        weights so that the largest |λ| of W is this, whatever g is. connectivity : float
-        Probability of a connection; g stays the radius.
+        Parameters
+        ----------
+        n_neurons : int
+        g : float
+            Spread of the weights; the eigenvalues fill a disc of radius g, about. At g =
+            0.9 and 100 neurons, four networks of a hundred are unstable.
+        tau, gain, allow_unstable, bias
+            See `Reservoir`.
+        rng : numpy Generator, int or None
+            Source of randomness.
+        max_draws : int
+            Draw again while the network is unstable, at most so many in all; the first
+            stable draw is kept.
+        spectral_radius : float, optional
+            Scale the weights so that the largest |λ| of W is this, whatever g is.
+        connectivity : float
+            Probability of a connection; g stays the radius.
         """
         plan = plans.random_plan(n_neurons, g, rng, connectivity)
         parts = {"tau": tau, "gain": gain, "allow_unstable": allow_unstable, "bias": bias}
@@ -144,19 +153,29 @@ class Reservoir(Network, kind="reservoir"):
     ) -> Self:
         """Draw a network that obeys Dale's law: a neuron excites, or inhibits, all others.
 
-        Parameters ---------- n_neurons, rng, connectivity, max_draws, spectral_radius
-        As in `random`. g : float     Radius of the disc that the bulk of the eigenvalues
-        fills. tau : float, (float, float) or array_like (n_neurons,)     Two numbers are
-        the time constants of excitatory and inhibitory neurons. gain, bias     See
-        `Reservoir`; two numbers are the bias of either population. excitatory : float
-        Share of excitatory neurons, which come first. inhibition : float, optional
-        Inhibition over excitation, summed over the inputs of each neuron: 1 is balanced.
-        None leaves it as it is drawn.
+        Parameters
+        ----------
+        n_neurons, rng, connectivity, max_draws, spectral_radius
+            As in `random`.
+        g : float
+            Radius of the disc that the bulk of the eigenvalues fills.
+        tau : float, (float, float) or array_like (n_neurons,)
+            Two numbers are the time constants of excitatory and inhibitory neurons.
+        gain, bias
+            See `Reservoir`; two numbers are the bias of either population.
+        excitatory : float
+            Share of excitatory neurons, which come first.
+        inhibition : float, optional
+            Inhibition over excitation, summed over the inputs of each neuron: 1 is
+            balanced. None leaves it as it is drawn.
 
-        Examples -------- >>> import numpy as np >>> from greenfold import Reservoir >>>
-        network = Reservoir.excitatory_inhibitory(50, tau=(0.02, 0.01), rng=0) >>>
-        [np.unique(np.sign(one)).item() for one in np.split(network.weights, [40], axis=1)]
-        [1.0, -1.0]
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Reservoir
+        >>> network = Reservoir.excitatory_inhibitory(50, tau=(0.02, 0.01), rng=0)
+        >>> np.unique(np.sign(network.weights), axis=0).tolist() == [[1.0] * 40 + [-1.0] * 10]
+        True
         """
         plan = plans.dale_plan(n_neurons, g, rng, excitatory, connectivity, inhibition)
         parts = {"tau": plan.per_neuron(tau), "gain": gain, "bias": plan.per_neuron(bias)}
@@ -218,15 +237,22 @@ class Reservoir(Network, kind="reservoir"):
         `eom_network`) decays as exp(−t/T_j) and turns by ω_j per unit of time, exactly and
         for every τ.
 
-        Parameters ---------- decay_times : array_like (n_oscillators,)     T_j > 0, in the
-        unit of time that the stimuli use. frequencies : array_like (n_oscillators,)
-        Angular frequencies ω_j ≥ 0, in radians per unit of time. tau : float, optional
-        Time constant of the neurons; the shortest decay time by default, so that no neuron
-        inhibits itself. It scales the input, not the modes. gain : Gain, optional     φ;
-        linear by default.
+        Parameters
+        ----------
+        decay_times : array_like (n_oscillators,)
+            T_j > 0, in the unit of time that the stimuli use.
+        frequencies : array_like (n_oscillators,)
+            Angular frequencies ω_j ≥ 0, in radians per unit of time.
+        tau : float, optional
+            Time constant of the neurons; the shortest decay time by default, so that no
+            neuron inhibits itself. It scales the input, not the modes.
+        gain : Gain, optional
+            φ; linear by default.
 
-        Notes ----- The reservoirs of ``greenfold.estimators.pooled`` are these, at a cost
-        linear in the number of neurons.
+        Notes
+        -----
+        The reservoirs of ``greenfold.estimators.pooled`` are these, at a cost linear in the
+        number of neurons.
 
         Examples
         --------
@@ -260,14 +286,22 @@ class Reservoir(Network, kind="reservoir"):
         A connection exists with a probability that falls as exp(−distance / reach). Weights
         are normal, of either sign; no neuron drives itself.
 
-        Parameters ---------- n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
-        As in `random`. g : float     Radius of the disc that the eigenvalues fill, about;
-        for a short reach some scatter     beyond it. reach : float     Length over which
-        the probability falls by e, in the unit of the positions. connectivity : float
-        Mean probability of a connection. positions : array_like (n_neurons, n_dimensions),
-        optional     Where the neurons are. By default they are drawn in the unit square (or
-        line, or     cube), which closes on itself: none is at an edge. n_dimensions : int
-        Of positions that are drawn.
+        Parameters
+        ----------
+        n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
+            As in `random`.
+        g : float
+            Radius of the disc that the eigenvalues fill, about; for a short reach some
+            scatter beyond it.
+        reach : float
+            Length over which the probability falls by e, in the unit of the positions.
+        connectivity : float
+            Mean probability of a connection.
+        positions : array_like (n_neurons, n_dimensions), optional
+            Where the neurons are. By default they are drawn in the unit square (or line, or
+            cube), which closes on itself: none is at an edge.
+        n_dimensions : int
+            Of positions that are drawn.
 
         Examples
         --------
@@ -294,10 +328,16 @@ class Reservoir(Network, kind="reservoir"):
         polynomials, and a fixed readout is the input θ ago (LegT). Any other u can be
         solved for.
 
-        Parameters ---------- n_neurons : int theta : float     Length of the window, in the
-        unit of time that the stimuli use. tau : float, optional     Time constant of the
-        neurons, θ/n by default. It scales the input, not the modes. gain : Gain, optional
-        φ; linear by default.
+        Parameters
+        ----------
+        n_neurons : int
+        theta : float
+            Length of the window, in the unit of time that the stimuli use.
+        tau : float, optional
+            Time constant of the neurons, θ/n by default. It scales the input, not the
+            modes.
+        gain : Gain, optional
+            φ; linear by default.
 
         Examples
         --------
@@ -328,15 +368,23 @@ class Reservoir(Network, kind="reservoir"):
         j] of a matrix is the edge from i to j; a matrix that is W itself goes to
         `Reservoir`.
 
-        Parameters ---------- graph : networkx graph, scipy sparse array or array_like
-        (n_nodes, n_nodes)     Directed or not, with self-loops or not, connected or not.
-        tau, gain, allow_unstable, bias     See `Reservoir`. spectral_radius : float,
-        optional     Scale the weights so that the largest |λ| of W is this; None leaves
-        them as they are. weight : str or None     Attribute of an edge of a NetworkX graph
-        that is its weight; edges without it, or all     if None, weigh 1. nodes : iterable,
-        optional     Which nodes become neurons, and in which order: nodes of a NetworkX
-        graph, or row     numbers of a matrix. inhibitory : iterable, optional     Nodes
-        whose outgoing weights are negated.
+        Parameters
+        ----------
+        graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
+            Directed or not, with self-loops or not, connected or not.
+        tau, gain, allow_unstable, bias
+            See `Reservoir`.
+        spectral_radius : float, optional
+            Scale the weights so that the largest |λ| of W is this; None leaves them as they
+            are.
+        weight : str or None
+            Attribute of an edge of a NetworkX graph that is its weight; edges without it,
+            or all if None, weigh 1.
+        nodes : iterable, optional
+            Which nodes become neurons, and in which order: nodes of a NetworkX graph, or
+            row numbers of a matrix.
+        inhibitory : iterable, optional
+            Nodes whose outgoing weights are negated.
 
         Examples
         --------

@@ -64,32 +64,55 @@ class Result(Shown, codec.Saved):
 class Projections(Result, kind="projections"):
     """Input and readout projections with the soft margin they reach.
 
-    Attributes ---------- u : ndarray (n_neurons,) or (n_neurons, n_channels)     Input
-    projection of unit (Frobenius) norm. v : ndarray (n_neurons,)     Readout of unit norm.
-    soft_margin : float     κ (paper, equation 6, `soft_margin_approx_Gaussian`).
-    separation, variance : float     Its two terms: κ = separation − variance. eta : float
-    η that was used. upper_bound : float or None     No unit u and v reach a larger soft
-    margin than this; None where the method gives     no bound. gap : float or None
-    (upper_bound − soft_margin), relative to the larger of the two in size. method, status,
-    message : str     How it was found and how the search ended. n_iter : int     Iterations
-    of the method (of its best start). history : ndarray (n_entries, 2)     Separation and
-    variance term of the best pair so far, at the start and after each     round
-    ("alternating") or evaluation ("convex", "ascent"), for the best start. Through
-    `Dynamics`, those of its last ascent, on all series. starts : ndarray (n_starts,)
-    Soft margin that each start ended with. wall_time : float     Seconds. validity :
-    Validity or None     How far the perturbation expansion can be trusted at these
-    projections, where there     is one. fresh_margin, fresh_error : float or None     κ of
-    these projections on stimuli that were not fitted, and its standard error:     where
-    Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the     network
-    diverges after one of the fresh stimuli. step_error : float or None     Largest error of
-    a state of an integrated network (`Dynamics`), relative to the     largest state, at
-    these projections on the fitted stimuli. growth : float or None     How much the linear
-    network amplifies its input, where the method looked at it:     about 1 for the paper's
-    networks, many orders more for strongly non-normal ones. mask : str or None     The kind
-    of mask that u is; None for a free one. noise_cost : dict or None     What the noise of
-    a device takes from κ, by "input", "state" and "readout"; part of     ``variance``.
-    share : float or None     κ as a share of the upper bound: what the mask reaches of what
-    any could.
+    Attributes
+    ----------
+    u : ndarray (n_neurons,) or (n_neurons, n_channels)
+        Input projection of unit (Frobenius) norm.
+    v : ndarray (n_neurons,)
+        Readout of unit norm.
+    soft_margin : float
+        κ (paper, equation 6, `soft_margin_approx_Gaussian`).
+    separation, variance : float
+        Its two terms: κ = separation − variance.
+    eta : float
+        η that was used.
+    upper_bound : float or None
+        No unit u and v reach a larger soft margin than this; None where the method gives
+        no bound.
+    gap : float or None
+        (upper_bound − soft_margin), relative to the larger of the two in size.
+    method, status, message : str
+        How it was found and how the search ended.
+    n_iter : int
+        Iterations of the method (of its best start).
+    history : ndarray (n_entries, 2)
+        Separation and variance term of the best pair so far, at the start and after each
+        round ("alternating") or evaluation ("convex", "ascent"), for the best start.
+        Through `Dynamics`, those of its last ascent, on all series.
+    starts : ndarray (n_starts,)
+        Soft margin that each start ended with.
+    wall_time : float
+        Seconds.
+    validity : Validity or None
+        How far the perturbation expansion can be trusted at these projections, where there
+        is one.
+    fresh_margin, fresh_error : float or None
+        κ of these projections on stimuli that were not fitted, and its standard error:
+        where Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the
+        network diverges after one of the fresh stimuli.
+    step_error : float or None
+        Largest error of a state of an integrated network (`Dynamics`), relative to the
+        largest state, at these projections on the fitted stimuli.
+    growth : float or None
+        How much the linear network amplifies its input, where the method looked at it:
+        about 1 for the paper's networks, many orders more for strongly non-normal ones.
+    mask : str or None
+        The kind of mask that u is; None for a free one.
+    noise_cost : dict or None
+        What the noise of a device takes from κ, by "input", "state" and "readout"; part of
+        ``variance``.
+    share : float or None
+        κ as a share of the upper bound: what the mask reaches of what any could.
     """
 
     u: np.ndarray

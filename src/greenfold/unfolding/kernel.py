@@ -251,12 +251,15 @@ class StateKernels:
     y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m (paper, equations 3 and 12,
     `solution_linear_Greens`, `G2-general`).
 
-    Attributes ---------- linear : array (read_steps, n_channels, n_neurons)     R, in order
-    of time. pairs : array (read_steps (read_steps + 1) / 2, n_channels, n_channels, N) or
-    None     D, ordered by the later step m and, within it, by the distance d = m − n = 0 …
-    m; the     first channel belongs to the earlier step. nodes : array (n_whole,
-    n_channels, n_sub q n_neurons) or None     Response to a unit pulse at the quadrature
-    nodes, by time since the pulse.
+    Attributes
+    ----------
+    linear : array (read_steps, n_channels, n_neurons)
+        R, in order of time.
+    pairs : array (read_steps (read_steps + 1) / 2, n_channels, n_channels, N) or None
+        D, by the later step m and, within it, by the distance d = m − n = 0 … m; the first
+        channel belongs to the earlier step.
+    nodes : array (n_whole, n_channels, n_sub q n_neurons) or None
+        Response to a unit pulse at the quadrature nodes, by time since the pulse.
     """
 
     order: LinearOrder

@@ -437,8 +437,11 @@ class Unfolding(Shown):
     def greens1(self) -> np.ndarray:
         """First-order Green's function G⁽¹⁾_ipn, binned (equation 2, `Greensfunction`).
 
-        Returns ------- ndarray (n_steps, n_neurons, n_neurons)     Entry [n, i, p]: state
-        of neuron i at the readout after unit input to neuron p in     step n.
+        Returns
+        -------
+        ndarray (n_steps, n_neurons, n_neurons)
+            Entry [n, i, p]: state of neuron i at the readout after unit input to neuron p
+            in step n.
         """
         n = self.n_neurons
         self._require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2)
