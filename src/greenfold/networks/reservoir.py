@@ -174,7 +174,8 @@ class Reservoir(Network, kind="reservoir"):
         >>> import numpy as np
         >>> from greenfold import Reservoir
         >>> network = Reservoir.excitatory_inhibitory(50, tau=(0.02, 0.01), rng=0)
-        >>> np.unique(np.sign(network.weights), axis=0).tolist() == [[1.0] * 40 + [-1.0] * 10]
+        >>> signs = np.unique(np.sign(network.weights), axis=0)
+        >>> signs.tolist() == [[1.0] * 40 + [-1.0] * 10]
         True
         """
         plan = plans.dale_plan(n_neurons, g, rng, excitatory, connectivity, inhibition)

@@ -28,7 +28,7 @@ from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
 from .bounds import Metric, descend
-from .responses import Responses
+from .linear import Responses
 from .result import Candidate, RegressionProjections, relative_gap
 
 #: Evaluations of the descent of the bound.

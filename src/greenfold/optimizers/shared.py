@@ -25,8 +25,7 @@ import numpy as np
 from ..math.margins import SoftMargin
 from .ascent import ascend
 from .bounds import descend, metric_of, soft_maximum
-from .linear import LinearProblem
-from .responses import Responses
+from .linear import LinearProblem, Responses
 from .result import Candidate, relative_gap
 
 #: Evaluations of one ascent, and how many of the starts, the best, are ascended from.
