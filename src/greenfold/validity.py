@@ -20,12 +20,11 @@ from .stimuli.design import Design
 from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
-#: An expansion is trusted while its next order is below this share of the last one, …
-_SMALL = 0.5
-#: … changes the soft margin by less than this share of it, …
-_MARGIN_CHANGE = 0.1
-#: … and while the simulated network keeps the soft margin and the accuracy to these. They
-#: are stricter than what is promised, 10 % and one point: only some series are simulated.
+#: An expansion is trusted while its next order is below this share of the last one, changes
+#: the soft margin by less than this share of it, and while the simulated network keeps the
+#: soft margin and the accuracy to these: stricter than the 10 % and one point that are
+#: promised, as only some series are simulated.
+_SMALL, _MARGIN_CHANGE = 0.5, 0.1
 _SIMULATED_LOSS, _SIMULATED_POINTS = 0.05, 0.005
 #: Multiples of these losses from which a smaller non-linearity is no advice any more.
 _HOPELESS = 20.0
@@ -265,10 +264,8 @@ def _margin_change(
     points: Design, orders: np.ndarray, v: Any, eta: float, soft_margin: float
 ) -> float:
     """Change of κ, relative to it, when the next order is added, on the same series."""
-    before, after = (
-        gaussian_soft_margin(*points.moments(states), v, eta).value
-        for states in (orders[:-1].sum(0), orders.sum(0))
-    )
+    both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
+    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
     change = abs(after - before)
     if soft_margin == 0:
         return np.inf if change else 0.0

@@ -32,18 +32,15 @@ from .linear import LinearProblem
 from .result import Candidate, relative_gap
 
 #: Atoms whose weight falls below this share of the largest one are dropped.
-_NEGLIGIBLE = 1e-12
-_NOTHING = 1e-30
-#: The relaxation counts as solved when it can gain less than this share of the tolerance.
-_RELAXED = 0.1
-#: Evaluations of one local improvement of the relaxed solution.
-_IMPROVE_EVALUATIONS = 200
-#: Singular value decompositions without progress that count as a stall.
-_PATIENCE = 10
-#: Singular pairs of X below this share of the leading one are not started from, and the
-#: random mixtures of the others that are.
-_MINOR = 1e-6
-_MIXTURES = 8
+_NEGLIGIBLE, _NOTHING = 1e-12, 1e-30
+#: The relaxation counts as solved when it can gain less than this share of the tolerance,
+#: and as stalled after so many singular value decompositions without progress.
+_RELAXED, _PATIENCE = 0.1, 10
+#: Evaluations of one local improvement of the relaxed solution, and of lowering the bound.
+_IMPROVE_EVALUATIONS, _TIGHTEN_EVALUATIONS = 200, 300
+#: Singular pairs of X below this share of the leading one are not started from; random
+#: mixtures of the others that are.
+_MINOR, _MIXTURES = 1e-6, 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 #: Amplification of which no digit is left of what is not amplified.
@@ -51,8 +48,6 @@ _BEYOND = 1e15
 #: Where a network amplifies much: single inputs and random ones that are tried, how many of
 #: the best are ascended from, rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
-#: Singular value decompositions that may be spent on lowering the bound.
-_TIGHTEN_EVALUATIONS = 300
 
 
 def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
@@ -219,8 +214,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     bound, slack, rounding, pair = np.inf, np.inf, 0.0, None
     slacks: list[float] = []
     best: Candidate | None = None
-    status = "max_iterations"
-    n_svd = 0
+    status, n_svd = "max_iterations", 0
     try:
         while n_svd < max_iter:
             d = problem.gradient_at(kernel)
@@ -228,10 +222,12 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
             pair = (u, v)
             n_svd += 1
             value = problem.margin_of_kernel(kernel).value
-            slack_of_bound = problem.rounding(d)
-            bound = min(bound, value + sigma - float(d @ kernel) + slack_of_bound)
+            bound = min(bound, value + sigma - float(d @ kernel) + problem.rounding(d))
             if best is None:
-                rounding = _rounding(problem, u, v)
+                # Class means are known to the rounding of the series, whose size along the
+                # kernel is √(aᵀψa): a soft margin below is zero.
+                _, mean, spread = problem.margin_of_kernel(problem.kernel(u, v))
+                rounding = 1e-14 * (abs(mean) + np.sqrt(2 * spread / problem.eta))
                 best = _ascend(problem, u)
                 if problem.growth > AMPLIFIED and best.status != "interrupted":
                     best = _better(best, rescue(problem))
@@ -327,15 +323,6 @@ def rescue(problem: LinearProblem) -> Candidate:
             best = found if best is None else _better(best, found)
     assert best is not None
     return _better(best, alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9))
-
-
-def _rounding(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
-    """Size of a soft margin that is zero up to rounding, judged by a typical pair.
-
-    The class means are known to the rounding of √(aᵀψa).
-    """
-    _, separation, variance = problem.margin_of_kernel(problem.kernel(u, v))
-    return 1e-14 * (abs(separation) + np.sqrt(2 * variance / problem.eta))
 
 
 def _better(one: Candidate, other: Candidate) -> Candidate:

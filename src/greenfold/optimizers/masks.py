@@ -25,12 +25,9 @@ from .ascent import Objective
 from .linear import LinearProblem
 from .result import Candidate
 
-#: Up to so many levels every entry may change to any other; beyond, to its neighbours.
-_ALL_LEVELS = 8
-#: Changes whose pairs are compared; beyond, single ones only.
-_PAIRED = 700
-#: Relative gain below which a change is rounding.
-_GAIN = 1e-12
+#: Up to so many levels every entry may change to any other; beyond, to its neighbours. Up
+#: to so many changes pairs of them are compared. A smaller relative gain is rounding.
+_ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
 _QUANTISED_ROUNDS, _ROUNDS = 5, 50
 #: Random roundings beside that of u*, and how far they lie from it.
@@ -498,8 +495,7 @@ def _swapped(
     """
     low, high = limits
     for _ in range(_ROUNDS):
-        flat = best.u.ravel()
-        tried = []
+        flat, tried = best.u.ravel(), []
         for i in np.flatnonzero((flat <= low + 1e-9) | (flat >= high - 1e-9)):
             other = flat.copy()
             other[i] = high if flat[i] < 0 else low

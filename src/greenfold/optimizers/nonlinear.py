@@ -73,21 +73,17 @@ class NonlinearProblem:
 #: The rough problem: series, error of a state, gain of κ per step that ends an ascent,
 #: and length of the first step.
 _ROUGH_SERIES, _ROUGH_ERROR, _ROUGH_TOL, _ROUGH_REACH = 2000, 3e-2, 1e-3, 0.3
-#: The same in the ascent on all series, first in single precision, which is not used for
-#: smaller gains than these, then in double.
-_ERROR, _SINGLE_TOL, _REACH = 1e-3, 1e-6, 0.03
-#: With fewer series it is not used at all: there is little to win, and rounding would make
-#: equal problems, as one of a series twice and one of weight two, end apart.
-_SINGLE_FROM = 150
-#: Gain that ends the last ascent, by default; with more than `_ROUGH_SERIES` series κ
-#: itself is known to a per cent only, and the smallest gains are not worth their time.
+#: The same in the ascent on all series, first in single precision, down to this gain, then
+#: in double. With few series rounding would make equal problems, as one of a series twice
+#: and one of weight two, end apart.
+_ERROR, _SINGLE_TOL, _REACH, _SINGLE_FROM = 1e-3, 1e-6, 0.03, 150
+#: Gain that ends the last ascent; with more than `_ROUGH_SERIES` series κ itself is known
+#: to a per cent only.
 _TOL, _TOL_OF_MANY = 1e-7, 1e-5
 _ALL = 2**62
-#: Starts that go on, and the share of the best κ below which they do not.
-_N_BEST, _WORTH = 2, 0.95
-#: Two ends are taken for one where κ differs by less than this share: the rough ascents
-#: end before that, and there is nothing more to win from the other.
-_SAME = 5e-3
+#: Starts that go on, the share of the best κ below which they do not, and the difference
+#: below which two ends are taken for one: the rough ascents end before that.
+_N_BEST, _WORTH, _SAME = 2, 0.95, 5e-3
 #: Rounds of ascent and shorter sub-steps, after which the ascent ends as it is.
 _MAX_ROUNDS = 5
 

@@ -196,8 +196,7 @@ def solve_regression(
     for _ in range(wanted - len(starts)):
         drawn = rng.standard_normal((system.n_inputs, task.n_channels))
         starts.append(drawn / np.linalg.norm(drawn))
-    best, values, bound = None, [], np.inf
-    gap = tol or 1e-4
+    best, values, bound, gap = None, [], np.inf, tol or 1e-4
     for start in starts:
         found = ascend(problem, start, max_iter=max_iter, tol=1e-12)
         values.append(found.margin.value)

@@ -19,6 +19,7 @@ comparisons' own optima, each with its own u, add up to a second bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,13 +29,11 @@ from .bounds import descend, metric_of, soft_maximum
 from .linear import LinearProblem, Responses
 from .result import Candidate, relative_gap
 
-#: Evaluations of one ascent, and how many of the starts, the best, are ascended from.
-_EVALUATIONS, _ASCENDED = 200, 4
-_TOL = 1e-9
+#: Evaluations and relative change of κ of one ascent, how many of the starts, the best, are
+#: ascended from, and random projections among them.
+_EVALUATIONS, _TOL, _ASCENDED, _DRAWN = 200, 1e-9, 4, 4
 #: Steps towards the largest Σ‖G(μ_j)u‖; it is a start.
 _STEPS = 20
-#: Random projections among the starts.
-_DRAWN = 4
 #: Evaluations of one descent of the bound, and by which share of λ_max each is smoothed.
 _DESCENT = 150
 _SMOOTHING = (1e-2, 1e-3, 1e-4)
@@ -53,14 +52,14 @@ class SharedProblem:
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal readouts, Σκ_j, and its gradient by u at those readouts."""
-        found = [part.evaluate(u) for part in self.parts]
-        V = np.stack([v for v, _, _ in found], axis=1)
-        return V, _added([m for _, m, _ in found]), np.sum([g for _, _, g in found], axis=0)
+        V, margins, gradients = zip(*(part.evaluate(u) for part in self.parts), strict=True)
+        total = SoftMargin(*(float(sum(column)) for column in zip(*margins, strict=True)))
+        return np.stack(V, axis=1), total, np.sum(gradients, axis=0)
 
     def best_readouts(self, u: np.ndarray) -> tuple[np.ndarray, list[SoftMargin]]:
         """Optimal readouts (n_outputs, n_comparisons), and κ_j of each."""
-        found = [part.best_readout(u) for part in self.parts]
-        return np.stack([v for v, _ in found], axis=1), [m for _, m in found]
+        V, margins = zip(*(part.best_readout(u) for part in self.parts), strict=True)
+        return np.stack(V, axis=1), list(margins)
 
     def kernels(self, u: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
         """Kernels of all comparisons."""
@@ -68,8 +67,7 @@ class SharedProblem:
 
     def responses(self, gradients: list[np.ndarray]) -> Responses:
         """G(d_j) of all comparisons."""
-        pairs = zip(self.parts, gradients, strict=True)
-        one = self.parts[0]
+        one, pairs = self.parts[0], zip(self.parts, gradients, strict=True)
         sums = [part.response_sum(d) for part, d in pairs]
         return Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
 
@@ -119,18 +117,11 @@ class SharedBound:
     def tighten(self, kernels: list[np.ndarray], u: np.ndarray, goal: float) -> float:
         """Lower the bound by descent in kernels and weights, down to ``goal`` at most."""
         start = _Linearised(self.problem, kernels).weights_of(u)
-        unit = float(start.sum())
-        return descend(
-            self.smoothed,
-            kernels,
-            [metric_of(part) for part in self.problem.parts],
-            np.log(start),
-            unit=unit,
-            max_evaluations=_DESCENT,
-            # λ_max is about Σw, at its best multiple.
-            smoothing=[share * unit for share in _SMOOTHING],
-            goal=goal,
-        )
+        metrics, unit = [metric_of(part) for part in self.problem.parts], float(start.sum())
+        # λ_max is about Σw, at its best multiple.
+        limits: dict[str, Any] = {"smoothing": [share * unit for share in _SMOOTHING]}
+        limits |= {"unit": unit, "max_evaluations": _DESCENT, "goal": goal}
+        return descend(self.smoothed, kernels, metrics, np.log(start), **limits)
 
     def _keep(
         self, linearised: _Linearised, w: np.ndarray, top: float, flat: np.ndarray
@@ -174,12 +165,9 @@ class _Linearised:
         pairs = list(zip(problem.parts, kernels, strict=True))
         gradients = [part.gradient_at(a) for part, a in pairs]
         self.responses = problem.responses(gradients)
-        self.curved = sum(
-            0.5 * part.eta * float(a @ part.spread(a)) - part.offset for part, a in pairs
-        )
-        self.rest = self.curved + sum(
-            part.rounding(d) for part, d in zip(problem.parts, gradients, strict=True)
-        )
+        curved = [0.5 * p.eta * float(a @ p.spread(a)) - p.offset for p, a in pairs]
+        rounded = [p.rounding(d) for p, d in zip(problem.parts, gradients, strict=True)]
+        self.curved, self.rest = sum(curved), sum(curved) + sum(rounded)
 
     def weights_of(self, u: np.ndarray) -> np.ndarray:
         """‖G(d_j)u‖, the best weights where u attains the maximum; none at zero."""
@@ -246,7 +234,3 @@ def _ascend(problem: SharedProblem, start: np.ndarray) -> Candidate:
     found = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOL)
     found.raise_if_interrupted()
     return found
-
-
-def _added(margins: list[SoftMargin]) -> SoftMargin:
-    return SoftMargin(*(float(sum(column)) for column in zip(*margins, strict=True)))

@@ -312,7 +312,10 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
     """Compute one panel, on the host; `plan_quadrature` knows how many nodes it needs."""
     n, tau = reservoir.n_neurons, reservoir.mean_tau
     A, W = _in_mean_time(reservoir)
-    nodes, weights = _gauss_unit(n_nodes)
+    nodes = weights = np.empty(0)
+    if n_nodes:  # Gauss–Legendre on (0, 1)
+        nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+        nodes, weights = (nodes + 1) / 2, weights / 2
     E, F = _propagators(A, np.append(nodes, 1.0) * (length / tau))
     if isinstance(reservoir.pace, np.ndarray):
         F *= reservoir.pace
@@ -363,14 +366,6 @@ def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarr
         E[index], F[index] = phi_functions(-time * A, 1)
         F[index] *= time
     return E, F
-
-
-def _gauss_unit(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss–Legendre nodes and weights on (0, 1)."""
-    if n_nodes == 0:
-        return np.empty(0), np.empty(0)
-    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
-    return (nodes + 1) / 2, weights / 2
 
 
 def _node_weights(
