@@ -58,6 +58,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     _speed = "leak"
     _growth = ("spectral_radius", "spectral_radius")
     _fastest = 1.0
+    _of_graph = {"leak": 0.3}  # noqa: RUF012
 
     def __init__(
         self,
@@ -111,46 +112,6 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         return cls._draw(plan, spectral_radius, leak=leak, gain=gain, bias=bias)
 
     @classmethod
-    def cycle(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        leak: Any = 1.0,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> EchoStateNetwork:
-        """A ring of neurons, each driving the next with the same weight.
-
-        Parameters
-        ----------
-        n_neurons, weight
-            See `Reservoir.cycle`.
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        """
-        return cls(plans.cycle_weights(n_neurons, weight), leak, gain, bias)
-
-    @classmethod
-    def delay_line(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        leak: Any = 1.0,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> EchoStateNetwork:
-        """A chain of neurons, each driving the next: without a leak, a shift register.
-
-        Parameters
-        ----------
-        n_neurons, weight, leak, gain, bias
-            As in `cycle`.
-        """
-        return cls(plans.delay_line_weights(n_neurons, weight), leak, gain, bias)
-
-    @classmethod
     def spatial(
         cls,
         n_neurons: int,
@@ -198,31 +159,6 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         gain = Gain.linear() if gain is None else gain
         weights = plans.legendre_step(n_neurons, theta).weights
         return cls(weights / slope_at_rest(gain, "remember"), 1.0, gain)
-
-    @classmethod
-    def from_graph(
-        cls,
-        graph: Any,
-        leak: Any = 0.3,
-        gain: Gain | None = None,
-        *,
-        spectral_radius: float | None = 0.9,
-        weight: str | None = "weight",
-        nodes: Any = None,
-        inhibitory: Any = None,
-        bias: Any = None,
-    ) -> EchoStateNetwork:
-        """A graph as a network; an edge from j to i becomes W_ij.
-
-        Parameters
-        ----------
-        graph, weight, nodes, inhibitory, spectral_radius
-            See `Reservoir.from_graph`.
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        """
-        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
-        return cls(weights, leak, gain, bias)
 
     def with_leak(self, leak: Any) -> EchoStateNetwork:
         """The same network with another leak."""

@@ -183,47 +183,6 @@ class Reservoir(Network, kind="reservoir"):
         return cls._draw(plan, spectral_radius, max_draws, **parts)
 
     @classmethod
-    def cycle(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> Self:
-        """A ring of neurons, each driving the next with the same weight.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-            Below 1 in size for a gain of slope 1.
-        tau, gain, bias
-            See `Reservoir`.
-        """
-        return cls(plans.cycle_weights(n_neurons, weight), tau, gain, bias=bias)
-
-    @classmethod
-    def delay_line(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> Self:
-        """A chain of neurons, each driving the next: a cascade of low-pass filters.
-
-        Parameters
-        ----------
-        n_neurons, weight, tau, gain, bias
-            As in `cycle`; any weight is stable.
-        """
-        return cls(plans.delay_line_weights(n_neurons, weight), tau, gain, bias=bias)
-
-    @classmethod
     def oscillators(
         cls,
         decay_times: Any,
@@ -348,55 +307,6 @@ class Reservoir(Network, kind="reservoir"):
         """
         made = plans.legendre_delay(n_neurons, theta, tau)
         return cls(made.weights / slope_at_rest(gain, "remember"), made.tau, gain)
-
-    @classmethod
-    def from_graph(
-        cls,
-        graph: Any,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        spectral_radius: float | None = 0.9,
-        weight: str | None = "weight",
-        nodes: Any = None,
-        inhibitory: Any = None,
-        allow_unstable: bool = False,
-        bias: Any = None,
-    ) -> Self:
-        """A graph as a network: a connectome, or one of NetworkX's many kinds.
-
-        An edge from j to i becomes W_ij, so that activity runs along the edges. Entry [i,
-        j] of a matrix is the edge from i to j; a matrix that is W itself goes to
-        `Reservoir`.
-
-        Parameters
-        ----------
-        graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
-            Directed or not, with self-loops or not, connected or not.
-        tau, gain, allow_unstable, bias
-            See `Reservoir`.
-        spectral_radius : float, optional
-            Scale the weights so that the largest |λ| of W is this; None leaves them as they
-            are.
-        weight : str or None
-            Attribute of an edge of a NetworkX graph that is its weight; edges without it,
-            or all if None, weigh 1.
-        nodes : iterable, optional
-            Which nodes become neurons, and in which order: nodes of a NetworkX graph, or
-            row numbers of a matrix.
-        inhibitory : iterable, optional
-            Nodes whose outgoing weights are negated.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from greenfold import Reservoir
-        >>> edges = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])  # 0 → 1 → 2 → 0
-        >>> Reservoir.from_graph(edges, spectral_radius=0.5).weights.round(2).tolist()
-        [[0.0, 0.0, 0.5], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
-        """
-        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
-        return cls(weights, tau, gain, allow_unstable, bias=bias)
 
     def with_tau(self, tau: Any) -> Reservoir:
         """The same network with another time constant.
