@@ -359,7 +359,7 @@ def test_check_by_simulation_names_bad_input():
     unfolding, stimuli = setting()
     u, v = projections()
     X, labels = stimuli.sample(3, rng=0)
-    with pytest.raises(ValueError, match="inside a step.*end of a step"):
+    with pytest.raises(ValueError, match="end of a step.*inside a step"):
         check_by_simulation(inside(unfolding), X, labels, u, v)
     with pytest.raises(ValueError, match=r"`v`.*\(10,\).*\(3,\)"):
         check_by_simulation(unfolding, X, labels, u, v[:3])

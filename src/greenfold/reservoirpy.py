@@ -243,22 +243,17 @@ def _drawn(node: Any, n_channels: int) -> Any:
 
 def _own_norm(drawn: Any) -> float:
     norm = float(np.linalg.norm(_dense(drawn.Win)))
-    if norm == 0:
-        raise ValueError(
-            "`node` has input weights that are all zero, as a small node with a low "
-            "input_connectivity may draw; pass the norm that the solved ones shall have."
-        )
+    got = "input weights that are all zero, pass the norm that the solved ones shall have"
+    check.must(norm, "node", "have input weights", got)
     return norm
 
 
 def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:
     if gain is None:
-        if drawn.activation not in _GAINS:
-            name = getattr(drawn.activation, "__name__", repr(drawn.activation))
-            raise ValueError(
-                f"`node` has the activation {name}, whose derivative is not known; pass it "
-                "as gain=Gain.custom(function, derivative)."
-            )
+        name = getattr(drawn.activation, "__name__", repr(drawn.activation))
+        got = f"{name}, pass it as gain=Gain.custom(function, derivative)"
+        known = drawn.activation in _GAINS
+        check.must(known, "node", "have an activation whose derivative is known", got)
         gain = _GAINS[drawn.activation]()
     bias = _dense(drawn.bias).ravel()
     leak = np.asarray(drawn.lr, dtype=np.float64)

@@ -170,11 +170,16 @@ def assess(
     change = _margin_change(points, orders, v, eta, soft_margin)
     falls = eigenvalue < 1 and next_order < _SMALL
     looked = _look(expansion, stimuli, u, v, eta, soft_margin, n_series)
-    losses = [change / _MARGIN_CHANGE]
+    losses, seen = [change / _MARGIN_CHANGE], {}
     if looked is not None:
+        loss, lost, error, n_simulated = looked
         # Of few series one that changes sides says little.
-        points_lost = max(0.0, looked[1] - looked[2])
-        losses += [looked[0] / _SIMULATED_LOSS, points_lost / _SIMULATED_POINTS]
+        losses += [loss / _SIMULATED_LOSS, max(0.0, lost - error) / _SIMULATED_POINTS]
+        seen = {
+            "simulated_loss": loss,
+            "simulated_points": lost,
+            "n_simulated": n_simulated,
+        }
     scale = 1.0 if falls else _safe_scale(expansion.reservoir, paths, next_order)
     # What is lost falls with the non-linearity at least in proportion.
     if 1 <= max(losses) < _HOPELESS:
@@ -187,9 +192,7 @@ def assess(
         soft_margin_error=change,
         trustworthy=bool(falls and max(losses) < 1),
         scale=scale,
-        simulated_loss=None if looked is None else looked[0],
-        simulated_points=None if looked is None else looked[1],
-        n_simulated=0 if looked is None else looked[3],
+        **seen,
     )
 
 
@@ -324,18 +327,15 @@ def check_by_simulation(
         See `simulate`.
     """
     if unfolding.readout_time is not None:
-        raise ValueError(
-            "`unfolding` is read inside a step; simulate it on a finer grid of steps, or "
-            "read it at the end of a step."
-        )
+        got = "a time inside a step, where only a finer grid of steps can be simulated"
+        check.must(False, "unfolding", "be read at the end of a step", got)
     # What the cheap half needs is checked before the network is run.
     v = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
     labels = signs_of(labels, len(unfolded))
     value = gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value
-    paths = to_host(
-        simulate(unfolding.reservoir, X, u, unfolding.dt, engine, trajectories=True)
-    )
+    run = unfolding.reservoir, X, u, unfolding.dt, engine
+    paths = to_host(simulate(*run, trajectories=True))
     simulated = np.tensordot(unfolding.readout_weights, paths, axes=(0, 1))
     M, Sigma = state_moments(simulated, labels)
     best = maximize_on_sphere(M, eta * Sigma)

@@ -65,9 +65,7 @@ def positive_each(
 
 def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
     """Return ``bias`` as a private array (n_neurons,); None where it is absent or zero."""
-    if bias is None:
-        return None
-    array = _per_neuron(bias, "bias", n_neurons)
+    array = np.zeros(1) if bias is None else _per_neuron(bias, "bias", n_neurons)
     if not array.any():
         return None
     array = np.broadcast_to(array, (n_neurons,)).copy()
@@ -84,9 +82,9 @@ def _per_neuron(value: Any, name: str, n_neurons: int) -> np.ndarray:
 
 def count(value: Any, name: str, *, minimum: int = 1) -> int:
     """Return ``value`` as an integer of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        got = f"{shown(value)} of type {type(value).__name__}"
-        raise TypeError(f"`{name}` must be an integer; got {got}.")
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    got = f"{shown(value)} of type {type(value).__name__}"
+    must(whole, name, "be an integer", got, TypeError)
     must(value >= minimum, name, f"be at least {minimum}", value)
     return int(value)
 

@@ -49,14 +49,8 @@ class Dynamics:
 
     Attributes
     ----------
-    reservoir : Reservoir or EchoStateNetwork
-    n_steps : int
-    dt, duration : float
-        Δ and T = KΔ.
-    n_neurons, n_inputs, n_outputs : int
-        N: rows of the input projection and entries of the readout are the neurons.
-    readout : float or ndarray (n_steps,)
-        The time of the readout, or the weights of the step ends.
+    reservoir, n_steps, dt, duration, readout, n_neurons, n_inputs, n_outputs
+        As of an `Unfolding`.
     linear : Unfolding
         The network at small states: the unfolding of order 0 with the same readout.
     maps : LinearOrder
@@ -251,17 +245,12 @@ class Dynamics:
         return u_bar if readout is None else (u_bar, v_bar)
 
     def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Series by which the number of sub-steps is found.
+        """Sorted positions of the series by which the number of sub-steps is found.
 
         Parameters
         ----------
         norms : ndarray (n_cases,)
-            Squared norms of all series.
-
-        Returns
-        -------
-        ndarray of int
-            Positions of the eight largest and of eight spread over the others, sorted.
+            Squared norms of all series: of the eight largest, and of eight others.
         """
         return probe_of_norms(norms)
 

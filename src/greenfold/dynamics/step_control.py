@@ -17,8 +17,7 @@ from ..unfolding.walk import Plan, Walk
 #: Series that are integrated to find the error: as many of the largest as of the others.
 _N_LARGEST, _N_OTHERS = 8, 8
 #: The series left out may err more than those looked at; this share of `tol` is theirs.
-_MARGIN = 0.5
-_MAX_SUBSTEPS = 256
+_MARGIN, _MAX_SUBSTEPS = 0.5, 256
 #: Long sub-steps may diverge where the network does not. Within this part of the fastest
 #: rate of the network they are believed, if halved ones diverge at the same place.
 _TRUSTED_REACH = 0.05
@@ -35,9 +34,8 @@ class StepError:
     n_sub : int
         Sub-steps per step of the stimulus.
     error : float
-        Largest error of a neuron at the end of any step, relative to the largest state
-        of the series looked at: the difference to halved sub-steps, times 16/15, since
-        the halved ones err too.
+        Largest error of a neuron at the end of any step, relative to the largest state of
+        the series looked at: 16/15 of the difference to halved sub-steps, which err too.
     series : tuple of int
         The series looked at.
     """

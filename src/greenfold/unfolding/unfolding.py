@@ -323,8 +323,8 @@ class Unfolding(Shown):
         Returns
         -------
         array (n_cases, n_neurons)
-            With ``trajectories``: (n_cases, n_steps, n_neurons). With ``orders``: one
-            more leading axis of length ``order`` + 1.
+            With ``trajectories``: (n_cases, n_steps, n_neurons). With ``orders``: one more
+            leading axis of length ``order`` + 1.
         """
         X, projection = self._inputs(X, u)
         xp = namespace(X)
