@@ -295,12 +295,16 @@ class LinearProblem:
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
-        R = self._seen(u)
+        stimuli, R = self.stimuli, self._seen(u)
         v = self._of_readout.maximize(R, self.eta)
-        a = R @ v
-        d = self.stimuli.mu - self.eta * (self.stimuli.psi @ a[: self._size])
-        margin = self.margin_of_kernel(a)
-        return v, margin, (self.by_channel(d) @ self.system.readout_response(v)).T
+        # `margin_of_kernel` and `gradient_at`, with one product by ψ for both.
+        a, rest = np.split(R @ v, [self._size])
+        curved = stimuli.psi @ a
+        separation = float(a @ stimuli.mu)
+        variance = 0.5 * self.eta * float(a @ curved + rest @ rest) + self.offset
+        d = (stimuli.mu - self.eta * curved).reshape(stimuli.n_channels, stimuli.n_steps)
+        gradient = (d @ self.system.readout_response(v)).T
+        return v, SoftMargin(separation - variance, separation, variance), gradient
 
     def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
         """Kernel of X = Σ_r A_r B_rᵀ, and cotangents of A and B from that of the kernel.
