@@ -152,7 +152,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if u is not None:
         u = u if part is None else part.own_input(u, stimuli.n_channels)
         u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
-        check.must(u.any(), "u", "be a direction", "zero")
+        if not u.any():
+            raise ValueError("`u` is zero; give a direction.")
         u = u / np.abs(u).max()  # its square stays in range
         u = u / np.linalg.norm(u)
     n_starts = None if n_starts is None else check.count(n_starts, "n_starts")

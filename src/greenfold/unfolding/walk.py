@@ -242,7 +242,8 @@ class Batch:
             starts = sorted({0, *range(n_places - length, 0, -length)})
         self._segments = [range(*pair) for pair in pairwise([*starts, n_places])]
         self._tape: list[list[Any]] | None = [] if length else None
-        y, read, self._states = self.start(), None, []
+        read: Any = None
+        y, self._states = self.start(), []
         for segment in self._segments:
             self._states.append(y)
             tape = self._tape if segment is self._segments[-1] else None
