@@ -1,13 +1,9 @@
 """The paper's algorithms: u and v in turn, linear and, as its Algorithm 1, at O(α).
 
-For a fixed readout the soft margin is a polynomial of degree four in u,
-
-    κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u].
-
-The first rounds leave out σ₁ and σ₂ and solve the quadratic problem that remains (cases A
-and B); when they saturate, a root finder solves the Lagrange conditions of the whole
-polynomial (case C). The tensors σ₁ and σ₂ are never formed: their contractions with u come
-from the adjoint of the unfolding.
+For a fixed readout κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u]. The first rounds
+leave out σ₁ and σ₂ (cases A and B); when they saturate, a root finder solves the Lagrange
+conditions of the whole polynomial (case C). The tensors are never formed: their
+contractions with u come from the adjoint of the unfolding.
 """
 
 from __future__ import annotations

@@ -1,21 +1,12 @@
 """The global optimum of the linear problem, with its certificate.
 
-The kernel a is linear in X = v uᵀ and κ is concave in a, so maximising κ over the nuclear-
-norm ball ‖X‖_* ≤ 1 bounds every pair of unit projections from above. Frank–Wolfe solves
-that relaxation: with d = μ − ηψa the best atom is the leading singular pair of
-G(d) = Σ_n d_n G⁽¹⁾_n, and
-
-    κ(a) + σ_max(G(d)) − d·a
-
-is an upper bound at every iterate. The fully corrective form keeps the atoms and re-solves
-for their weights; between its steps a quasi-Newton method improves the factors of X = A Bᵀ
-(hybrid algorithm of Laue 2012). Only the bound proves anything.
-
-The answer is found first: an ascent from the leading pair of G(μ), the best atom at X = 0.
-Where the relaxation is tight, which is the rule, the bound closes on it at the next
-singular value decomposition. Where the optimal X has a higher rank, the relaxation is
-solved to the end, the ascent starts again from the singular pairs of X and mixtures of
-them, and the gap that remains is reported.
+Maximising κ, concave in X = v uᵀ, over the nuclear-norm ball ‖X‖_* ≤ 1 bounds every pair of
+unit projections. Frank–Wolfe solves that relaxation: with d = μ − ηψa the best atom is the
+leading singular pair of G(d) = Σ_n d_n G⁽¹⁾_n, and κ(a) + σ_max(G(d)) − d·a is an upper
+bound at every iterate. Atoms are re-weighted in every step and the factors of X = A Bᵀ
+improved in between (hybrid algorithm of Laue 2012). The answer is found first, by an ascent
+from the leading pair of G(μ); where the relaxation is tight, which is the rule, the bound
+closes on it. Where it is not, the ascent starts again from the singular pairs of X.
 """
 
 from __future__ import annotations

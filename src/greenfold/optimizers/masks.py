@@ -3,12 +3,9 @@
 Masks are unit vectors, so that the upper bound of the free problem bounds them too. From
 the free optimum, masks in a range are ascended; masks of a few levels are rounded, then
 improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a set of
-levels, is
-
-    κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖² ,
-
-and changing one entry changes each of the three sums by a few known numbers. All single
-changes, and all pairs of them, are compared at once; a quantised readout is found likewise.
+levels, is κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²: changing one entry changes each of the three
+sums by a few known numbers, so that all single changes, and all pairs of them, are compared
+at once.
 """
 
 from __future__ import annotations
