@@ -11,8 +11,8 @@ import pytest
 from greenfold import Device, Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.analysis.masks import MaskRelaxation
-from greenfold.optimizers.box import into_box
 from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.masks import into_box
 
 from ..conftest import slope, small
 

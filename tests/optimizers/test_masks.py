@@ -23,8 +23,7 @@ from greenfold.datasets import ecg5000_paper, synthetic_heartbeats
 from greenfold.math.sphere import maximize_on_sphere
 from greenfold.optimizers import masks
 from greenfold.optimizers import masks as exchange
-from greenfold.optimizers.box import into_box
-from greenfold.optimizers.masks import UnitQuadratic, climb, symmetric_levels
+from greenfold.optimizers.masks import UnitQuadratic, climb, into_box, symmetric_levels
 
 from ..conftest import small
 

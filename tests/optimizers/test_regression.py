@@ -218,7 +218,7 @@ def test_what_does_not_fit():
     curved = unfold(
         Reservoir(small(n=4).weights, gain=Gain.quadratic(0.1)), n_steps=6, dt=0.5, order=1
     )
-    with pytest.raises(ValueError, match="`task` has no series"):
+    with pytest.raises(ValueError, match="`task` must have series"):
         optimize(curved, RegressionTask.memory(1, 6))
     with pytest.raises(ValueError, match="`system` must be linear"):
         memory_capacity(curved)

@@ -150,8 +150,7 @@ def on_gpu(X: Any) -> bool:
 class Movable:
     """An array on a device, for which other processes can ask.
 
-    There it lives on a device of the same kind. Libraries that move arrays between
-    processes may know those of the host only.
+    There it lives on a device of the same kind; libraries may know arrays of the host only.
     """
 
     def __init__(self, array: Any) -> None:

@@ -28,8 +28,8 @@ from ..devices.device import Device
 from ..devices.response import MeasuredResponse
 from ..devices.restricted import Restricted
 from ..optimizers.bounds import descend, metric_of, soft_maximum
-from ..optimizers.box import into_box
 from ..optimizers.linear import LinearProblem
+from ..optimizers.masks import into_box
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
