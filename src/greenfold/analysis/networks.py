@@ -438,7 +438,7 @@ def split_stimuli(
         raise ValueError(f"`held_out` is a share below 1; got {share:g}.")
     if not isinstance(stimuli, SampleStimuli):
         return stimuli, None
-    if stimuli.signs is None or stimuli._raw is None:
+    if stimuli.signs is None or stimuli._chunks is None or not stimuli._chunks.in_memory:
         raise ValueError(
             "`held_out` = a share needs the series in memory, and those of these stimuli "
             "are elsewhere or gone; give other stimuli to report on, or None."
@@ -455,7 +455,10 @@ def split_stimuli(
         sides[0].append(index[n_out:])
         sides[1].append(index[:n_out])
     kept, out = (np.sort(np.concatenate(side)) for side in sides)
-    as_given, labels = stimuli._raw, stimuli.classes[(stimuli.signs > 0).astype(int)]
+    as_given, labels = (
+        stimuli._chunks.series[0],
+        stimuli.classes[(stimuli.signs > 0).astype(int)],
+    )
     weights = dict(zip(stimuli.classes.tolist(), stimuli.class_share, strict=True))
     scaled = stimuli.scale != 1 or stimuli.centre.any()
     chosen = SampleStimuli(

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._base.arrays import on_gpu, to_host
 from ..stimuli.base import Series
-from ..stimuli.chunks import Pieces, host_labels
+from ..stimuli.chunks import Chunks, host_labels
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
@@ -79,20 +79,20 @@ def read_labelled(
     )
 
 
-def read_labels_of_pieces(
-    estimator: Any, pieces: Pieces, y: Any, sample_weight: Any
+def read_labels_of_chunks(
+    estimator: Any, chunks: Chunks, y: Any, sample_weight: Any
 ) -> np.ndarray:
-    """Labels of series in pieces, whose shape the estimator is told."""
+    """Labels of series in chunks, whose shape the estimator is told."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     if sample_weight is not None:
         raise ValueError(
-            "sample_weight does not go with series in pieces; use class_weight, or "
+            "sample_weight does not go with series in chunks; use class_weight, or "
             "partial_fit with a weight for each series of a batch."
         )
-    n_cases, n_channels, n_steps = pieces.shape
+    n_cases, n_channels, n_steps = chunks.shape
     labels = _read_labels(host_labels(y))
     if len(labels) != n_cases:
         raise ValueError(

@@ -1,6 +1,4 @@
-"""Stimuli with Gaussian classes: moments in closed form.
-
-Gaussian classes through a quadratic network, in closed form; and exact designs.
+"""Stimuli with Gaussian classes, through a quadratic network in closed form; exact designs.
 
 At order 1 every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
 
@@ -34,17 +32,7 @@ _MAX_POINTS = 6000
 
 
 class GaussianMoments:
-    """`Moments` of Gaussian classes at order 1, at one u.
-
-    Parameters
-    ----------
-    mu : ndarray (D,)
-    covariances : sequence of two ndarray (D, D)
-        ψ + χ and ψ − χ.
-    system : QuadraticSystem
-        Such as an unfolding of order 1 with a quadratic gain, read at the end of a step.
-    u : ndarray (n_inputs, n_channels)
-    """
+    """`Moments` of Gaussian classes at order 1, at one u; ``covariances`` are ψ ± χ."""
 
     def __init__(self, mu, covariances, system: QuadraticSystem, u: np.ndarray) -> None:
         self.classes = [(mu, covariances[0]), (-mu, covariances[1])]
@@ -55,7 +43,7 @@ class GaussianMoments:
         for m, S in self.classes:
             tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
             mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
-            root = _closed_form_root(S)
+            root = _root(S)
             core = np.einsum("ia,ijk->ajk", root, self._C, optimize=True)
             core = np.einsum("ajk,jb->abk", core, root, optimize=True)
             flat = core.reshape(-1, core.shape[-1])
@@ -79,21 +67,9 @@ class GaussianMoments:
 def kernel_margin(
     classes, a: np.ndarray, C: np.ndarray, eta: float
 ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-    """κ of the predictor a·x + xᵀCx on Gaussian classes, and its derivatives.
+    """κ of the predictor a·x + xᵀCx (C symmetric), ∂κ/∂a and ∂κ/∂C.
 
-    Parameters
-    ----------
-    classes : two pairs of ndarray (D,) and (D, D)
-        Mean and covariance of the classes ζ = +1 and −1.
-    a, C : ndarray (D,), (D, D)
-        C symmetric.
-    eta : float
-
-    Returns
-    -------
-    margin : SoftMargin
-    a_bar, C_bar : ndarray
-        ∂κ/∂a and ∂κ/∂C.
+    ``classes`` are two pairs of mean and covariance, of ζ = +1 and −1.
     """
     values = [m @ a + m @ C @ m + np.vdot(C, S) for m, S in classes]
     half = sum(values) / 2
@@ -121,14 +97,6 @@ def gaussian_design(
     coefficients in normalised Hermite polynomials follow from their values at enough
     points, by least squares; in that basis the mean is the first coefficient and the
     second moment the sum of the squares. No sampling error is left, only rounding.
-
-    Parameters
-    ----------
-    mu : ndarray (D,)
-    covariances : sequence of two ndarray (D, D)
-    shape : (n_channels, n_steps)
-    degree : int
-        Of the states in the stimulus.
     """
     size = len(mu)
     n_basis = comb(size + degree, degree)
@@ -141,15 +109,11 @@ def gaussian_design(
     # Any points in general position serve; a fixed draw makes results repeatable.
     points = np.random.default_rng(0).standard_normal((3 * n_basis // 2, size))
     solve = np.linalg.pinv(_hermite(points, degree))
-    series, first, n = [], [], len(points)
-    second = np.zeros((2 * n, 2 * n))
-    for place, (sign, S) in enumerate(zip((1, -1), covariances, strict=True)):
-        series.append(sign * mu + points @ _closed_form_root(S).T)
-        first.append(0.5 * sign * solve[0])
-        second[place * n : (place + 1) * n, place * n : (place + 1) * n] = (
-            0.5 * solve.T @ solve
-        )
-    return Design(np.concatenate(series).reshape(-1, *shape), np.concatenate(first), second)
+    signs = zip((1, -1), covariances, strict=True)
+    series = np.concatenate([sign * mu + points @ _root(S).T for sign, S in signs])
+    first = np.concatenate([0.5 * solve[0], -0.5 * solve[0]])
+    second = np.kron(np.eye(2), 0.5 * solve.T @ solve)
+    return Design(series.reshape(-1, *shape), first, second)
 
 
 def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
@@ -167,12 +131,6 @@ def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
                 column = column * one[chosen.count(variable)][:, variable]
             columns.append(column)
     return np.stack(columns, axis=1)
-
-
-def _closed_form_root(S: np.ndarray) -> np.ndarray:
-    """A matrix L with L Lᵀ = S, for S positive semi-definite."""
-    values, vectors = np.linalg.eigh(S)
-    return vectors * np.sqrt(np.clip(values, 0, None))
 
 
 #: Series of each class that are drawn where nothing is closed, by default.
@@ -263,13 +221,10 @@ class GaussianStimuli(Stimuli):
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
         span = check.host_array(eigenvalues, "eigenvalues", ndim=(1,))
         low, high = (float(span[0]), float(span[-1])) if len(span) == 2 else (1.0, 0.0)
-        if not 0 <= low <= high:
-            raise ValueError(
-                f"`eigenvalues` must be a range 0 ≤ low ≤ high; got {eigenvalues!r}."
-            )
+        ordered = 0 <= low <= high
+        check.must(ordered, "eigenvalues", "be a range 0 ≤ low ≤ high", repr(eigenvalues))
         length = check.host_array(strength, "strength", ndim=(0,))
-        if length < 0:
-            raise ValueError(f"`strength` must not be negative; got {strength!r}.")
+        check.must(length >= 0, "strength", "not be negative", repr(strength))
         rng = check.generator(rng)
         mu = rng.standard_normal(size)
         mu *= length / np.linalg.norm(mu)
@@ -426,10 +381,8 @@ def _random_covariance(
 
 def _symmetric(value: Any, name: str, size: int) -> np.ndarray:
     array = check.host_array(value, name, ndim=(2,))
-    if array.shape != (size, size):
-        raise ValueError(
-            f"`{name}` must have shape ({size}, {size}) to match `mu`; got {array.shape}."
-        )
+    wanted = f"have shape ({size}, {size}) to match `mu`"
+    check.must(array.shape == (size, size), name, wanted, array.shape)
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-10 * np.abs(array).max()):
         raise ValueError(f"`{name}` must be symmetric.")
     return (array + array.T) / 2

@@ -63,13 +63,9 @@ class RegressionTask(Shown):
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
         targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
-        if len(targets) != len(series):
-            raise ValueError(
-                f"`y` must have one entry for each of the {len(series)} series; got "
-                f"{len(targets)}."
-            )
-        if len(series) < 2:
-            raise ValueError("`X` must hold at least two series.")
+        wanted = f"have one entry for each of the {len(series)} series"
+        check.must(len(targets) == len(series), "y", wanted, len(targets))
+        check.must(len(series) > 1, "X", "hold at least two series", len(series))
         flat = series.reshape(len(series), -1)
         mean, offset = flat.mean(0), targets.mean(0)
         x, t = flat - mean, targets - offset
@@ -118,13 +114,11 @@ class RegressionTask(Shown):
         """
         steps = np.atleast_1d(np.asarray(delays))
         n_steps = check.count(n_steps, "n_steps")
-        if steps.dtype.kind not in "iu" or steps.ndim != 1 or not steps.size:
-            raise TypeError(f"`delays` must be whole numbers; got {delays!r}.")
-        if steps.min() < 0 or steps.max() >= n_steps:
-            raise ValueError(
-                f"`delays` must lie between 0 and n_steps − 1 = {n_steps - 1}; got "
-                f"{steps.min()} to {steps.max()}."
-            )
+        whole = steps.dtype.kind in "iu" and steps.ndim == 1 and steps.size
+        check.must(whole, "delays", "be whole numbers", repr(delays), TypeError)
+        wanted = f"lie between 0 and n_steps − 1 = {n_steps - 1}"
+        inside = steps.min() >= 0 and steps.max() < n_steps
+        check.must(inside, "delays", wanted, f"{steps.min()} to {steps.max()}")
         return cls(
             cross=np.eye(n_steps)[n_steps - 1 - steps],
             covariance=np.eye(n_steps),
@@ -164,14 +158,9 @@ def windows_of(x: Any, y: Any, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
     series = series.reshape(len(series), -1)
     targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
     n_steps = check.count(n_steps, "n_steps")
-    if len(series) != len(targets):
-        raise ValueError(
-            f"`y` must have one entry for each of the {len(series)} samples of `x`; got "
-            f"{len(targets)}."
-        )
-    if len(series) < n_steps + 1:
-        raise ValueError(
-            f"`x` must have more than n_steps = {n_steps} samples; got {len(series)}."
-        )
+    wanted = f"have one entry for each of the {len(series)} samples of `x`"
+    check.must(len(series) == len(targets), "y", wanted, len(targets))
+    wanted = f"have more than n_steps = {n_steps} samples"
+    check.must(len(series) > n_steps, "x", wanted, len(series))
     windows = np.lib.stride_tricks.sliding_window_view(series, n_steps, axis=0)
     return windows, targets[n_steps - 1 :]

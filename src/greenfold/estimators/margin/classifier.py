@@ -2,7 +2,7 @@
 
 How a reservoir classifier is fitted: from class moments, or from the series.
 
-A fit on series in pieces: what is known of all of them is summed up where they are.
+A fit on series in chunks: what is known of all of them is summed up where they are.
 
 Checks of the estimator's parameters, in scikit-learn's wording.
 """
@@ -39,13 +39,18 @@ from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
 from ...networks.reservoir import Reservoir, UnstableError
 from ...stimuli.base import Series
-from ...stimuli.chunked import checked, merge_classes, moments_of_piece
-from ...stimuli.chunks import Pieces, by_pieces, first_of, pieces_of, split
-from ...stimuli.class_moments import ClassMoments
-from ...stimuli.frame import Frame, frame_in_pieces, frame_with_series, frames_of
+from ...stimuli.chunks import Chunks, by_chunks, chunks_of
+from ...stimuli.class_moments import (
+    ClassMoments,
+    checked_chunk,
+    merge_classes,
+    moments_of_chunk,
+    small_codes,
+)
+from ...stimuli.frame import Frame, frame_in_chunks, frame_with_series, frames_of
 from ...systems import Network
 from ...unfolding.unfolding import unfold
-from ..series import read_labelled, read_labels_of_pieces, read_series
+from ..series import read_labelled, read_labels_of_chunks, read_series
 from .heads import Head, Solved, read_out, share_input, solve_head
 from .stream import ClassStream, StreamSample
 
@@ -509,23 +514,23 @@ class ReservoirFitting(BaseEstimator):
 _Summary = tuple[list[ClassMoments], StreamSample, float]
 
 
-def fit_pieces(estimator: ReservoirFitting, pieces: Pieces, codes: np.ndarray) -> None:
+def fit_chunks(estimator: ReservoirFitting, chunks: Chunks, codes: np.ndarray) -> None:
     """Fit a classifier whose classes and shape are set.
 
     Parameters
     ----------
     estimator : ReservoirFitting
-    pieces : Pieces
+    chunks : Chunks
     codes : ndarray (n_cases,)
         Class of each series.
     """
-    n_classes, shape = len(estimator.classes_), pieces.shape[1:]
+    n_classes, shape = len(estimator.classes_), chunks.shape[1:]
     estimator._build()
-    small = codes.astype(np.int8 if n_classes < 128 else np.int32)
-    moments, sample, largest = pieces.total(
-        pieces.each(
+    own = chunks.split(small_codes(codes, n_classes))
+    moments, sample, largest = chunks.total(
+        chunks.each(
             _summarise,
-            (pieces.series, first_of(pieces), split(small, pieces)),
+            (chunks.series, chunks.firsts, own),
             n_classes,
             shape,
             estimator._fold_seed,
@@ -537,7 +542,7 @@ def fit_pieces(estimator: ReservoirFitting, pieces: Pieces, codes: np.ndarray) -
     values = np.ldexp(sample.values.astype(np.float64), -exponent)
     unit = float(np.ldexp(1.0, -exponent))
     estimator._stream = stream = ClassStream(
-        [ClassMoments(m.count, m.mean * unit, m.scatter * unit**2) for m in moments],
+        [one.scaled(unit) for one in moments],
         replace(sample, values=values),
     )
     if estimator.order == 0:
@@ -546,25 +551,25 @@ def fit_pieces(estimator: ReservoirFitting, pieces: Pieces, codes: np.ndarray) -
     per_class = class_weights(estimator, estimator.classes_, stream.counts)
     estimator._choose(*stream.sampled(), per_class)
     frames = [
-        frame_in_pieces(
-            pieces, stream.moments, codes, c, per_class, estimator.input_scaling, exponent
+        frame_in_chunks(
+            chunks, stream.moments, codes, c, per_class, estimator.input_scaling, exponent
         )
         for c in estimator.compared_
     ]
     del estimator._stream  # beyond order 0 a stream does not go on
     heads = estimator._solve(frames)
     system = None if all(head.kernel for head in heads) else estimator.unfolding_
-    shared = pieces.share((heads, system))
-    parts = pieces.each(_read, (pieces.series, first_of(pieces)), shape, shared, exponent)
-    Z = np.concatenate(pieces.collect(parts))
+    shared = chunks.share((heads, system))
+    parts = chunks.each(_read, (chunks.series, chunks.firsts), shape, shared, exponent)
+    Z = np.concatenate(chunks.collect(parts))
     estimator._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
 
 def _summarise(
     X: Any, first: int, codes: np.ndarray, n_classes: int, shape: tuple[int, int], seed: int
 ) -> _Summary:
-    moments = moments_of_piece(X, first, codes, n_classes, shape)
-    host = np.asarray(checked(X, first, shape))
+    moments = moments_of_chunk(X, first, codes, n_classes, shape)
+    host = np.asarray(checked_chunk(X, first, shape))
     empty = StreamSample.empty(n_classes, shape, seed)
     sample = empty.add(Series(host), codes.astype(int), np.ones(len(codes)), first)
     return moments, sample, float(max(host.max(), -host.min()))
@@ -583,7 +588,9 @@ def _read(
     exponent: int,
 ) -> np.ndarray:
     heads, system = fitted
-    values = np.ldexp(np.asarray(checked(X, first, shape), dtype=np.float64), -exponent)
+    values = np.ldexp(
+        np.asarray(checked_chunk(X, first, shape), dtype=np.float64), -exponent
+    )
 
     def made() -> Solved:
         assert system is not None
@@ -804,11 +811,11 @@ class ReservoirClassifier(
         self
         """
         check_parameters(self)
-        pieces = pieces_of(X)
-        if pieces is not None:
-            y = read_labels_of_pieces(self, pieces, y, sample_weight)
+        chunks = chunks_of(X)
+        if chunks is not None:
+            y = read_labels_of_chunks(self, chunks, y, sample_weight)
             self._forget()
-            fit_pieces(self, pieces, self._code(y))
+            fit_chunks(self, chunks, self._code(y))
             return self
         series, y, weights = read_labelled(self, X, y, sample_weight, fitting=True)
         self._forget()
@@ -903,7 +910,7 @@ class ReservoirClassifier(
         # The last that a fit sets; one that was interrupted has classes, but no heads.
         return hasattr(self, "heads_")
 
-    @by_pieces
+    @by_chunks
     @with_few_threads(rows_to_read)
     def read_out(self, X: Any) -> np.ndarray:
         """Readout values (n_cases, n_heads)."""
@@ -911,7 +918,7 @@ class ReservoirClassifier(
         series = read_series(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
 
-    @by_pieces
+    @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values.
 
@@ -929,7 +936,7 @@ class ReservoirClassifier(
         scores = self.decision_.scores(Z)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @by_pieces
+    @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Class labels.
 
@@ -945,7 +952,7 @@ class ReservoirClassifier(
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[index]
 
-    @by_pieces
+    @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, calibrated on training series that were held out.
 
@@ -968,7 +975,7 @@ class ReservoirClassifier(
         Z = self.read_out(X)
         return self.decision_.probabilities(Z)
 
-    @by_pieces
+    @by_chunks
     @with_few_threads(rows_to_read)
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout.

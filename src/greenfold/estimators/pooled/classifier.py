@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base.arrays import is_array, to_host
 from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
-from ...stimuli.chunks import by_pieces, host_labels
+from ...stimuli.chunks import by_chunks, host_labels
 from .features import PooledBase
 from .ridge import LinearHead, fit_head
 
@@ -190,7 +190,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase, kind="pooled_classi
         # The last that a fit sets.
         return hasattr(self, "head_")
 
-    @by_pieces
+    @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: what the ridge regression predicts for ±1.
 
@@ -208,7 +208,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase, kind="pooled_classi
         scores = self.head_.scores(self.map_, series, self.n_jobs)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @by_pieces
+    @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Class labels.
 
@@ -224,7 +224,7 @@ class PooledReservoirClassifier(ClassifierMixin, PooledBase, kind="pooled_classi
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)
         return self.classes_[index]
 
-    @by_pieces
+    @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, calibrated on training series that were held out.
 

@@ -5,7 +5,7 @@ that arrays padded with NaN hold series of unequal length). Gaps inside are fill
 straight lines between their ends. A channel without any value stays NaN, and is treated as
 constant at the mean of the training set.
 
-Series in pieces, of which pooled estimators ask moments of all and some at a time.
+Series in chunks, of which pooled estimators ask moments of all and some at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import validation
 
 from ..._base.arrays import batches, is_array, like, namespace, to_host
-from ...stimuli.chunks import Pieces, first_of, rows_of
+from ...stimuli.chunks import Chunks
 
 __all__ = ["Collection", "read_collection"]
 
@@ -356,65 +356,65 @@ def _complete(one: np.ndarray, index: int) -> np.ndarray:
     return one
 
 
-class PieceCollection:
+class ChunkCollection:
     """A `Collection` of which some series at a time are brought here.
 
     Parameters
     ----------
-    pieces : Pieces
+    chunks : Chunks
     """
 
-    def __init__(self, pieces: Pieces) -> None:
-        self.pieces, self.n_channels = pieces, pieces.shape[1]
-        parts = pieces.each(_checked, (pieces.series, first_of(pieces)))
+    def __init__(self, chunks: Chunks) -> None:
+        self.chunks, self.n_channels = chunks, chunks.shape[1]
+        parts = chunks.each(_checked, (chunks.series, chunks.firsts))
         # The workers of a cluster keep them: every part of the series asks for them all.
-        self._parts = pieces.keep(parts, 8.0 * float(np.prod(pieces.shape)))
+        self._parts = chunks.keep(parts, 8.0 * float(np.prod(chunks.shape)))
 
     def __len__(self) -> int:
-        return self.pieces.shape[0]
+        return self.chunks.shape[0]
 
     @property
     def lengths(self) -> np.ndarray:
         """Steps of every series, (n_cases,)."""
         return np.concatenate(
-            self.pieces.collect(self.pieces.each(_lengths, (self._parts,)))
+            self.chunks.collect(self.chunks.each(_lengths, (self._parts,)))
         )
 
     def take(self, chosen: np.ndarray) -> Collection:
         """The series at sorted positions ``chosen``, in that order, in memory."""
-        return whole_collection(self.pieces.collect([self._promise(chosen)])[0])
+        return whole_collection(self.chunks.collect([self._promise(chosen)])[0])
 
     def _promise(self, chosen: np.ndarray) -> Any:
-        return self.pieces.join(rows_of(self.pieces, chosen, self._parts), _stacked)
+        return self.chunks.join(self.chunks.rows(chosen, self._parts), _stacked)
 
     def each_part(
         self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
     ) -> list[Any]:
-        """As `Collection.each_part`, where the pieces are."""
+        """As `Collection.each_part`, where the chunks are."""
         series = [self._promise(part) for part in parts]
         own = list(zip(*lists, strict=True))
-        made = self.pieces.each(_on_part, (series, own), work, *shared)
-        return self.pieces.collect(made)
+        made = self.chunks.each(_on_part, (series, own), work, *shared)
+        return self.chunks.collect(made)
 
     def once(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """As `Collection.once`, where the pieces are."""
+        """As `Collection.once`, where the chunks are."""
         entries = [[argument] for argument in arguments]
-        return self.pieces.keep(self.pieces.each(work, entries), 0.0)[0]
+        return self.chunks.keep(self.chunks.each(work, entries), 0.0)[0]
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every channel over all series and steps."""
         return in_squares(self._moments, self._largest, self.n_channels)
 
     def _moments(self, unit: np.ndarray) -> Sums:
-        parts = self.pieces.each(_moments, (self._parts,), unit)
-        return self.pieces.total(parts, joined_sums)
+        parts = self.chunks.each(_moments, (self._parts,), unit)
+        return self.chunks.total(parts, joined_sums)
 
     def _largest(self) -> np.ndarray:
-        return self.pieces.total(self.pieces.each(_largest, (self._parts,)), np.fmax)
+        return self.chunks.total(self.chunks.each(_largest, (self._parts,)), np.fmax)
 
 
 def _checked(X: Any, first: int) -> np.ndarray:
-    """A piece on the host in floating point, if it is finite or missing."""
+    """A chunk on the host in floating point, if it is finite or missing."""
     host = to_host(X)
     if host.dtype.kind not in "iuf":
         raise TypeError(

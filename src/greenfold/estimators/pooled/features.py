@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.codec import Saved
-from ...stimuli.chunks import by_pieces, pieces_of
+from ...stimuli.chunks import by_chunks, chunks_of
 from .bank import GROUP, KINDS, N_SIGNALS, draw_bank
-from .collection import Collection, PieceCollection, match_shape, read_collection
+from .collection import ChunkCollection, Collection, match_shape, read_collection
 from .feature_map import FeatureMap, auto_engine, fit_map, has_numba
 from .ridge import DUAL_CASES
 
@@ -87,11 +87,11 @@ class PooledBase(Saved, BaseEstimator):
         return "numba" if has_numba() else "array"  # for series on the host, later on
 
     def _read(self, X: Any, *, fitting: bool) -> Collection:
-        pieces = pieces_of(X)
-        if pieces is None:
+        chunks = chunks_of(X)
+        if chunks is None:
             return read_collection(self, X, fitting=fitting)
-        match_shape(self, *pieces.shape[1:], fitting)
-        made = PieceCollection(pieces)
+        match_shape(self, *chunks.shape[1:], fitting)
+        made = ChunkCollection(chunks)
         if len(made) > DUAL_CASES:
             return made  # pyright: ignore[reportReturnType] - it answers the same questions
         return made.take(np.arange(len(made)))
@@ -214,7 +214,7 @@ class ReservoirFeatures(TransformerMixin, PooledBase, kind="pooled_features"):
         self._fit_map(self._read(X, fitting=True))
         return self
 
-    @by_pieces
+    @by_chunks
     def transform(self, X: Any) -> Any:
         """Pooled features.
 

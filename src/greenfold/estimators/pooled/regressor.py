@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._base.arrays import is_array, to_host
 from ..._base.threads import with_few_threads
-from ...stimuli.chunks import by_pieces, host_labels
+from ...stimuli.chunks import by_chunks, host_labels
 from .features import PooledBase
 from .ridge import LinearHead, fit_head
 
@@ -165,7 +165,7 @@ class PooledReservoirRegressor(
         # The last that a fit sets.
         return hasattr(self, "head_")
 
-    @by_pieces
+    @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets.
 
