@@ -1,8 +1,7 @@
-"""The choice of the time constant: by saturation, as the paper does, or held out."""
+"""The choice of the time constant by saturation, as the paper does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,27 +76,19 @@ def choose_tau(
         Readout times to look at, spread over the steps.
     rng : numpy Generator, int or None
     """
-    if not isinstance(reservoir, Network):
-        raise TypeError(
-            "`reservoir` must be a network with time constants, such as a Reservoir; got "
-            f"{type(reservoir).__name__}."
-        )
+    fits, given = isinstance(reservoir, Network), type(reservoir).__name__
+    wanted = "be a network with time constants, such as a Reservoir"
+    check.must(fits, "reservoir", wanted, given, TypeError)
     duration = stimuli.n_steps * check.positive(dt, "dt")
-    grid = (
-        np.geomspace(duration / 200, duration, 12)
-        if taus is None
-        else np.sort(check.host_array(taus, "taus", ndim=(1,)))
-    )
+    grid = np.geomspace(duration / 200, duration, 12)
+    if taus is not None:
+        grid = np.sort(check.host_array(taus, "taus", ndim=(1,)))
     eta = check.positive(eta, "eta")
     n_times = check.count(n_times, "n_times")
     steps = np.unique(np.linspace(stimuli.n_steps, 1, n_times).round().astype(int))
-    rng = check.generator(rng)
-    shape = (
-        check.count(n_projections, "n_projections"),
-        reservoir.n_neurons,
-        stimuli.n_channels,
-    )
-    drawn = rng.standard_normal(shape)
+    n_drawn = check.count(n_projections, "n_projections")
+    shape = (n_drawn, reservoir.n_neurons, stimuli.n_channels)
+    drawn = check.generator(rng).standard_normal(shape)
     curves = np.zeros((len(grid), len(steps)))
     for row, tau in zip(curves, grid, strict=True):
         there = reservoir.with_tau(tau)
@@ -111,19 +102,3 @@ def choose_tau(
     ready = saturation <= 0.2
     final = np.where(ready, curves[:, -1], -np.inf) if ready.any() else -saturation
     return TauChoice(grid, steps * dt, curves, saturation, float(grid[np.argmax(final)]))
-
-
-def best_held_out(
-    reservoir: Reservoir, taus: np.ndarray, score: Callable[[Reservoir], float]
-) -> Reservoir:
-    """The network with the time constant of the highest score; the first among equals.
-
-    Parameters
-    ----------
-    reservoir : Reservoir
-    taus : ndarray (n_taus,)
-    score : callable
-        Held-out score of a network.
-    """
-    candidates = [reservoir.with_tau(tau) for tau in taus]
-    return max(candidates, key=score)

@@ -32,8 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base.checks import shown
 from ..._base.codec import Saved
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
-from ...analysis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
-from ...analysis.tau import best_held_out
+from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
 from ...dynamics.dynamics import Dynamics
 from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
@@ -386,8 +385,8 @@ class ReservoirFitting(BaseEstimator):
             found = self._cross_validate(unfolding, series, codes, weights, per_class)
             return found.score.max()
 
-        taus = self.duration * _TAUS
-        self.reservoir_ = best_held_out(self.reservoir_, taus, score)
+        tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
+        self.reservoir_ = max(tried, key=score)  # the first among equals
         if hasattr(self, "_unfolding_"):
             del self._unfolding_
 
@@ -422,21 +421,21 @@ class ReservoirFitting(BaseEstimator):
         weights: np.ndarray,
         per_class: np.ndarray,
     ) -> EtaChoice:
-        return cross_validate(
-            unfolding.maps,
+        folds = Folds(
             series,
             codes,
             weights,
             per_class,
+            self._fold_seed,
             u=self._kept,
             shared=self._shares,
             scaling=self.input_scaling,
             noise=float(self.readout_noise),
             threshold=self.threshold,
-            seed=self._fold_seed,
             n_jobs=self.n_jobs,
-            etas=ETAS if self.eta == "cv" else np.array([float(self.eta)]),
         )
+        etas = ETAS if self.eta == "cv" else np.array([float(self.eta)])
+        return cross_validate(unfolding.maps, folds, etas)
 
     def _solve(self, frames: list[Frame]) -> list[Head]:
         """Projections of every comparison, in the internal unit."""
