@@ -24,9 +24,8 @@ import numpy as np
 from .._base import checks as check
 from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
-from ..devices.device import Device
+from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
-from ..devices.restricted import Restricted
 from ..optimizers.bounds import descend, metric_of, soft_maximum
 from ..optimizers.box import into_box
 from ..optimizers.linear import LinearProblem

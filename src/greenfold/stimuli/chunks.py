@@ -34,18 +34,10 @@ class Chunks:
     """Series (n_cases, n_channels, n_steps), cut along their first axis.
 
     `each` maps a function over the chunks; `total` and `collect` bring results here. In
-    this class the series are in memory and `each` computes at once. The subclasses return
-    promises, which `total` and `collect` fulfil. A total is always added up in one order.
-
-    Attributes
-    ----------
-    series : list
-        One array (n, n_channels, n_steps), or the promise of one, per chunk.
-    sizes : tuple of int
-        Number of series per chunk.
-    shape : (n_cases, n_channels, n_steps)
-    device : str
-        Where the work on a chunk is done: "cpu", or such as "cuda".
+    this class the series are in memory and `each` computes at once; the subclasses return
+    promises. ``series`` holds one array (n, n_channels, n_steps), or its promise, per
+    chunk, ``sizes`` the number of series of each. ``device`` says where to work on them,
+    such as "cuda".
     """
 
     in_memory = True
@@ -76,10 +68,7 @@ class Chunks:
     def each(
         self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
     ) -> list[Any]:
-        """``work(*entries, *shared)`` per chunk, with one entry of each list.
-
-        ``work`` is a function of a module: it may run in another process.
-        """
+        """``work(*entries, *shared)`` per chunk; it may run in another process."""
         return [work(*own, *shared) for own in zip(*lists, strict=True)]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
@@ -106,11 +95,13 @@ class Chunks:
         """All parts, brought here."""
         return [_value(part) for part in parts]
 
-    def rows(self, index: np.ndarray, series: list[Any] | None = None) -> list[Any]:
-        """The series at sorted positions ``index``, one part per chunk with some.
-
-        ``series`` replaces the series of the chunks where it is given.
-        """
+    def rows(
+        self,
+        index: np.ndarray,
+        series: list[Any] | None = None,
+        take: Callable[[Any, np.ndarray], np.ndarray] | None = None,
+    ) -> list[Any]:
+        """The series at sorted positions ``index``, one part per chunk with some."""
         edges = np.cumsum([0, *self.sizes])
         within = np.searchsorted(index, edges)
         wanted = [
@@ -119,7 +110,7 @@ class Chunks:
         ]
         some = [k for k, rows in enumerate(wanted) if len(rows)]
         chosen = [(series or self.series)[k] for k in some]
-        return self.each(_rows, (chosen, [wanted[k] for k in some]))
+        return self.each(take or _rows, (chosen, [wanted[k] for k in some]))
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The series at sorted positions ``index``, brought here."""
@@ -148,14 +139,9 @@ def _value(part: Any) -> Any:
 
 
 class SlicedChunks(Chunks):
-    """Chunks of anything with a shape and a dtype that can be sliced along its first axis.
+    """Chunks of what can be sliced, such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`.
 
     One chunk after the other is read, so that memory is bounded however many there are.
-
-    Parameters
-    ----------
-    source : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        Such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`.
     """
 
     in_memory = False
@@ -201,17 +187,9 @@ class SlicedChunks(Chunks):
 class DaskChunks(Chunks):
     """The chunks of a dask array along its first axis.
 
-    Where a cluster works, what is kept stays with its workers, and what a lost worker held
-    is computed again, because dask knows how. Otherwise a scheduler of this process works,
-    and only what is small is kept.
-
-    Parameters
-    ----------
-    X : dask array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-    client : distributed.Client, optional
-        Whose cluster works; by default the one in use, if there is one.
-    device : str
-        To which a worker moves the chunks it keeps.
+    Where a cluster works, by default that of the ``client`` in use, what is kept stays with
+    its workers, and what a lost worker held is computed again. Otherwise a scheduler of
+    this process works, and only what is small is kept.
     """
 
     in_memory = False
@@ -367,9 +345,7 @@ def is_sliced(value: Any) -> bool:
 def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
     """Series in chunks, or None for those in memory.
 
-    A dask array is in chunks, and whatever can be sliced but is no array of a library: a
-    data set of HDF5 or Zarr, and what `greenfold.datasets.open_series` returns. A memory
-    map of NumPy counts as an array, because joblib hands arrays of any kind around as such.
+    A memory map of NumPy counts as in memory, because joblib hands arrays around as such.
     """
     if is_dask(X):
         if not hasattr(X, "chunks"):

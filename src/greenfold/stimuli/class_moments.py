@@ -19,15 +19,10 @@ _WORKING_BYTES = 2**24
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Number, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; merges exactly.
+    """Weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; merges exactly.
 
-    Attributes
-    ----------
-    count : float
-        Total weight of the series; their number, where each has the weight one.
-    mean : ndarray (n_channels · n_steps,)
-    scatter : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
-        Of few long series, and before the first one, kept by its factor.
+    Series of weight one count as their number. The scatter of few long series, and that
+    before the first one, is kept by its factor.
     """
 
     count: float
@@ -49,11 +44,10 @@ class ClassMoments:
         first: int = 0,
         budget: int = BATCH_BYTES,
     ) -> ClassMoments:
-        """Moments of some of the series, (n_cases, n_channels, n_steps).
+        """Moments of some series of (n_cases, n_channels, n_steps), in ``budget`` bytes.
 
         ``weights``, one positive number per row, count a series as so many. ``first`` is
-        the position of the first series among those of the caller, ``budget`` the bytes to
-        work in.
+        the position of the first series among those of the caller.
         """
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]

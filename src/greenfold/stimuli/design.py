@@ -1,13 +1,7 @@
 """Moments of the labelled states of weighted series, as differentiable functions of u.
 
-A *moment map* is prepared once for a system and stimuli. At a projection u it gives M(u)
-and Σ(u), and pulls the soft margin at a fixed v back to u:
-
-    κ = v·M − (η/2) vᵀΣv,     ∂κ/∂u by the adjoint of the system.
-
-M, Σ and the gradient are sums over series: each is one map over the chunks and one
-reduction. u goes out and M, Σ come back, then v goes out and ∂κ/∂u comes back; the states
-stay where they were made. Series in memory are one chunk.
+M, Σ and, at a fixed v, the gradient of κ = v·M − (η/2) vᵀΣv are sums over series: each is a
+map over the chunks and a reduction. The states stay where they are made.
 """
 
 from __future__ import annotations
@@ -90,6 +84,7 @@ class Design:
 
     def summary(self, Y: Any) -> ClassMoments:
         """Weight, mean and scatter of the labelled states; those of chunks are merged."""
+        Y = arrived(Y)
         xp, first = namespace(Y), like(self.first, Y)
         if self.second.ndim == 1:
             # Σ p (y − ζM)(y − ζM)ᵀ: no difference of large numbers, never indefinite.
@@ -112,19 +107,34 @@ class Design:
         """∂κ/∂z for decision values z = Y v at fixed v, with v·M = ``separation``."""
         return like(self.first, z) * (1 + eta * separation) - eta * self._times_second(z)
 
-    def decision_values(self, a: np.ndarray, C: np.ndarray) -> Any:
+    def decision_values(self, kernel: tuple[np.ndarray, np.ndarray]) -> Any:
         """Z = a·x + xᵀCx of every series, as (n_points, 1)."""
         X = self._flat()
-        return (X @ like(a, X) + namespace(X).sum((X @ like(C, X)) * X, axis=1))[:, None]
+        a, C = (like(one, X) for one in kernel)
+        return movable((X @ a + namespace(X).sum((X @ C) * X, axis=1))[:, None])
 
-    def kernel_cotangents(self, bar: Any) -> np.ndarray:
-        """∂κ/∂C and below it ∂κ/∂a, (D + 1, D), from ∂κ/∂z for z = a·x + xᵀCx."""
-        X = self._flat()
+    def kernel_cotangents(self, z: Any, eta: float, separation: float) -> np.ndarray:
+        """∂κ/∂C and below it ∂κ/∂a, (D + 1, D), for z = a·x + xᵀCx."""
+        X, bar = self._flat(), self.cotangent(arrived(z)[:, 0], eta, separation)
         squares = namespace(X).matrix_transpose(X * bar[:, None]) @ X
         return np.concatenate([to_host(squares), to_host(bar @ X)[None]])
 
     def _flat(self) -> Any:
         return namespace(self.X).reshape(self.X, (self.X.shape[0], -1))
+
+    def in_precision(self, single: bool) -> Any:
+        """The series, in single precision if asked to."""
+        xp = namespace(self.X)
+        return xp.astype(self.X, xp.float32) if single else self.X
+
+    def norms(self, single: bool) -> np.ndarray:
+        """Squared norms of the series, as a system sees them."""
+        X = to_host(self.in_precision(single)).astype(np.float64, copy=False)
+        return np.einsum("nck,nck->n", X, X)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some of the series, on the host."""
+        return to_host(namespace(self.X).take(self.X, like(rows, self.X), axis=0))
 
     def states(self, kernels: KernelsOfAll, *, keep: bool) -> Any:
         """States of the series from the kernels of all outputs.
@@ -194,12 +204,12 @@ class WeightedSeries:
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
         chunks = self.chunks
-        z = chunks.each(_decision_values, (self.designs,), chunks.share((a, C)))
-        z = chunks.keep(z, 8.0 * chunks.shape[0])
-        found = chunks.total(chunks.each(_summary, (self.designs, z)), ClassMoments.merge)
+        z = chunks.each(Design.decision_values, (self.designs,), chunks.share((a, C)))
+        lists = self.designs, chunks.keep(z, 8.0 * chunks.shape[0])
+        found = chunks.total(chunks.each(Design.summary, lists), ClassMoments.merge)
         separation = float(found.mean[0])
         variance = 0.5 * eta * float(found.covariance[0, 0])
-        bars = chunks.each(_kernel_cotangents, (self.designs, z), eta, separation)
+        bars = chunks.each(Design.kernel_cotangents, lists, eta, separation)
         total = chunks.total(bars, operator.add)
         margin = SoftMargin(separation - variance, separation, variance)
         return margin, total[-1], total[:-1]
@@ -218,7 +228,7 @@ class StateMoments:
         self._series, self._way, self._u = series, way, u
         states = chunks.each(_states, (series.designs, chunks.firsts), way, u)
         self._states = chunks.keep(states, 8.0 * chunks.shape[0] * n_outputs)
-        parts = chunks.each(_summary, (series.designs, self._states))
+        parts = chunks.each(Design.summary, (series.designs, self._states))
         found: ClassMoments = chunks.total(parts, ClassMoments.merge)
         Sigma: Any = found.covariance
         self.M, self.Sigma = found.mean, (Sigma + Sigma.T) / 2
@@ -249,12 +259,11 @@ class IntegratedMap:
         """Positions of the series that are looked at, and these prepared."""
         chunks, designs = self._series.chunks, self._series.designs
         if chunks.in_memory:
-            X = _in_precision(designs[0], self._single)
+            X = designs[0].in_precision(self._single)
             return np.arange(len(X)), self._system.prepare(X)
-        norms = chunks.collect(chunks.each(_norms, (designs,), self._single))
+        norms = chunks.collect(chunks.each(Design.norms, (designs,), self._single))
         index = self._system.probe(np.concatenate(norms))
-        found = chunks.collect(chunks.rows(index, chunks.each(_series, (designs,))))
-        values = np.concatenate(found)
+        values = np.concatenate(chunks.collect(chunks.rows(index, designs, Design.take)))
         values = values.astype(np.float32) if self._single else values
         return index, self._system.prepare(values)
 
@@ -290,25 +299,30 @@ class IntegratedMap:
 
 
 class _ByStates:
-    """To the states and back by what every system has; ``options`` go to both."""
+    """To the states and back by what every system has; ``options`` go to both.
+
+    What `back` returns for the chunks is added up; `finish` makes ∂κ/∂u of the sum.
+    """
 
     def __init__(self, system: System, *, single: bool = False, **options: Any) -> None:
         self._system, self._single, self._options = system, single, options
 
     def states(self, design: Design, u: np.ndarray) -> Any:
-        X = _in_precision(design, self._single)
+        X = design.in_precision(self._single)
         return wide(self._system.states(X, u, **self._options))
 
-    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
-        X = _in_precision(design, self._single)
-        return _wide_host(self._system.pullback(X, u, bar, v, **self._options)[0])
+    def back(
+        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+    ) -> np.ndarray:
+        bar, X = design.cotangent(Y @ like(v, Y), *at), design.in_precision(self._single)
+        return to_host(wide(self._system.pullback(X, u, bar, v, **self._options)[0]))
 
     def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         del u, v
         return total
 
 
-class _ByWalk:
+class _ByWalk(_ByStates):
     """By one walk through series in memory, which serves both directions."""
 
     def __init__(self, prepared: Any) -> None:
@@ -325,38 +339,39 @@ class _ByWalk:
         del design
         return wide(self._at(u).states)
 
-    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
-        del design
-        return _wide_host(self._at(u).pullback(bar, v)[0])
-
-    finish = _ByStates.finish
+    def back(
+        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+    ) -> np.ndarray:
+        bar = design.cotangent(Y @ like(v, Y), *at)
+        return to_host(wide(self._at(u).pullback(bar, v)[0]))
 
 
 class _ByKernels:
     """By the kernels of all outputs, made once for each u wherever there are chunks."""
 
-    def __init__(self, system: QuadraticSystem, *, keep: bool) -> None:
+    def __init__(self, system: QuadraticSystem, keep: bool = False) -> None:
         self._system, self._keep = system, keep
         self._lock = Lock()
         self._latest: tuple[bytes, KernelsOfAll] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _kernels_elsewhere, (self._system,)
+        return _ByKernels, (self._system,)
 
     def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
-        key = u.tobytes()
         with self._lock:  # the threads of a worker need the same ones
-            if self._latest is None or self._latest[0] != key:
+            if self._latest is None or self._latest[0] != u.tobytes():
                 self._latest = None  # frees its memory first
-                self._latest = key, self._system.kernels_of_all(u, reference)
+                self._latest = u.tobytes(), self._system.kernels_of_all(u, reference)
             return self._latest[1]
 
     def states(self, design: Design, u: np.ndarray) -> Any:
         return design.states(self._at(u, design.X), keep=self._keep)
 
-    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
-        del u, v
-        return design.kernel_cotangents(bar)
+    def back(
+        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+    ) -> np.ndarray:
+        del u
+        return design.kernel_cotangents((Y @ like(v, Y))[:, None], *at)
 
     def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         shape = u.shape[1], total.shape[1] // u.shape[1]
@@ -367,20 +382,10 @@ class _ByKernels:
 # What runs where a chunk is.
 
 
-def _kernels_elsewhere(system: QuadraticSystem) -> _ByKernels:
-    return _ByKernels(system, keep=False)
-
-
 def _design_of_chunk(
-    X: Any,
-    position: int,
-    first: np.ndarray,
-    second: np.ndarray,
-    centre: np.ndarray,
-    scale: float,
-    device: str,
+    X: Any, position: int, first: Any, second: Any, centre: Any, scale: float, device: str
 ) -> Design:
-    X = on_device(checked_chunk(X, position, centre.shape), device)  # pyright: ignore[reportArgumentType]
+    X = on_device(checked_chunk(X, position, centre.shape), device)
     moved = (check.finite_batch(X, namespace(X), position) - like(centre, X)) * scale
     return Design(moved, first, second)
 
@@ -392,50 +397,9 @@ def _states(design: Design, position: int, way: Any, u: np.ndarray) -> Any:
         raise Divergence(error.step, error.series + position) from None
 
 
-def _summary(design: Design, Y: Any) -> ClassMoments:
-    return design.summary(arrived(Y))
-
-
-def _back(
-    design: Design,
-    Y: Any,
-    way: Any,
-    u: np.ndarray,
-    v: np.ndarray,
-    eta: float,
-    separation: float,
-) -> np.ndarray:
-    Y = arrived(Y)
-    return way.back(design, u, design.cotangent(Y @ like(v, Y), eta, separation), v)
+def _back(design: Design, Y: Any, way: Any, *at: Any) -> np.ndarray:
+    return way.back(design, arrived(Y), *at)
 
 
 def _finish(total: np.ndarray, way: Any, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return way.finish(total, u, v)
-
-
-def _decision_values(design: Design, kernel: tuple[np.ndarray, np.ndarray]) -> Any:
-    return movable(design.decision_values(*kernel))
-
-
-def _kernel_cotangents(design: Design, z: Any, eta: float, separation: float) -> np.ndarray:
-    return design.kernel_cotangents(design.cotangent(arrived(z)[:, 0], eta, separation))
-
-
-def _series(design: Design) -> Any:
-    return to_host(design.X)
-
-
-def _norms(design: Design, single: bool) -> np.ndarray:
-    X = to_host(design.X)
-    if single:
-        X = X.astype(np.float32).astype(np.float64)
-    return np.einsum("nck,nck->n", X, X)
-
-
-def _in_precision(design: Design, single: bool) -> Any:
-    xp = namespace(design.X)
-    return xp.astype(design.X, xp.float32) if single else design.X
-
-
-def _wide_host(array: Any) -> np.ndarray:
-    return to_host(array).astype(np.float64, copy=False)

@@ -69,21 +69,11 @@ def frames_of(
     compared: Iterable[int],
     scaling: float | None,
 ) -> list[Frame]:
-    """Frames of several classes, each against the rest, from the series themselves.
+    """Frames of the ``compared`` classes, each against the rest, from the series.
 
-    Parameters
-    ----------
-    series : Series
-    codes : ndarray (n_cases,)
-        Classes 0, 1, ….
-    weights : ndarray (n_cases,)
-        Weight of each series, positive.
-    class_weights : ndarray (n_classes,)
-        Factor on the weight of a whole class.
-    compared : iterable of int
-        The classes.
-    scaling : float or None
-        ‖μ‖ wanted; None leaves the unit of the series.
+    ``codes`` (n_cases,) are the classes 0, 1, …, ``weights`` the positive weights of the
+    series and ``class_weights`` factors on those of whole classes. ``scaling`` is the ‖μ‖
+    wanted; None leaves the unit of the series.
     """
     members = [np.flatnonzero(codes == c) for c in range(len(class_weights))]
     each = None if (weights == 1).all() else weights
@@ -138,20 +128,8 @@ def frame_in_chunks(
 ) -> Frame:
     """Frame of class ``c`` as `frame_with_series` makes it, of series in chunks.
 
-    Parameters
-    ----------
-    chunks : Chunks
-        Of series of equal length.
-    moments : sequence of ClassMoments
-        Of all classes.
-    codes : ndarray (n_cases,)
-        Classes 0, 1, ….
-    c : int
-    class_weights : ndarray (n_classes,)
-    scaling : float or None
-        As in `frames_of`.
-    exponent : int
-        The moments, and the frame, are those of the series over 2 to this power.
+    ``moments`` are those of all classes. They, and the frame, are those of the series over
+    2 to the power ``exponent``; all have one length.
     """
     weighted = [
         ClassMoments(part.count * w, part.mean, part.scatter * w)

@@ -1,14 +1,4 @@
-"""Stimuli with Gaussian classes, through a quadratic network in closed form; exact designs.
-
-At order 1 every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
-
-    E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
-    cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
-
-with the stimulus moments up to the fourth inside. Mixing the two classes with weight ½
-each gives M and Σ of the labelled states. Σ keeps its O(α²) part and is positive
-semi-definite.
-"""
+"""Stimuli with Gaussian classes: closed forms at order 1, and exact designs."""
 
 from __future__ import annotations
 
@@ -32,7 +22,17 @@ _MAX_POINTS = 6000
 
 
 class GaussianMoments:
-    """`Moments` of Gaussian classes at order 1, at one u; ``covariances`` are ψ ± χ."""
+    """`Moments` of Gaussian classes at order 1, at one u; ``covariances`` are ψ ± χ.
+
+    Every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
+
+        E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
+        cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
+
+    with the stimulus moments up to the fourth inside. The two classes, with weight ½ each,
+    make M and Σ of the labelled states; Σ keeps its O(α²) part and is positive
+    semi-definite.
+    """
 
     def __init__(self, mu, covariances, system: QuadraticSystem, u: np.ndarray) -> None:
         self.classes = [(mu, covariances[0]), (-mu, covariances[1])]
@@ -332,18 +332,8 @@ class GaussianStimuli(Stimuli):
     ) -> tuple[float, float] | None:
         """κ on ``n_draws`` independent series of each class, and its standard error.
 
-        Parameters
-        ----------
-        system : System
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-        v : array_like (n_outputs,)
-        eta : float
-
-        Returns
-        -------
-        (float, float) or None
-            None where the moments are closed and nothing was drawn. Where the system
-            diverges after one of the series, κ is −∞ and its error NaN.
+        None where the moments are closed and nothing was drawn. Where the system diverges
+        after one of the series, κ is −∞ and its error NaN.
         """
         if system.is_linear or system.degree is not None:
             return None

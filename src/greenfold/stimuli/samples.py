@@ -238,18 +238,8 @@ class SampleStimuli(Stimuli):
     ) -> SampleStimuli:
         """Series whose moments are known already.
 
-        Parameters
-        ----------
-        moments : Stimuli
-            μ and ψ of the series.
-        chunks : Chunks
-        signs, weights : ndarray (n_cases,)
-            ζ of each series, and its weight; the weights add to one.
-        parts : two ClassMoments
-            Of the classes ζ = −1 and ζ = +1.
-        centre : ndarray (n_channels, n_steps), optional
-            By default the series are as they enter the network.
-        scale : float
+        The ``weights`` add to one, ``parts`` are the moments of ζ = −1 and +1. Without a
+        ``centre`` the series are as they enter the network.
         """
         shape = moments.n_channels, moments.n_steps
         made = object.__new__(cls)
@@ -454,18 +444,9 @@ class SampleStimuli(Stimuli):
     def split(
         self, share: float, rng: np.random.Generator
     ) -> tuple[SampleStimuli, SampleStimuli]:
-        """Two stimuli of a share of either class each, drawn without overlap.
+        """Two stimuli: of the series of either class, ``share`` go to the second one.
 
-        Parameters
-        ----------
-        share : float
-            Of the series of either class, for the second; below 1.
-        rng : numpy Generator
-
-        Returns
-        -------
-        kept, held_out : SampleStimuli
-            Both in the coordinates of the first, which is normalised as these stimuli are.
+        Both are in the coordinates of the first, which is normalised as these stimuli are.
         """
         if self.signs is None or self._chunks is None or not self._chunks.in_memory:
             raise ValueError(
