@@ -115,8 +115,7 @@ def margin_over_angle(
     centre = check.input_projection(u, system.n_inputs, stimuli.n_channels)
     if not centre.any():
         raise ValueError("`u` is zero; give a direction.")
-    if centre.size == 1:
-        raise ValueError("`u` has one entry only; there is no plane to turn it in.")
+    check.must(centre.size > 1, "u", "have a plane to be turned in", "one entry")
     centre = centre / np.linalg.norm(centre)
     rng = check.generator(rng)
     found = np.empty((check.count(n_planes, "n_planes"), len(angles)))

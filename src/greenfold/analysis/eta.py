@@ -45,12 +45,7 @@ _TOLERANCE = 1e-3
 
 
 class _Fold(NamedTuple):
-    """What one fold says about the series that it held out.
-
-    ``accuracy`` and ``score``, the weighted sum of what is maximised, are (n_etas,);
-    ``log_odds`` (n_etas, n_held_out, n_classes), under readout noise with each series
-    several times; ``seen`` marks the classes that the fold knew.
-    """
+    """What one fold says about the series that it held out, by η."""
 
     accuracy: np.ndarray
     weight: float
@@ -65,28 +60,11 @@ class _Fold(NamedTuple):
 class Folds:
     """Labelled series to hold out in turn, and how a readout of them is judged.
 
-    Attributes
-    ----------
-    series : Series
-    codes : ndarray (n_cases,)
-        Classes 0, 1, ….
-    weights : ndarray (n_cases,)
-        Weight of each series, positive.
-    class_weights : ndarray (n_classes,)
-        Factor on the weight of a whole class.
-    seed : int
-        Shuffles the folds; equal seeds make results comparable.
-    u : ndarray (n_inputs, n_channels) or None
-        Input projection to keep.
-    shared : bool
-        One input projection for all classes instead of the leading vector of each.
-    scaling : float or None
-        ‖μ‖ that the series are scaled to; None leaves their unit.
-    noise : float
-        Standard deviation of readout noise.
-    threshold : {"trained", "origin"}
-    n_jobs : int or None
-        Threads over folds.
+    ``codes`` are classes 0, 1, …; ``weights`` those of single series, ``class_weights``
+    factors on them; equal ``seed`` make results comparable. An input projection ``u`` is
+    kept; else it is the leading vector of each class, or with ``shared`` one for all.
+    ``scaling`` is the ‖μ‖ wanted, ``noise`` the deviation of readout noise, ``n_jobs`` the
+    threads over folds.
     """
 
     series: Series
@@ -187,11 +165,7 @@ class Folds:
 
 
 def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which series of a class are copies of each other.
-
-    Returns the number of the distinct series that each one is, sorted by class, then by
-    value; and the class of each distinct one.
-    """
+    """Number of the distinct series that each one is, sorted; and the class of each."""
     rows = np.column_stack([codes, series.values.reshape(len(series), -1)])
     unique, group = np.unique(rows, axis=0, return_inverse=True)
     return group.ravel(), unique[:, 0].astype(int)
@@ -248,8 +222,8 @@ class EtaChoice(Shown):
     best : float
         The η of highest score; among equals, the smallest.
     overlap : ndarray (n_etas, n_etas) or None
-        Cosine between the readouts of any two η, where one u was given for all folds;
-        near one where η hardly matters.
+        Cosine between the readouts of any two η, where one u was given; near one where η
+        hardly matters.
     calibration : float
         Factor by which probabilities of held-out series are right at the best η, on
         log-odds `with_heavy_tails`.
@@ -320,10 +294,6 @@ def choose_eta(
         As for `SampleStimuli`.
     rng : numpy Generator, int or None
         Shuffles the folds.
-
-    Returns
-    -------
-    EtaChoice
     """
     grid = ETAS if etas is None else np.sort(check.host_array(etas, "etas", ndim=(1,)))
     check.must(grid[0] > 0, "etas", "be positive", f"{grid[0]:g}")

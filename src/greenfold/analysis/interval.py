@@ -1,13 +1,4 @@
-"""What a device will deliver: an interval on κ where its response was estimated.
-
-Projections that were solved on an estimate do better on it than on the device, because the
-solution follows the errors. The coupled bootstrap sees that (Oliveira, Lei & Tibshirani
-2021): with errors e drawn anew, the responses G + γe and G − e/γ are independent of each
-other, so that what is solved on the first is judged on the second without favour. What
-noise of the judge itself costs, (η/2) tr ψ cov(a), is known and added back; what is not
-known of the favour, by how much stretches of time disagree and what errors twice as large
-cost, is part of the interval.
-"""
+"""What a device will deliver: an interval on κ where its response was estimated."""
 
 from __future__ import annotations
 
@@ -64,13 +55,8 @@ class MarginInterval(Shown):
     n_replicates: int
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "level": self.level,
-            "optimism": self.optimism,
-        }
+        names = ("estimate", "low", "high", "level", "optimism")
+        return {name: getattr(self, name) for name in names}
 
 
 @with_few_threads(rows_of)
@@ -106,29 +92,26 @@ def margin_interval(
         noise it may have ``input_noise`` and one standard deviation of ``readout_noise``.
     rng : numpy Generator, int or None
 
-    Returns
-    -------
-    MarginInterval
-
     Notes
     -----
-    Errors of μ and ψ, which are given, are not in it.
+    Projections that were solved on an estimate do better on it than on the device, because
+    the solution follows the errors. The coupled bootstrap sees that (Oliveira, Lei &
+    Tibshirani 2021): with errors e drawn anew, the responses G + γe and G − e/γ are
+    independent, so that what is solved on the first is judged on the second without favour.
+    What noise of the judge itself costs, (η/2) tr ψ cov(a), is known and added back. What
+    is not known of the favour is part of the interval: by how much stretches of time
+    disagree, and what errors twice as large cost. Errors of μ and ψ, which are given, are
+    not.
     """
-    if not isinstance(system, MeasuredResponse):
-        raise TypeError(
-            "`system` must be a MeasuredResponse that was fitted; got "
-            f"{type(system).__name__}."
-        )
+    measured, got = isinstance(system, MeasuredResponse), type(system).__name__
+    check.must(measured, "system", "be a MeasuredResponse that was fitted", got, TypeError)
     level = check.positive(level, "level")
-    if level >= 1:
-        raise ValueError(f"`level` must lie between 0 and 1; got {level:g}.")
+    check.must(level < 1, "level", "lie between 0 and 1", f"{level:g}")
     n_replicates = check.count(n_replicates, "n_replicates", minimum=10)
     stimuli.match(system)
     fitted = system.fitted
     if fitted is None:
-        raise ValueError(
-            "`system` was given as an array, without errors; use MeasuredResponse.fit."
-        )
+        raise ValueError("`system` has no errors; make it with MeasuredResponse.fit.")
     device = Device() if device is None else device
     eta, v = projections.eta, projections.v
     u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
@@ -191,16 +174,12 @@ def margin_interval(
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
     """Stimuli with the noise of the input, and what that of the outputs costs κ."""
-    if device.state_noise is not None or device.bits is not None:
-        raise ValueError(
-            "`device` has state noise or bits, which the interval does not know; leave "
-            "them out."
-        )
-    if np.ndim(device.readout_noise):
-        raise ValueError(
-            "`readout_noise` must be one standard deviation for an interval; got shape "
-            f"{device.readout_noise.shape}."
-        )
+    known = device.state_noise is None and device.bits is None
+    text = "have no state noise and no bits, which the interval does not know"
+    check.must(known, "device", text, device)
+    one, got = np.ndim(device.readout_noise) == 0, f"shape {np.shape(device.readout_noise)}"
+    text = "be one standard deviation for an interval"
+    check.must(one, "readout_noise", text, got)
     if device.input_noise is not None:
         psi = np.asarray(stimuli.psi)
         psi = psi + device.noise(len(psi), 1)["input"]

@@ -1,18 +1,4 @@
-"""What a mask buys on a device that was recorded: beside random masks and the bound.
-
-What no mask of one kind can exceed: the upper bound, lowered by what it may not be.
-
-For every kernel a and every unit pair, κ ≤ (η/2) aᵀψa + ‖G(d) u‖ with d = μ − ηψa. Over
-all u the largest ‖Gu‖² is the largest eigenvalue of GᵀG. A mask can do less:
-
-    uᵀGᵀGu ≤ λ_max(GᵀG + S)                  u ≥ 0, for any S ≥ 0 (entry by entry)
-    uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + Σδ/n      u_i = ±1/√n, for any δ
-    uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + h² Σδ     |u_i| ≤ h, for any δ ≥ 0
-
-because uᵀSu ≥ 0, uᵀ diag(δ) u = Σδ/n and ≤ h² Σδ. These are the duals of the semidefinite
-relaxations of each kind. S or δ and the kernel a are descended together, with the largest
-eigenvalue smoothed, ever less; whatever they are, the unsmoothed value is a proven bound.
-"""
+"""What a mask buys on a device, beside random masks and what no mask can exceed."""
 
 from __future__ import annotations
 
@@ -64,16 +50,12 @@ def mask_bound(
         Their η is used.
     device : Device
         With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
-        levels of which none is negative), or a box.
-
-    Returns
-    -------
-    float
+        levels of which none is negative), or a box. Its noise is not in the bound.
 
     Notes
     -----
     Each of some hundred steps decomposes a matrix of as many rows as the mask has entries:
-    seconds for a hundred, minutes for a thousand. Noise of the device is not in it.
+    seconds for a hundred, minutes for a thousand.
 
     Examples
     --------
@@ -87,16 +69,12 @@ def mask_bound(
     >>> best.soft_margin <= bound <= best.upper_bound
     True
     """
-    if not system.is_linear:
-        raise ValueError("`system` must be linear: no other has a bound.")
+    check.must(system.is_linear, "system", "be linear", "one that is not, without a bound")
     stimuli.match(system)
-    if projections.noise_cost is not None:
-        raise ValueError(
-            "`projections` were solved with noise of the device, which this bound leaves "
-            "out; solve them without."
-        )
-    if device.kind is None:
-        raise ValueError("`device` must have one of `mask`, `levels` and `box`.")
+    quiet = projections.noise_cost is None
+    wanted = "be solved without noise of the device, which this bound leaves out"
+    check.must(quiet, "projections", wanted, "some with noise")
+    check.must(device.kind, "device", "have one of `mask`, `levels` and `box`", device)
     u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
     v = check.readout_vector(projections.v, system.n_outputs)
     part = device.part_of(system)
@@ -112,7 +90,19 @@ def mask_bound(
 
 @dataclass(frozen=True, eq=False)
 class MaskRelaxation:
-    """The bound as a function of the kernel, S and δ, for masks of n entries."""
+    """The bound as a function of the kernel, S and δ, for masks of n entries.
+
+    For every kernel a and every unit pair, κ ≤ (η/2) aᵀψa + ‖G(d) u‖ with d = μ − ηψa. Over
+    all u the largest ‖Gu‖² is the largest eigenvalue of GᵀG. A mask can do less:
+
+        uᵀGᵀGu ≤ λ_max(GᵀG + S)                  u ≥ 0, for any S ≥ 0 (entry by entry)
+        uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + Σδ/n      u_i = ±1/√n, for any δ
+        uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + h² Σδ     |u_i| ≤ h, for any δ ≥ 0
+
+    because uᵀSu ≥ 0, uᵀ diag(δ) u = Σδ/n and ≤ h² Σδ. S or δ and the kernel a are descended
+    together, with the largest eigenvalue smoothed, ever less; whatever they are, the
+    unsmoothed value is a proven bound.
+    """
 
     problem: LinearProblem
     n: int
@@ -131,11 +121,9 @@ class MaskRelaxation:
             return cls(problem, n, False, 1 / n, True)
         if levels is not None and levels[0] >= 0:
             return cls(problem, n, True, None, False)
-        if device.is_discrete:
-            raise ValueError(
-                "`levels` must be two of one size, or none of them negative: for others no "
-                "bound is known that is lower than that of all projections."
-            )
+        wanted = "be two of one size, or none of them negative: for others no bound is "
+        wanted += "known that is lower than that of all projections"
+        check.must(not device.is_discrete, "levels", wanted, device.kind)
         low, high = device.limits
         reach = max(abs(low), abs(high))
         # A unit vector has no entry above one anyway.
@@ -260,14 +248,10 @@ class MaskStudy(Shown):
         return self.interval.estimate / self.random_margin
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "soft_margin": self.interval.estimate,
-            "low": self.interval.low,
-            "high": self.interval.high,
-            "share": self.projections.share,
-            "random": self.random_margin,
-            "gain": self.gain,
-        }
+        found = self.interval
+        facts = {"soft_margin": found.estimate, "low": found.low, "high": found.high}
+        more = {"share": self.projections.share, "random": self.random_margin}
+        return {**facts, **more, "gain": self.gain}
 
 
 @with_few_threads(rows_of)
@@ -298,10 +282,6 @@ def study_mask(
         Of the interval, see `margin_interval`.
     rng : numpy Generator, int or None
 
-    Returns
-    -------
-    MaskStudy
-
     Examples
     --------
     >>> import numpy as np
@@ -330,15 +310,8 @@ def study_mask(
         u = random_mask(device, (part.n_inputs, stimuli.n_channels), generator)
         u = part.whole_input(u)
         drawn.append(optimize(system, stimuli, eta, device=free, u=u).soft_margin)
-    interval = margin_interval(
-        system,
-        stimuli,
-        best,
-        level=level,
-        n_replicates=n_replicates,
-        device=device,
-        rng=generator,
-    )
+    options = {"level": level, "n_replicates": n_replicates, "device": device}
+    interval = margin_interval(system, stimuli, best, rng=generator, **options)
     values = part.whole_input(device_values(best.u[part.inputs], device))
     return MaskStudy(best, values, interval, np.array(drawn))
 

@@ -1,10 +1,7 @@
 """Which network? The certified κ* ascended in the numbers that make a network.
 
-κ*(θ) = max_{u,v} κ(u, v; θ) is solved and certified at every θ; by the envelope theorem its
-gradient is ∂κ/∂θ at the solved pair. Of two numbers it is taken by finite differences. Of
-oscillators, which have two numbers each, it is exact: through the kernels by a sweep
-forward and one back, through the propagators by the derivative of the matrix exponential,
-and through the covariance of noise inside by a Lyapunov equation.
+κ*(θ) = max_{u,v} κ(u, v; θ) is solved at every θ; by the envelope theorem its gradient is
+∂κ/∂θ at the solved pair: by finite differences, and exact for the numbers of oscillators.
 """
 
 from __future__ import annotations
@@ -51,21 +48,10 @@ _GAP = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A network as a function of a few numbers.
+    """A network as a function of a few numbers, those ``names`` of all that are ``given``.
 
     Each is walked in a coordinate in which a change by one is a change by a factor e, or of
     a frequency by one radian in a decay time of the given network.
-
-    Attributes
-    ----------
-    given : dict of ndarray
-        All parameters of the given network, one number or one per oscillator each.
-    names : tuple of str
-        Those that are walked.
-    limits : dict
-        (low, high) of each parameter that the bounds do not name.
-    make : callable
-        The network of such parameters.
     """
 
     given: dict[str, np.ndarray]
@@ -463,10 +449,6 @@ def optimize_reservoir(
         Relative gain of κ* in a step that counts as none.
     rng : numpy Generator, int or None
         Of the split and of further starts.
-
-    Returns
-    -------
-    ReservoirPath
 
     Notes
     -----

@@ -272,8 +272,8 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
         got = f"shape {array.shape}"
         check.must(array.shape == (size,), name, f"have {size} truth values", got)
         return np.flatnonzero(array)
-    outside = array[(array < 0) | (array >= size)].tolist()
-    check.must(not outside, name, f"lie between 0 and {size - 1}", outside[:1])
+    outside = next((one for one in array.tolist() if not 0 <= one < size), None)
+    check.must(outside is None, name, f"lie between 0 and {size - 1}", outside)
     return array
 
 

@@ -1,20 +1,7 @@
 """A system that is known by its measured response alone, and its fit to recordings.
 
 Of a device made of light, memristors or cells nobody has the weights, but its response to a
-pulse at each input can be recorded. The linear problem needs nothing else, the certificate
-included. A recording under random drive gives the response as the finite impulse response
-
-    y_t = Σ_{l < L} H_l d_{t−l} + noise,        G_n = H_{K−1−n}
-
-by ridge regression. The normal equations of the largest number of lags are accumulated
-once, stretch of time by stretch; fewer lags are their leading blocks, a fold is a
-difference of sums, so that the choice of lags and penalty never reads the recording again.
-
-The errors come from a multiplier bootstrap over the stretches: the response moves by
-(XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t ∈ b} x_t r_tᵀ of the residuals and random
-ε_b of unit variance. It asks neither for white nor for equal noise, only that stretches are
-longer than its memory. What lies beyond the chosen lags is small, not zero; therefore the
-errors are those of a filter as long as the stimuli.
+pulse at each input can be recorded. The linear problem needs nothing else.
 """
 
 from __future__ import annotations
@@ -279,18 +266,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         return X, check.input_projection(u, self.n_inputs, X.shape[1])
 
     def states(self, X: Any, u: Any) -> Any:
-        """Outputs at the readout.
-
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-            Any array namespace; the result lives where ``X`` does.
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-
-        Returns
-        -------
-        array (n_cases, n_outputs)
-        """
+        """Outputs at the readout, (n_cases, n_outputs), where ``X`` lives."""
         X, projection = self._inputs(X, u)
         xp = namespace(X)
         flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
@@ -314,25 +290,13 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         return u_bar, (flat @ self.input_response(projection)).T @ bar
 
     def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections.
-
-        Parameters
-        ----------
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-        v : array_like (n_outputs,)
-        """
+        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections."""
         projection = check.input_projection(u, self.n_inputs)
         readout = check.readout_vector(v, self.n_outputs)
         return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
 
     def with_readout(self, readout: float) -> MeasuredResponse:
-        """The same device read earlier, at the end of a step; the later steps are zero.
-
-        Parameters
-        ----------
-        readout : float
-            In (0, T], a multiple of dt.
-        """
+        """The same device read earlier, at a multiple of dt; the later steps are zero."""
         steps = check.positive(readout, "readout") / self.dt
         n_read = round(steps)
         fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
@@ -593,9 +557,9 @@ def _lags(
         check_length(fits[-1])
     needed = _needed(fits[-1] * n_inputs)
     if needed > _NORMAL_BYTES:
-        given = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
+        many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs apart"
-        raise MemoryError(f"{given} needs {needed / 2**30:.0f} GiB; {advice}.")
+        raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
     return fits
 
 
@@ -627,7 +591,14 @@ def _arranged(
 
 
 class _Regression:
-    """Normal equations of all recordings, by fold."""
+    """Normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise over all recordings, by fold.
+
+    They are accumulated once, for the largest number of lags; fewer lags are their leading
+    blocks, a fold is a difference of sums. The errors come from a multiplier bootstrap over
+    stretches of time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b =
+    Σ_{t ∈ b} x_t r_tᵀ of the residuals and random ε_b of unit variance. It asks neither for
+    white nor for equal noise, only that stretches are longer than its memory.
+    """
 
     def __init__(
         self,
@@ -746,11 +717,7 @@ def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
 
 
 def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀX of a stretch, lag by lag.
-
-    Along its diagonals it changes by what enters the stretch and what leaves it, so that
-    only the first row of blocks is a sum over time.
-    """
+    """XᵀX of a stretch. Along its diagonals it changes by what enters and what leaves."""
     n = past.shape[1]
     A = np.empty((n_lags, n, n_lags, n))
     newest = _lagged(past, 0, n_lags)

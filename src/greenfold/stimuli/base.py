@@ -138,13 +138,14 @@ class Stimuli(Shown):
     n_channels: int
     n_steps: int
 
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def _facts(self) -> dict[str, Any]:
-        return {
-            "channels": self.n_channels,
-            "steps": self.n_steps,
-            "mu_norm": float(np.linalg.norm(self.mu)),
-            "separability": self.separability,
-        }
+        facts = {"channels": self.n_channels, "steps": self.n_steps}
+        norm = float(np.linalg.norm(self.mu))
+        return {**facts, "mu_norm": norm, "separability": self.separability}
 
     @property
     def separability(self) -> float:
@@ -166,8 +167,7 @@ class Stimuli(Shown):
 
         Returns
         -------
-        M : ndarray (n_outputs,)
-        Sigma : ndarray (n_outputs, n_outputs)
+        M, Sigma : ndarray (n_outputs,) and (n_outputs, n_outputs)
         """
         projection = check.input_projection(u, system.n_inputs, self.n_channels)
         found = self.moment_map(system)(projection)
@@ -176,11 +176,8 @@ class Stimuli(Shown):
     def moment_map(self, system: System) -> Callable[[np.ndarray], Moments]:
         """Prepare M(u) and Σ(u) as functions of u that can be differentiated.
 
-        Returns
-        -------
-        callable
-            Takes u (n_inputs, n_channels), returns an object with ``M``, ``Sigma`` and
-            ``pull(v, eta)``, the gradient of the soft margin at fixed v.
+        What is returned takes u (n_inputs, n_channels) and gives an object with ``M``,
+        ``Sigma`` and ``pull(v, eta)``, the gradient of the soft margin at fixed v.
         """
         self.match(system)
         if system.is_linear:
@@ -195,16 +192,10 @@ class Stimuli(Shown):
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """A cheaper `moment_map`, for the beginning of an ascent.
+        """A cheaper `moment_map` of an integrated system, for the beginning of an ascent.
 
-        Parameters
-        ----------
-        system : System
-            An integrated one.
-        n_series : int
-            About so many series stand for all, where there are more.
-        single : bool
-            Integrate in single precision.
+        About ``n_series`` series stand for all, where there are more, and are integrated in
+        single precision with ``single``.
         """
         del n_series, single
         return self.moment_map(system)
@@ -218,20 +209,10 @@ class Stimuli(Shown):
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of the predictor z = a·x + xᵀCx on these stimuli, and its derivatives.
+        """κ of the predictor z = a·x + xᵀCx on these stimuli, ∂κ/∂a and ∂κ/∂C.
 
-        Parameters
-        ----------
-        a : ndarray (n_channels · n_steps,)
-        C : ndarray (n_channels · n_steps, n_channels · n_steps)
-            Symmetric.
-        eta : float
-
-        Returns
-        -------
-        margin : SoftMargin
-        a_bar, C_bar : ndarray
-            ∂κ/∂a and ∂κ/∂C.
+        ``a`` has n_channels · n_steps entries, C as many rows and columns, and is
+        symmetric.
         """
         raise self._linear_only()
 
@@ -243,13 +224,8 @@ class Stimuli(Shown):
     def points(self, degree: int | None, n_series: int) -> Design:
         """Series with the rule that makes moments of their states.
 
-        Parameters
-        ----------
-        degree : int or None
-            Of the states as polynomials of the stimulus; an exact rule is used where
-            there is one for it.
-        n_series : int
-            About how many series to choose where there is none.
+        Where there is an exact rule for states of ``degree`` in the stimulus, it is used;
+        else about ``n_series`` series are chosen.
         """
         raise TypeError(f"{type(self).__name__} has no series to look at.")
 
@@ -261,11 +237,14 @@ class Stimuli(Shown):
 
     def match(self, system: System | LinearSystem) -> None:
         """Refuse a system for stimuli of another length."""
-        if system.n_steps != self.n_steps:
-            raise ValueError(
-                f"`stimuli` have {self.n_steps} steps, but the system was made for "
-                f"{system.n_steps}; make it with n_steps={self.n_steps}."
-            )
+        match_steps("stimuli", self.n_steps, system)
+
+
+def match_steps(name: str, n_steps: int, system: System | LinearSystem) -> None:
+    """Refuse a system for series of another length."""
+    if system.n_steps != n_steps:
+        given = f"`{name}` has {n_steps} steps, but the system was made for"
+        raise ValueError(f"{given} {system.n_steps}; make it with n_steps={n_steps}.")
 
 
 class LinearMoments:

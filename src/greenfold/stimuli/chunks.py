@@ -214,10 +214,10 @@ class DaskChunks(Chunks):
             check.must(False, "client", "be a distributed.Client", got, TypeError)
         status = getattr(client, "status", "running")
         if status != "running":
-            raise ConnectionError(
-                f"`client` is {status}: make one that is connected, "
-                "distributed.Client(address), and the stimuli again."
+            advice = (
+                "make one that is connected, distributed.Client(address), and the stimuli"
             )
+            raise ConnectionError(f"`client` is {status}: {advice} again.")
 
     def share(self, value: Any) -> Any:
         """The value as the result of a task, which travels from worker to worker."""
@@ -321,11 +321,9 @@ def naming_what_was_lost() -> Iterator[None]:
             "X.rechunk, or give the workers more memory."
         ) from None
     except (CancelledError, CommClosedError, TimeoutError) as error:
-        raise ConnectionError(
-            "the dask cluster that holds `X` was lost "
-            f"({type(error).__name__}): connect to one, and make the array and the stimuli "
-            "again."
-        ) from error
+        lost = f"the dask cluster that holds `X` was lost ({type(error).__name__})"
+        advice = "connect to one, and make the array and the stimuli again"
+        raise ConnectionError(f"{lost}: {advice}.") from error
 
 
 def is_dask(value: Any) -> bool:

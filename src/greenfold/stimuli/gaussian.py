@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -101,11 +102,12 @@ def gaussian_design(
     size = len(mu)
     n_basis = comb(size + degree, degree)
     if 3 * n_basis > _MAX_POINTS:
-        raise MemoryError(
-            f"the closed moments of Gaussian stimuli of {size} values and degree {degree} "
-            f"would take {3 * n_basis} points, more than {_MAX_POINTS}; draw series with "
-            "`stimuli.sample` and use SampleStimuli, or lower `order`."
+        closed = (
+            f"the closed moments of Gaussian stimuli of {size} values and degree {degree}"
         )
+        points = f"would take {3 * n_basis} points, more than {_MAX_POINTS}"
+        advice = "draw series with `stimuli.sample` and use SampleStimuli, or lower `order`"
+        raise MemoryError(f"{closed} {points}; {advice}.")
     # Any points in general position serve; a fixed draw makes results repeatable.
     points = np.random.default_rng(0).standard_normal((3 * n_basis // 2, size))
     solve = np.linalg.pinv(_hermite(points, degree))
@@ -178,21 +180,12 @@ class GaussianStimuli(Stimuli):
         chi = np.zeros_like(psi) if chi is None else _symmetric(chi, "chi", size)
         for sign, name in ((1, "psi + chi"), (-1, "psi − chi")):
             lowest = float(np.linalg.eigvalsh(psi + sign * chi)[0])
-            if lowest < -allowed * max(np.abs(psi).max(), np.abs(chi).max()):
-                raise ValueError(
-                    f"`{name}` must be positive semi-definite, as the covariance of a "
-                    f"class; its lowest eigenvalue is {lowest:.3g}."
-                )
-        values = {
-            "mu": mean.ravel(),
-            "psi": psi,
-            "n_channels": n_channels,
-            "n_steps": mean.shape[-1],
-            "chi": chi,
-            "n_draws": check.count(n_draws, "n_draws", minimum=2),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+            fits = lowest >= -allowed * max(np.abs(psi).max(), np.abs(chi).max())
+            wanted = "be positive semi-definite, as the covariance of a class"
+            check.must(fits, name, wanted, f"the lowest eigenvalue {lowest:.3g}")
+        self._set(mu=mean.ravel(), psi=psi, chi=chi)
+        self._set(n_channels=n_channels, n_steps=mean.shape[-1])
+        self._set(n_draws=check.count(n_draws, "n_draws", minimum=2))
 
     @classmethod
     def random(
@@ -246,9 +239,9 @@ class GaussianStimuli(Stimuli):
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
         halves = []
-        for sign in (1, -1):
-            root = _root(self.psi + sign * self.chi)
-            halves.append(sign * self.mu + rng.standard_normal((n, len(self.mu))) @ root.T)
+        for sign, covariance in zip((1, -1), self._covariances, strict=True):
+            drawn = rng.standard_normal((n, len(self.mu)))
+            halves.append(sign * self.mu + drawn @ _root(covariance).T)
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
         labels = np.repeat([1, -1], n)
         return (X[:, 0] if self.n_channels == 1 else X), labels
@@ -272,25 +265,28 @@ class GaussianStimuli(Stimuli):
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """An exact rule of integration while it is small; otherwise draws."""
-        shape = (self.n_channels, self.n_steps)
         if degree is not None:
-            try:
-                return gaussian_design(self.mu, self._covariances, shape, degree)
-            except MemoryError:
-                pass
-        X, signs = self.sample(n_series // 2, rng=0)
+            with suppress(MemoryError):
+                return self._exact(degree)
+        return self._equal(*self.sample(n_series // 2, rng=0))
+
+    def _exact(self, degree: int) -> Design:
+        shape = (self.n_channels, self.n_steps)
+        return gaussian_design(self.mu, self._covariances, shape, degree)
+
+    def _equal(self, X: np.ndarray, signs: np.ndarray) -> Design:
+        """Labelled series of equal weight."""
         weights = np.full(len(X), 1 / len(X))
-        return Design(X.reshape(-1, *shape), weights * signs, weights)
+        shaped = X.reshape(-1, self.n_channels, self.n_steps)
+        return Design(shaped, weights * signs, weights)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
         if isinstance(system, QuadraticSystem) and system.has_kernels_of_all(
             self.n_channels
         ):
             return lambda u: GaussianMoments(self.mu, self._covariances, system, u)
-        if system.degree is None:
-            return self._drawn.moment_map(system)
-        shape = (self.n_channels, self.n_steps)
-        design = gaussian_design(self.mu, self._covariances, shape, system.degree)
+        degree = system.degree
+        design = self._drawn if degree is None else self._exact(degree)
         return design.moment_map(system)
 
     @property
@@ -323,9 +319,7 @@ class GaussianStimuli(Stimuli):
                 z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
             spread = z @ _root(covariance).T
             halves += [sign * self.mu + spread, sign * self.mu - spread]
-        X = np.concatenate(halves).reshape(-1, self.n_channels, self.n_steps)
-        weights = np.full(len(X), 1 / len(X))
-        return Design(X, weights * np.repeat([1.0, -1.0], 2 * half), weights)
+        return self._equal(np.concatenate(halves), np.repeat([1.0, -1.0], 2 * half))
 
     def fresh_margin(
         self, system: System, u: Any, v: Any, eta: float

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .base import match_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,8 +99,16 @@ class RegressionTask(Shown):
         ridge : float
             λ > 0, in the squared unit of the states.
         """
-        windows, targets = windows_of(x, y, n_steps)
-        return cls.from_cases(windows, targets, ridge=ridge)
+        series = check.host_array(x, "x", ndim=(1, 2))
+        series = series.reshape(len(series), -1)
+        targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
+        n_steps = check.count(n_steps, "n_steps")
+        wanted = f"have one entry for each of the {len(series)} samples of `x`"
+        check.must(len(series) == len(targets), "y", wanted, len(targets))
+        wanted = f"have more than n_steps = {n_steps} samples"
+        check.must(len(series) > n_steps, "x", wanted, len(series))
+        windows = np.lib.stride_tricks.sliding_window_view(series, n_steps, axis=0)
+        return cls.from_cases(windows, targets[n_steps - 1 :], ridge=ridge)
 
     @classmethod
     def memory(cls, delays: Any, n_steps: int, *, ridge: float = 1e-3) -> RegressionTask:
@@ -145,22 +154,4 @@ class RegressionTask(Shown):
 
     def match(self, system: Any) -> None:
         """Refuse a system for series of another length."""
-        if system.n_steps != self.n_steps:
-            raise ValueError(
-                f"`task` has windows of {self.n_steps} steps, but the system was made for "
-                f"{system.n_steps}; make it with n_steps={self.n_steps}."
-            )
-
-
-def windows_of(x: Any, y: Any, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Windows (n, n_channels, n_steps) of a series, and the targets at their ends."""
-    series = check.host_array(x, "x", ndim=(1, 2))
-    series = series.reshape(len(series), -1)
-    targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
-    n_steps = check.count(n_steps, "n_steps")
-    wanted = f"have one entry for each of the {len(series)} samples of `x`"
-    check.must(len(series) == len(targets), "y", wanted, len(targets))
-    wanted = f"have more than n_steps = {n_steps} samples"
-    check.must(len(series) > n_steps, "x", wanted, len(series))
-    windows = np.lib.stride_tricks.sliding_window_view(series, n_steps, axis=0)
-    return windows, targets[n_steps - 1 :]
+        match_steps("task", self.n_steps, system)

@@ -66,9 +66,9 @@ class SampleStimuli(Stimuli):
     scale: float
     class_share: np.ndarray
     class_moments: tuple[ClassMoments, ClassMoments] = field(repr=False)
-    signs: np.ndarray | None = field(repr=False)
-    _chunks: Chunks | None = field(repr=False)
-    _weights: np.ndarray | None = field(repr=False)
+    signs: np.ndarray | None = field(default=None, repr=False)
+    _chunks: Chunks | None = field(default=None, repr=False)
+    _weights: np.ndarray | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -158,8 +158,7 @@ class SampleStimuli(Stimuli):
         Returns
         -------
         SampleStimuli
-            Equal to that of all series together up to rounding, but without the series: it
-            serves the linear order.
+            Equal to that of all series up to rounding, but without them: linear order only.
         """
         every = list(parts)
         if not every or not all(hasattr(one, "class_moments") for one in every):
@@ -241,19 +240,13 @@ class SampleStimuli(Stimuli):
         The ``weights`` add to one, ``parts`` are the moments of ζ = −1 and +1. Without a
         ``centre`` the series are as they enter the network.
         """
-        shape = moments.n_channels, moments.n_steps
+        if centre is None:
+            centre = np.zeros((moments.n_channels, moments.n_steps))
+        share = np.array([weights[signs == s].sum() for s in (-1, 1)])
         made = object.__new__(cls)
-        made._set(
-            **vars(moments),
-            classes=np.array([-1, 1]),
-            centre=np.zeros(shape) if centre is None else centre,
-            scale=scale,
-            class_share=np.array([weights[signs == s].sum() for s in (-1, 1)]),
-            class_moments=tuple(parts),
-            signs=signs,
-            _chunks=chunks,
-            _weights=weights,
-        )
+        made._set(**vars(moments), centre=centre, scale=scale, class_share=share)
+        made._set(classes=np.array([-1, 1]), class_moments=tuple(parts))
+        made._set(signs=signs, _chunks=chunks, _weights=weights)
         return made
 
     def _from_chunks(self, chunks: Chunks, labels: Any, *options: Any) -> None:
@@ -294,24 +287,9 @@ class SampleStimuli(Stimuli):
         mu, psi = labelled_moments(
             means, [part.covariance * scale**2 for part in parts], share
         )
-        self._set(
-            mu=mu,
-            psi=psi,
-            n_channels=shape[0],
-            n_steps=shape[1],
-            classes=classes,
-            centre=centre.reshape(shape),
-            scale=scale,
-            class_share=share,
-            class_moments=(minus, plus),
-            signs=None,
-            _chunks=None,
-            _weights=None,
-        )
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self._set(mu=mu, psi=psi, n_channels=shape[0], n_steps=shape[1])
+        self._set(classes=classes, class_share=share, class_moments=(minus, plus))
+        self._set(centre=centre.reshape(shape), scale=scale)
 
     def _facts(self) -> dict[str, Any]:
         series = "from a stream" if self.signs is None else len(self.signs)
@@ -322,13 +300,8 @@ class SampleStimuli(Stimuli):
     def transform(self, X: Any) -> Any:
         """Treat new series as the training series were: (x − centre) · scale.
 
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-
-        Returns
-        -------
-        array of the same shape and namespace, float64
+        ``X`` has shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); so has the
+        result, in the same namespace.
         """
         checked = check.stimuli(X, self.n_steps)
         fits = checked.shape[1] == self.n_channels
@@ -342,15 +315,12 @@ class SampleStimuli(Stimuli):
     def series(self) -> Any:
         """The transformed series (n_cases, n_channels, n_steps)."""
         if self._chunks is None:
-            raise ValueError(
-                "these stimuli were accumulated from batches and keep no series; make "
-                "SampleStimuli(X, labels) from arrays for a non-linear order."
-            )
+            gone = "these stimuli were accumulated from batches and keep no series"
+            advice = "make SampleStimuli(X, labels) from arrays for a non-linear order"
+            raise ValueError(f"{gone}; {advice}.")
         if not self._chunks.in_memory:
-            raise ValueError(
-                "the series of these stimuli lie in chunks and are not brought into "
-                "memory; read what you need, and `transform` it."
-            )
+            apart = "the series of these stimuli lie in chunks and are not brought into"
+            raise ValueError(f"{apart} memory; read what you need, and `transform` it.")
         return self.transform(self._chunks.series[0])
 
     @property
@@ -358,9 +328,7 @@ class SampleStimuli(Stimuli):
         """Weight of each series, adding to one."""
         signs = self.signs
         if signs is None:
-            raise ValueError(
-                "stimuli from batches keep no series, hence no weights of them."
-            )
+            raise ValueError("stimuli from batches keep no series, and no weights of them.")
         if self._weights is not None:
             return self._weights
         counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
@@ -442,9 +410,9 @@ class SampleStimuli(Stimuli):
         return Design(some, weights * signs[index], weights)
 
     def split(
-        self, share: float, rng: np.random.Generator
+        self, held_out: float, rng: np.random.Generator
     ) -> tuple[SampleStimuli, SampleStimuli]:
-        """Two stimuli: of the series of either class, ``share`` go to the second one.
+        """Two stimuli: of the series of either class, a share goes to the second one.
 
         Both are in the coordinates of the first, which is normalised as these stimuli are.
         """
@@ -456,29 +424,21 @@ class SampleStimuli(Stimuli):
         sides: list[list[np.ndarray]] = [[], []]
         for sign in (-1, 1):
             index = rng.permutation(np.flatnonzero(self.signs == sign))
-            n_out = min(max(1, round(share * len(index))), len(index) - 1)
-            if n_out < 1:
-                raise ValueError(
-                    "`held_out` needs at least two series of either class; pass "
-                    "held_out=None to report none."
-                )
+            n_out = min(max(1, round(held_out * len(index))), len(index) - 1)
+            wanted, got = "be None where a class has one series", f"{held_out:g}"
+            check.must(n_out > 0, "held_out", wanted, got)
             sides[0].append(index[n_out:])
             sides[1].append(index[:n_out])
         kept, out = (np.sort(np.concatenate(side)) for side in sides)
         X, labels = self._chunks.series[0], self.classes[(self.signs > 0).astype(int)]
         weights = dict(zip(self.classes.tolist(), self.class_share, strict=True))
         scaled = self.scale != 1 or self.centre.any()
-        first = SampleStimuli(
-            X[kept],
-            labels[kept],
-            class_weight=weights,
-            normalize="paper" if scaled else None,
-            length=float(np.linalg.norm(self.mu)) if scaled else 1.0,
-        )
-        moved = first.transform(X[out])
-        return first, SampleStimuli(
-            moved, labels[out], class_weight=weights, normalize=None
-        )
+        options: dict[str, Any] = {"class_weight": weights, "normalize": None}
+        plain = dict(options)
+        if scaled:
+            options |= {"normalize": "paper", "length": float(np.linalg.norm(self.mu))}
+        first = SampleStimuli(X[kept], labels[kept], **options)
+        return first, SampleStimuli(first.transform(X[out]), labels[out], **plain)
 
 
 def _last_length(X: Any) -> int:
