@@ -224,7 +224,7 @@ def test_what_does_not_fit():
         memory_capacity(curved)
     with pytest.raises(ValueError, match="`u` must be 'solved', 'random' or an array"):
         memory_capacity(network, "best")
-    with pytest.raises(ValueError, match="`device` must have one positive standard deviation"):
+    with pytest.raises(ValueError, match="have one positive standard deviation"):
         memory_capacity(network, device=Device(inputs=[0]))
     task = RegressionTask.memory(1, 6)
     with pytest.raises(ValueError, match="must have no mask, bits or noise for a Regress"):

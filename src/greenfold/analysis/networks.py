@@ -32,6 +32,8 @@ from ..stimuli.samples import SampleStimuli
 from ..unfolding.linear import Rates
 from ..unfolding.unfolding import unfold
 
+#: The numbers of single oscillators.
+_MODES = ("decay_times", "frequencies")
 #: How close to instability the weights may be scaled.
 _STABLE = 0.99
 #: Scale of the weights, relative to those given, where stability sets no limit.
@@ -56,14 +58,9 @@ class Family:
 
     given: dict[str, np.ndarray]
     names: tuple[str, ...]
-    limits: dict[str, tuple[float, float]]
     make: Callable[[dict[str, np.ndarray]], Any]
-    bounded: Mapping[str, Any]
-
-    @property
-    def has_oscillators(self) -> bool:
-        """Whether numbers of single oscillators are walked."""
-        return bool({"decay_times", "frequencies"} & set(self.names))
+    #: (low, high) by name, one for each number.
+    ends: dict[str, list[tuple[float, float]]]
 
     def _coordinate(self, name: str, value: Any) -> np.ndarray:
         if name == "frequencies":
@@ -78,30 +75,11 @@ class Family:
     @property
     def bounds(self) -> np.ndarray:
         """Lowest and highest coordinates, (n_coordinates, 2)."""
-        found = []
-        for name in self.names:
-            ends = [self._interval(name, float(now)) for now in self.given[name]]
-            found.append([self._coordinate(name, end) for end in np.transpose(ends)])
-        return np.concatenate(found, axis=1).T
-
-    def _interval(self, name: str, now: float) -> tuple[float, float]:
-        """Bounds of a parameter, with the given network between them."""
-        if name not in self.bounded:
-            low, high = self.limits[name]
-            return min(low, now), max(high, now)
-        given = self.bounded[name]
-        try:
-            low, high = (float(one) for one in given)
-        except (TypeError, ValueError):
-            low, high = 0.0, 0.0
-        fits = 0 <= low < high < np.inf and (low > 0 or name == "frequencies")
-        wanted = f"have two finite numbers for {name!r}, 0 < low < high"
-        check.must(fits, "bounds", wanted, repr(given))
-        inside = f"include the {now:g} that the given network has as {name!r}"
-        check.must(low <= now <= high, "bounds", inside, f"{low:g} to {high:g}")
-        top = f"lie in (0, 1] for {name!r}"
-        check.must(name != "leak" or high <= 1, "bounds", top, repr(given))
-        return low, high
+        ends = [
+            [self._coordinate(name, end) for end in np.transpose(self.ends[name])]
+            for name in self.names
+        ]
+        return np.concatenate(ends, axis=1).T
 
     def _parameters(self, x: np.ndarray) -> dict[str, np.ndarray]:
         sizes = [len(self.given[name]) for name in self.names]
@@ -115,8 +93,8 @@ class Family:
 
     def values(self, x: np.ndarray) -> dict[str, Any]:
         """The parameters by name, in their own units."""
-        found, several = self._parameters(x), ("decay_times", "frequencies")
-        return {k: found[k] if k in several else float(found[k][0]) for k in self.names}
+        found = self._parameters(x)
+        return {k: found[k] if k in _MODES else float(found[k][0]) for k in self.names}
 
     def network(self, x: np.ndarray) -> Any:
         """The network at x; an `UnstableError` where it has growing modes."""
@@ -132,32 +110,25 @@ def make_family(
 ) -> Family:
     """The family of a network that the named parameters span; see `optimize_reservoir`."""
     discrete = isinstance(network, EchoStateNetwork)
-    allowed = ("leak", "g") if discrete else ("tau", "g", "decay_times", "frequencies")
+    allowed = ("leak", "g") if discrete else ("tau", "g", *_MODES)
     if isinstance(parameters, str):
         parameters = (parameters,)
     names = allowed[:2] if parameters is None else tuple(parameters)
     for name in names:
-        if name not in allowed:
-            raise ValueError(
-                f"`parameters` of this network can be {', '.join(allowed)}; got {name!r}."
-            )
+        what = f"be among {', '.join(allowed)} for this network"
+        check.must(name in allowed, "parameters", what, repr(name))
     once = names and len(set(names)) == len(names)
     check.must(once, "parameters", "name each once", names)
+    modes = set(_MODES) & set(names)
+    both = modes and "g" in names
+    leave = (
+        "leave out 'g' beside decay times and frequencies, which are the weights already"
+    )
+    check.must(not both, "parameters", leave, names)
     for name in bounds or {}:
-        if name not in names:
-            raise ValueError(f"`bounds` name {name!r}, which is not among `parameters`.")
-    if discrete:
-        found = _leaky(network)
-    elif {"decay_times", "frequencies"} & set(names):
-        if "g" in names:
-            raise ValueError(
-                "`parameters` = 'g' scales weights that the decay times and frequencies "
-                "already are; leave it out."
-            )
-        found = _oscillators(network)
-    else:
-        found = _scaled(network)
-    given, limits, make = found
+        check.must(name in names, "bounds", "be those of `parameters`", repr(name))
+    describe = _leaky if discrete else _oscillators if modes else _scaled
+    given, limits, make = describe(network)
     times = (_FASTEST * duration, _SLOWEST * duration)
     limits = {
         "tau": times,
@@ -166,7 +137,31 @@ def make_family(
         **limits,
     }
     numbers = {name: np.atleast_1d(value) for name, value in given.items()}
-    return Family(numbers, names, limits, make, bounds or {})
+    ends = {
+        name: [_interval(bounds or {}, name, limits[name], now) for now in numbers[name]]
+        for name in names
+    }
+    return Family(numbers, names, make, ends)
+
+
+def _interval(
+    bounds: Mapping[str, Any], name: str, limits: tuple[float, float], now: float
+) -> tuple[float, float]:
+    """Bounds of a parameter, with the given network between them."""
+    if name not in bounds:
+        return min(limits[0], now), max(limits[1], now)
+    try:
+        low, high = (float(one) for one in bounds[name])
+    except (TypeError, ValueError):
+        low, high = 0.0, 0.0
+    fits = 0 <= low < high < np.inf and (low > 0 or name == "frequencies")
+    wanted = f"have two finite numbers for {name!r}, 0 < low < high"
+    check.must(fits, "bounds", wanted, repr(bounds[name]))
+    wanted = f"include the {now:g} that the given network has as {name!r}"
+    check.must(low <= now <= high, "bounds", wanted, f"{low:g} to {high:g}")
+    fits = name != "leak" or high <= 1
+    check.must(fits, "bounds", f"lie in (0, 1] for {name!r}", repr(bounds[name]))
+    return low, high
 
 
 def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
@@ -291,7 +286,7 @@ class Task:
 
     def gradient(self, family: Family, x: np.ndarray, found: Projections) -> np.ndarray:
         """dκ*/dx at a solved network, by the envelope theorem."""
-        if family.has_oscillators:
+        if set(_MODES) & set(family.names):
             return self._oscillator_gradient(family, x, found)
         gradient = np.zeros(len(x))
         for i, high in enumerate(family.bounds[:, 1]):
@@ -386,14 +381,13 @@ class ReservoirPath(Shown):
         return MESSAGES[self.status]
 
     def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"reservoir": self.reservoir}
-        facts |= {
-            "soft_margin": f"{self.soft_margin[0]:.4g} → {self.soft_margin[self.best]:.4g}",
-            "upper_bound": float(self.upper_bound[self.best]),
-            "held_out": f"{self.held_out[0]:.4g} → {self.held_out[self.best]:.4g}",
-            "evaluations": len(self.soft_margin),
-        }
-        return {**facts, "status": self.status}
+        def change(values: np.ndarray) -> str:
+            return f"{values[0]:.4g} → {values[self.best]:.4g}"
+
+        facts = {"reservoir": self.reservoir, "soft_margin": change(self.soft_margin)}
+        facts["upper_bound"] = float(self.upper_bound[self.best])
+        facts["held_out"] = change(self.held_out)
+        return {**facts, "evaluations": len(self.soft_margin), "status": self.status}
 
 
 @with_few_threads(rows_of)
@@ -528,20 +522,18 @@ class _Ascent:
             if not self.seen:
                 raise
             status = "interrupted"
-        margins = np.array([one.found.soft_margin for one in self.seen])
-        best = self.seen[self._best]
-        values = [self.family.values(one.place) for one in self.seen]
-        bounds = [one.found.upper_bound for one in self.seen]
+        seen, best = self.seen, self.seen[self._best]
+        values = [self.family.values(one.place) for one in seen]
         return ReservoirPath(
-            parameters={k: np.array([one[k] for one in values]) for k in values[0]},
-            soft_margin=margins,
-            upper_bound=np.array([np.nan if b is None else b for b in bounds]),
-            held_out=np.array([one.held_out for one in self.seen]),
-            gradient=np.array([one.gradient for one in self.seen]),
-            best=self._best,
-            reservoir=best.network,
-            projections=best.found,
-            status=status,
+            {k: np.array([one[k] for one in values]) for k in values[0]},
+            np.array([one.found.soft_margin for one in seen]),
+            np.array([one.found.upper_bound for one in seen], dtype=float),
+            np.array([one.held_out for one in seen]),
+            np.array([one.gradient for one in seen]),
+            self._best,
+            best.network,
+            best.found,
+            status,
         )
 
     def _ascend(self, n_starts: int, tol: float, rng: np.random.Generator) -> None:

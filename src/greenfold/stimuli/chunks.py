@@ -59,6 +59,8 @@ class Chunks:
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         """One entry per series, cut as the chunks are."""
+        if len(self.sizes) == 1:
+            return [values]
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def share(self, value: Any) -> Any:
