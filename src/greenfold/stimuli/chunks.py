@@ -90,8 +90,13 @@ class Chunks:
         *shared: Any,
     ) -> Any:
         """All parts merged two by two, and ``finish(merged, *shared)`` of it."""
-        found = reduce(merge, map(_value, parts))
-        return found if finish is None else finish(found, *shared)
+        merged = self._merged(parts, merge)
+        if finish is not None:
+            (merged,) = self.each(finish, ([merged],), *shared)
+        return self.collect([merged])[0]
+
+    def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        return reduce(merge, map(_value, parts))
 
     def collect(self, parts: list[Any]) -> list[Any]:
         """All parts, brought here."""
@@ -242,21 +247,13 @@ class DaskChunks(Chunks):
         """One task."""
         return _task(work)(parts)
 
-    def total(
-        self,
-        parts: list[Any],
-        merge: Callable[[Any, Any], Any],
-        finish: Callable[..., Any] | None = None,
-        *shared: Any,
-    ) -> Any:
+    def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
         """A tree of tasks, always the same one."""
         task = _task(_merge_all)
         while len(parts) > 1:
             groups = [parts[i : i + _FAN] for i in range(0, len(parts), _FAN)]
             parts = [task(merge, group) for group in groups]
-        if finish is not None:
-            parts = [_task(finish)(parts[0], *shared)]
-        return self.collect(parts)[0]
+        return parts[0]
 
     def collect(self, parts: list[Any]) -> list[Any]:
         """All of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -18,6 +18,14 @@ from .base import Stimuli, class_share, label_array, two_classes
 from .chunks import Chunks, SlicedChunks, chunks_of, host_labels, is_dask
 from .class_moments import ClassMoments, labelled_moments, moments_of_classes
 from .design import Design, Moments, WeightedSeries
+
+
+class Normalization(TypedDict, total=False):
+    """How classes are weighted, centred and scaled; see `SampleStimuli`."""
+
+    class_weight: Any
+    normalize: str | None
+    length: float
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -82,7 +90,8 @@ class SampleStimuli(Stimuli):
         chunks = SlicedChunks(X) if isinstance(X, np.memmap) else chunks_of(X)
         if chunks is None:
             chunks = Chunks.of_array(check.stimuli(X, _last_length(X)))
-        self._from_chunks(chunks, labels, class_weight, normalize, length)
+        options = {"class_weight": class_weight, "normalize": normalize, "length": length}
+        self._from_chunks(chunks, labels, options)
 
     @classmethod
     def from_dask(
@@ -90,11 +99,9 @@ class SampleStimuli(Stimuli):
         X: Any,
         y: Any,
         *,
-        class_weight: Any = "balanced",
-        normalize: str | None = "paper",
-        length: float = 1.0,
         client: Any = None,
         device: str = "cpu",
+        **options: Unpack[Normalization],
     ) -> SampleStimuli:
         """Stimuli whose series stay in the chunks of a dask array.
 
@@ -109,8 +116,6 @@ class SampleStimuli(Stimuli):
             In chunks of any size, which must be known.
         y : array_like or dask array (n_cases,)
             Labels, in any chunks; they are brought here.
-        class_weight, normalize, length
-            As for `SampleStimuli`.
         client : distributed.Client, optional
             By default the one that is in use. Without any, dask's scheduler of this process
             works, and chunks are made again at every evaluation unless ``X`` is persisted.
@@ -118,6 +123,8 @@ class SampleStimuli(Stimuli):
             Where a worker keeps its chunks and works on them beyond the linear order:
             "cuda" for its GPU (with PyTorch). Chunks that are CuPy arrays already stay
             where they are.
+        **options
+            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
         Examples
         --------
@@ -134,17 +141,12 @@ class SampleStimuli(Stimuli):
         chunks = chunks_of(X, client, device)
         assert chunks is not None
         made = object.__new__(cls)
-        made._from_chunks(chunks, y, class_weight, normalize, length)
+        made._from_chunks(chunks, y, options)
         return made
 
     @classmethod
     def merge(
-        cls,
-        parts: Iterable[SampleStimuli],
-        *,
-        class_weight: Any = "balanced",
-        normalize: str | None = "paper",
-        length: float = 1.0,
+        cls, parts: Iterable[SampleStimuli], **options: Unpack[Normalization]
     ) -> SampleStimuli:
         """Join stimuli whose moments were accumulated apart, from these moments alone.
 
@@ -152,8 +154,8 @@ class SampleStimuli(Stimuli):
         ----------
         parts : iterable of SampleStimuli
             Of the same two labels and one shape, however each was normalised.
-        class_weight, normalize, length
-            As for `SampleStimuli`.
+        **options
+            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
         Returns
         -------
@@ -174,18 +176,12 @@ class SampleStimuli(Stimuli):
         sides = zip(*(one.class_moments for one in every), strict=True)
         moments = [reduce(ClassMoments.merge, side) for side in sides]
         made = object.__new__(cls)
-        options = class_weight, normalize, length
-        made._from_moments(moments, first.classes, first.centre.shape, *options)
+        made._from_moments(moments, first.classes, first.centre.shape, **options)
         return made
 
     @classmethod
     def from_batches(
-        cls,
-        batches: Iterable[tuple[Any, Any]],
-        *,
-        class_weight: Any = "balanced",
-        normalize: str | None = "paper",
-        length: float = 1.0,
+        cls, batches: Iterable[tuple[Any, Any]], **options: Unpack[Normalization]
     ) -> SampleStimuli:
         """Accumulate the moments in one pass over a stream, in bounded memory.
 
@@ -193,8 +189,8 @@ class SampleStimuli(Stimuli):
         ----------
         batches : iterable of (X, labels)
             Batches of any size; they need not contain both classes.
-        class_weight, normalize, length
-            As for `SampleStimuli`.
+        **options
+            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
         Returns
         -------
@@ -221,7 +217,7 @@ class SampleStimuli(Stimuli):
         classes = two_classes(np.array(sorted(found)))
         moments = [found[label] for label in classes.tolist()]
         made = object.__new__(cls)
-        made._from_moments(moments, classes, shape, class_weight, normalize, length)
+        made._from_moments(moments, classes, shape, **options)
         return made
 
     @classmethod
@@ -249,12 +245,12 @@ class SampleStimuli(Stimuli):
         made._set(signs=signs, _chunks=chunks, _weights=weights)
         return made
 
-    def _from_chunks(self, chunks: Chunks, labels: Any, *options: Any) -> None:
+    def _from_chunks(self, chunks: Chunks, labels: Any, options: Any) -> None:
         labels = label_array(host_labels(labels), chunks.shape[0])
         classes = two_classes(np.unique(labels))
         positive = labels == classes[1]
         moments = moments_of_classes(chunks, positive, 2)
-        self._from_moments(moments, classes, chunks.shape[1:], *options)
+        self._from_moments(moments, classes, chunks.shape[1:], **options)
         self._set(signs=np.where(positive, 1, -1), _chunks=chunks)
 
     def _from_moments(
@@ -262,9 +258,9 @@ class SampleStimuli(Stimuli):
         parts: Sequence[ClassMoments],
         classes: np.ndarray,
         shape: tuple[int, ...],
-        class_weight: Any,
-        normalize: str | None,
-        length: float,
+        class_weight: Any = "balanced",
+        normalize: str | None = "paper",
+        length: float = 1.0,
     ) -> None:
         """Compute everything from the moments of the two classes."""
         minus, plus = parts
