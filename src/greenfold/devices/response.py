@@ -44,6 +44,12 @@ _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 
 
+def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
+    """Rows of the covariance of the lagged drive."""
+    one = drive[0] if isinstance(drive, list | tuple) else drive
+    return np.shape(one)[1] * n_steps
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Shown):
     """How well a response is known that was fitted to recordings.
@@ -141,6 +147,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         object.__setattr__(self, "dt", check.positive(self.dt, "dt"))
 
     @classmethod
+    @with_few_threads(_rows_to_fit)
     def fit(
         cls,
         drive: Any,
@@ -204,9 +211,44 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
                [ 0.5 , -0.5 ],
                [ 1.  , -1.  ]])
         """
-        given = {"n_steps": n_steps, "n_lags": n_lags, "ridge": ridge, "n_blocks": n_blocks}
-        G, report = _fit(drive, states, **given)
-        return cls(G, dt, fitted=report)
+        n_steps = check.count(n_steps, "n_steps")
+        n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
+        penalties = _RIDGES
+        if ridge is not None:
+            given = check.host_array(ridge, "ridge", ndim=(0, 1))
+            penalties = np.sort(np.atleast_1d(given))
+            least = penalties[0]
+            check.must(least >= 0, "ridge", "not be negative", f"{least:g}")
+        drives, outputs = _check_recordings(drive, states)
+        scale_in, scale_out = _deviation(drives), _deviation(outputs)
+        drives = [d / scale_in for d in drives]
+        _check_independent(np.concatenate(drives))
+        lags = _lags(n_lags, n_steps, drives)
+        data = _Regression(drives, [y / scale_out for y in outputs], lags[-1], n_blocks)
+        L, penalty = data.choose(lags, penalties)
+        explained = data.explained(L, penalty)
+        W = data.solve(L, penalty)
+        whole = W if n_steps <= L else data.solve(min(n_steps, lags[-1]), penalty)
+
+        def arranged(filters: np.ndarray) -> np.ndarray:
+            """Filters (n, L · n_inputs, n_outputs), newest lag first, in order of time."""
+            n, _, n_outputs = filters.shape
+            by_lag = filters.reshape(n, -1, data.n_inputs, n_outputs)[:, :n_steps]
+            G = np.zeros((n, n_steps, n_outputs, data.n_inputs))
+            G[:, n_steps - by_lag.shape[1] :] = by_lag[:, ::-1].transpose(0, 1, 3, 2)
+            return G * (scale_out[:, None] / scale_in)
+
+        variance = scale_out**2
+        report = FitReport(
+            n_lags=L,
+            ridge=penalty,
+            linearity=float(explained @ variance / variance.sum()),
+            linearity_per_output=explained,
+            n_samples=data.n_samples,
+            whole=arranged(whole[None])[0],
+            influence=arranged(data.influence(whole, penalty, n_steps)),
+        )
+        return cls(arranged(W[None])[0], dt, fitted=report)
 
     def _facts(self) -> dict[str, Any]:
         sizes = dict(zip(("steps", "outputs", "inputs"), self.G.shape, strict=True))
@@ -390,52 +432,40 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
                 )
                 gaps = "cut the recording at such gaps and give the parts as a list"
                 raise DataError(f"{missing} at sample {sample}, channel {channel}; {gaps}.")
-    for name, arrays in both.items():
-        _check_units(arrays, name)
-    still = "`drive` never changes at input", "`states` never changes at output"
+    random = "drive every input with a random signal of its own"
+    _check_channels(drives, "drive", "input", random)
     sensor = "check its sensor and record again, or leave that column out"
-    _check_moving(drives, still[0], "drive every input with a random signal of its own")
-    _check_moving(outputs, still[1], sensor)
-    for name, arrays in both.items():
-        _check_units_of_channels(arrays, name)
+    _check_channels(outputs, "states", "output", sensor)
     _check_clipping(outputs)
     return [[one - one.mean(0) for one in arrays] for arrays in both.values()]
 
 
-def _check_units(arrays: list[np.ndarray], name: str) -> None:
-    largest = max(np.abs(array).max() for array in arrays)
-    huge = f"`{name}` reaches {largest:.1e}, more than can be squared"
-    _refuse_if(largest > 1e100, huge, "give it in a unit in which it is about one")
-    size = np.array([array.std(0) for array in arrays])
-    known = np.where(size > 0, size, np.nan)
-    if len(arrays) < 2 or np.isnan(known).all(0).any():
-        return
+def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str) -> None:
+    """Refuse channels that never change, or are in another unit than others."""
+    largest = np.max([np.abs(array).max(0) for array in arrays], axis=0)
+    huge = f"`{name}` reaches {largest.max():.1e}, more than can be squared"
+    unit = "give it in a unit in which it is about one"
+    _refuse_if(largest.max() > 1e100, huge, unit)
+    spread = np.array([array.std(0) for array in arrays])
+    size = spread.max(0)
+    for channel in np.flatnonzero(size <= _CONSTANT * largest)[:1]:
+        raise DataError(f"`{name}` never changes at {place} {channel}; {advice}.")
+    known = np.where(spread > 0, spread, np.nan)
     ratio = np.nanmax(known, axis=0) / np.nanmin(known, axis=0)
     worst = int(ratio.argmax())
     most, least = int(np.nanargmax(known[:, worst])), int(np.nanargmin(known[:, worst]))
     larger = f"`{name}`, channel {worst}, is {ratio[worst]:.0f} times larger in recording"
     unequal = f"{larger} {most} than in recording {least}: they are not in one unit"
-    advice = "convert them, or record with one setting"
-    _refuse_if(ratio[worst] > _UNITS, unequal, advice)
-
-
-def _check_units_of_channels(arrays: list[np.ndarray], name: str) -> None:
-    """Projections have unit norm: one huge channel would be all that they see."""
-    size = np.max([array.std(0) for array in arrays], axis=0)
+    setting = "convert them, or record with one setting"
+    _refuse_if(ratio[worst] > _UNITS, unequal, setting)
     if len(size) > 1:
-        largest = int(size.argmax())
-        typical = float(np.median(np.delete(size, largest)))
-        times = f"{size[largest] / typical:.1e} times as large as the others"
-        unequal = f"`{name}`, channel {largest}, is {times}: it is not in their unit"
-        large = size[largest] > _UNITS_OF_CHANNELS * typical
+        # Projections have unit norm: one huge channel would be all that they see.
+        top = int(size.argmax())
+        typical = float(np.median(np.delete(size, top)))
+        times = f"{size[top] / typical:.1e} times as large as the others"
+        unequal = f"`{name}`, channel {top}, is {times}: it is not in their unit"
+        large = size[top] > _UNITS_OF_CHANNELS * typical
         _refuse_if(large, unequal, "convert it, or leave it out")
-
-
-def _check_moving(arrays: list[np.ndarray], still_at: str, advice: str) -> None:
-    spread = np.max([array.std(0) for array in arrays], axis=0)
-    size = np.max([np.abs(array).max(0) for array in arrays], axis=0)
-    for channel in np.flatnonzero(spread <= _CONSTANT * size):
-        raise DataError(f"{still_at} {channel}; {advice}.")
 
 
 def _check_clipping(outputs: list[np.ndarray]) -> None:
@@ -448,9 +478,10 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
             _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
 
 
-def _check_independent(correlation: np.ndarray) -> None:
+def _check_independent(drive: np.ndarray) -> None:
     """Refuse inputs that always carry the same signal, by their correlations."""
-    size = np.abs(correlation - np.diag(np.diag(correlation)))
+    n_inputs = drive.shape[1]
+    size = np.abs(np.corrcoef(drive.T).reshape(n_inputs, -1)) * (1 - np.eye(n_inputs))
     i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
     same = f"`drive` carries the same signal at inputs {i} and {j}, so that their responses"
     alike = size.size > 1 and size.max() > 0.999
@@ -471,53 +502,6 @@ def _check_excited(gram: np.ndarray) -> None:
     )
 
 
-def _rows(drive: Any, _: Any, *, n_steps: int, **__: Any) -> int:
-    """Rows of the covariance of the lagged drive."""
-    one = drive[0] if isinstance(drive, list | tuple) else drive
-    return np.shape(one)[1] * n_steps
-
-
-@with_few_threads(_rows)
-def _fit(
-    drive: Any,
-    states: Any,
-    *,
-    n_steps: int,
-    n_lags: int | Sequence[int] | None,
-    ridge: float | Sequence[float] | None,
-    n_blocks: int,
-) -> tuple[np.ndarray, FitReport]:
-    """Fit G; see `MeasuredResponse.fit`."""
-    n_steps = check.count(n_steps, "n_steps")
-    n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
-    drives, outputs = _check_recordings(drive, states)
-    n_inputs = drives[0].shape[1]
-    scale_in, scale_out = _deviation(drives), _deviation(outputs)
-    drives = [d / scale_in for d in drives]
-    outputs = [y / scale_out for y in outputs]
-    _check_independent(np.corrcoef(np.concatenate(drives).T).reshape(n_inputs, -1))
-    lags = _lags(n_lags, n_steps, drives)
-    penalties = _penalties(ridge)
-    data = _Regression(drives, outputs, lags[-1], n_blocks)
-    L, penalty = data.choose(lags, penalties)
-    explained = data.explained(L, penalty)
-    W = data.solve(L, penalty)
-    whole = W if n_steps <= L else data.solve(min(n_steps, lags[-1]), penalty)
-    influence = data.influence(whole, penalty, n_steps)
-    scales = n_steps, n_inputs, scale_in, scale_out
-    variance = scale_out**2
-    report = FitReport(
-        n_lags=L,
-        ridge=penalty,
-        linearity=float(explained @ variance / variance.sum()),
-        linearity_per_output=explained,
-        n_samples=data.n_samples,
-        whole=_arranged(whole[None], *scales)[0],
-        influence=_arranged(influence, *scales),
-    )
-    return _arranged(W[None], *scales)[0], report
-
-
 def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
     total = sum((array**2).sum(0) for array in arrays)
     return np.sqrt(total / sum(len(array) for array in arrays))
@@ -532,6 +516,9 @@ def _lags(
     def usable(lags: int) -> int:
         return sum(max(0, len(d) - lags + 1) for d in drives)
 
+    def memory(lags: int) -> float:
+        return 8.0 * (lags * n_inputs) ** 2 * (_N_FOLDS + 3)
+
     def check_length(lags: int) -> None:
         needed = 2 * lags * n_inputs
         samples = f"{usable(lags)} samples can be used for {lags * n_inputs} unknowns"
@@ -544,50 +531,20 @@ def _lags(
     if given is None:
         wanted = sorted({max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps})
         check_length(n_steps)
-        fits = [
-            lags
-            for lags in wanted
-            if usable(lags) >= 2 * lags * n_inputs
-            and (lags <= n_steps or _needed(lags * n_inputs) <= _NORMAL_BYTES)
-        ]
+        fits = [lags for lags in wanted if usable(lags) >= 2 * lags * n_inputs]
+        if memory(fits[-1]) > _NORMAL_BYTES:
+            fits = [lags for lags in fits if lags <= n_steps]
     else:
         listed = [given] if isinstance(given, int | np.integer) else list(given)
         fits = sorted({check.count(one, "n_lags") for one in listed})
         check.must(fits, "n_lags", "hold at least one number", "none")
         check_length(fits[-1])
-    needed = _needed(fits[-1] * n_inputs)
+    needed = memory(fits[-1])
     if needed > _NORMAL_BYTES:
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs apart"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
     return fits
-
-
-def _needed(n_unknown: int) -> float:
-    return 8.0 * n_unknown**2 * (_N_FOLDS + 3)
-
-
-def _penalties(given: float | Sequence[float] | None) -> np.ndarray:
-    if given is None:
-        return _RIDGES
-    found = np.sort(np.atleast_1d(check.host_array(given, "ridge", ndim=(0, 1))))
-    check.must(found[0] >= 0, "ridge", "not be negative", f"{found[0]:g}")
-    return found
-
-
-def _arranged(
-    filters: np.ndarray,
-    n_steps: int,
-    n_inputs: int,
-    scale_in: np.ndarray,
-    scale_out: np.ndarray,
-) -> np.ndarray:
-    """Filters (n, L · n_inputs, n_outputs), newest lag first, as G in order of time."""
-    n, _, n_outputs = filters.shape
-    by_lag = filters.reshape(n, -1, n_inputs, n_outputs)[:, :n_steps]
-    G = np.zeros((n, n_steps, n_outputs, n_inputs))
-    G[:, n_steps - by_lag.shape[1] :] = by_lag[:, ::-1].transpose(0, 1, 3, 2)
-    return G * (scale_out[:, None] / scale_in)
 
 
 class _Regression:
