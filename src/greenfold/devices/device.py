@@ -51,17 +51,6 @@ class Device(Shown):
         are read. κ and its bound are those under the noise; `Projections.noise_cost`
         says what each costs.
 
-    Attributes
-    ----------
-    kind : str or None
-        The kind of mask in words, as `Projections.mask` says it; None for a free one.
-    values : ndarray or None
-        Levels of the entries, up to a common factor, where they are known.
-    n_levels : int or None
-        Number of levels whose sizes are to be found.
-    limits : (float, float)
-        Range of the entries of the unit vector u.
-
     Examples
     --------
     >>> from greenfold import Device, GaussianStimuli, Reservoir, optimize, unfold

@@ -30,27 +30,70 @@ _CHUNK_BYTES = 2**24
 _FAN = 8
 
 
-class Chunks:
-    """Series (n_cases, n_channels, n_steps), cut along their first axis.
+class _Promise:
+    """Something to compute when it is asked for, and to remember if it is `kept`."""
 
-    `each` maps a function over the chunks; `total` and `collect` bring results here. In
-    this class the series are in memory and `each` computes at once; the subclasses return
-    promises. ``series`` holds one array (n, n_channels, n_steps), or its promise, per
-    chunk, ``sizes`` the number of series of each. ``device`` says where to work on them,
-    such as "cuda".
+    def __init__(
+        self, work: Callable[..., Any], arguments: Sequence[Any], kept: bool
+    ) -> None:
+        self._work, self._arguments, self.kept = work, arguments, kept
+        self._found: list[Any] = []
+
+    def value(self) -> Any:
+        if self._found:
+            return self._found[0]
+        found = self._work(*map(_value, self._arguments))
+        if self.kept:
+            self._found.append(found)
+        return found
+
+
+def _value(part: Any) -> Any:
+    return part.value() if isinstance(part, _Promise) else part
+
+
+class Chunks:
+    """Series (n_cases, n_channels, n_steps), cut along their first axis, of this process.
+
+    `each` promises what a function gives per chunk; `total` and `collect` compute it and
+    bring it here. Promises on series in memory are kept; of a file one chunk after the
+    other is read, so that memory is bounded. ``series`` holds one array (n, n_channels,
+    n_steps), or its promise, per chunk, ``sizes`` the number of series of each. ``device``
+    says where to work on them, such as "cuda".
     """
 
-    in_memory = True
     device = "cpu"
 
-    def __init__(self, series: list[Any], sizes: Sequence[int], shape: Any) -> None:
-        self.series, self.sizes = series, tuple(sizes)
-        self.shape: tuple[int, int, int] = tuple(int(n) for n in shape)  # pyright: ignore[reportAttributeAccessIssue]
+    def __init__(
+        self, series: list[Any], sizes: Sequence[int], shape: Any, in_memory: bool = False
+    ) -> None:
+        self.series, self.sizes, self.in_memory = series, tuple(sizes), in_memory
+        n_cases, n_channels, n_steps = (int(n) for n in shape)
+        self.shape = n_cases, n_channels, n_steps
 
     @classmethod
     def of_array(cls, X: Any) -> Chunks:
         """Series in memory, (n_cases, n_channels, n_steps), as one chunk."""
-        return Chunks([X], [X.shape[0]], X.shape)
+        return Chunks([X], [X.shape[0]], X.shape, in_memory=True)
+
+    @classmethod
+    def of_slices(cls, source: Any) -> Chunks:
+        """What can be sliced, such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`."""
+        n_cases, *shape = _check_source(source).shape
+        shape = [1, *shape][-2:]
+        rows = max(1, _CHUNK_BYTES // (8 * int(np.prod(shape))))
+        # A file in chunks is read in whole ones, where these are not far apart in size.
+        own = getattr(source, "chunks", None)
+        if own and own[0] and int(own[0]) <= 4 * rows:
+            rows = max(1, rows // int(own[0])) * int(own[0])
+        edges = [*range(0, int(n_cases), rows), int(n_cases)]
+
+        def read(part: slice) -> np.ndarray:
+            values = np.asarray(source[part])
+            return values[:, None, :] if values.ndim == 2 else values
+
+        parts = [_Promise(read, (slice(a, b),), kept=False) for a, b in pairwise(edges)]
+        return Chunks(parts, np.diff(edges).tolist(), (n_cases, *shape))
 
     @property
     def firsts(self) -> list[int]:
@@ -70,17 +113,19 @@ class Chunks:
     def each(
         self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
     ) -> list[Any]:
-        """``work(*entries, *shared)`` per chunk; it may run in another process."""
-        return [work(*own, *shared) for own in zip(*lists, strict=True)]
+        """Promises of ``work(*entries, *shared)``; it may run in another process."""
+        entries = zip(*lists, strict=True)
+        return [_Promise(work, (*own, *shared), self.in_memory) for own in entries]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """The same parts, computed only once where there is room for so many bytes."""
-        del n_bytes
+        """The same promises, computed once where there is room for so many bytes."""
+        for part in parts:
+            part.kept = part.kept or n_bytes <= BATCH_BYTES
         return parts
 
     def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """``work`` of the list of all these parts."""
-        return work(parts)
+        """A promise of ``work`` of the list of all these parts."""
+        return _Promise(lambda *found: work(list(found)), parts, self.in_memory)
 
     def total(
         self,
@@ -89,7 +134,7 @@ class Chunks:
         finish: Callable[..., Any] | None = None,
         *shared: Any,
     ) -> Any:
-        """All parts merged two by two, and ``finish(merged, *shared)`` of it."""
+        """All parts merged two by two in one order, and ``finish(merged, *shared)``."""
         merged = self._merged(parts, merge)
         if finish is not None:
             (merged,) = self.each(finish, ([merged],), *shared)
@@ -124,73 +169,6 @@ class Chunks:
         return np.concatenate(self.collect(self.rows(index)))
 
 
-class _Promise:
-    """Something to compute when it is asked for, and to remember if it is `kept`."""
-
-    def __init__(self, work: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        self._work, self._arguments = work, arguments
-        self._found: list[Any] = []
-        self.kept = False
-
-    def value(self) -> Any:
-        if self._found:
-            return self._found[0]
-        found = self._work(*map(_value, self._arguments))
-        if self.kept:
-            self._found.append(found)
-        return found
-
-
-def _value(part: Any) -> Any:
-    return part.value() if isinstance(part, _Promise) else part
-
-
-class SlicedChunks(Chunks):
-    """Chunks of what can be sliced, such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`.
-
-    One chunk after the other is read, so that memory is bounded however many there are.
-    """
-
-    in_memory = False
-
-    def __init__(self, source: Any) -> None:
-        n_cases, *shape = _check_source(source).shape
-        shape = [1, *shape][-2:]
-        rows = max(1, _CHUNK_BYTES // (8 * int(np.prod(shape))))
-        # A file in chunks is read in whole ones, where these are not far apart in size.
-        own = getattr(source, "chunks", None)
-        if own and own[0] and int(own[0]) <= 4 * rows:
-            rows = max(1, rows // int(own[0])) * int(own[0])
-        edges = [*range(0, int(n_cases), rows), int(n_cases)]
-
-        def read(part: slice) -> np.ndarray:
-            values = np.asarray(source[part])
-            return values[:, None, :] if values.ndim == 2 else values
-
-        parts = [slice(a, b) for a, b in pairwise(edges)]
-        super().__init__(
-            [_Promise(read, (part,)) for part in parts],
-            np.diff(edges).tolist(),
-            (n_cases, *shape),
-        )
-
-    def each(
-        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
-    ) -> list[Any]:
-        """One promise per chunk."""
-        return [_Promise(work, (*own, *shared)) for own in zip(*lists, strict=True)]
-
-    def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """Remember them where they are small; else each is computed whenever needed."""
-        for part in parts:
-            part.kept = part.kept or n_bytes <= BATCH_BYTES
-        return parts
-
-    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """One promise."""
-        return _Promise(lambda *found: work(list(found)), parts)
-
-
 class DaskChunks(Chunks):
     """The chunks of a dask array along its first axis.
 
@@ -198,8 +176,6 @@ class DaskChunks(Chunks):
     its workers, and what a lost worker held is computed again. Otherwise a scheduler of
     this process works, and only what is small is kept.
     """
-
-    in_memory = False
 
     def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
         _check_source(X)
@@ -349,7 +325,7 @@ def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
             got = f"a dask {type(X).__name__}, use X.to_dask_array(lengths=True)"
             check.must(False, "X", "be a dask array", got, TypeError)
         return DaskChunks(X, client, device)
-    return SlicedChunks(X) if is_sliced(X) else None
+    return Chunks.of_slices(X) if is_sliced(X) else None
 
 
 def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
@@ -395,7 +371,7 @@ def by_chunks(method: Method) -> Method:
         if is_dask(X):
             return _lazily(self, method, X)
         if is_sliced(X):
-            chunks = SlicedChunks(X)
+            chunks = Chunks.of_slices(X)
             parts = chunks.each(_run, (chunks.series,), self, method, X.ndim)
             return np.concatenate(chunks.collect(parts))
         return method(self, X)

@@ -22,119 +22,6 @@ from .design import Design, Moments
 _MAX_POINTS = 6000
 
 
-class GaussianMoments:
-    """`Moments` of Gaussian classes at order 1, at one u; ``covariances`` are ψ ± χ.
-
-    Every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
-
-        E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
-        cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
-
-    with the stimulus moments up to the fourth inside. The two classes, with weight ½ each,
-    make M and Σ of the labelled states; Σ keeps its O(α²) part and is positive
-    semi-definite.
-    """
-
-    def __init__(self, mu, covariances, system: QuadraticSystem, u: np.ndarray) -> None:
-        self.classes = [(mu, covariances[0]), (-mu, covariances[1])]
-        self._shape = (u.shape[1], system.n_steps)
-        self._kernels = system.kernels_of_all(u)
-        self._a, self._C = self._kernels.full()
-        means, second = [], 0.0
-        for m, S in self.classes:
-            tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
-            mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
-            root = _root(S)
-            core = np.einsum("ia,ijk->ajk", root, self._C, optimize=True)
-            core = np.einsum("ajk,jb->abk", core, root, optimize=True)
-            flat = core.reshape(-1, core.shape[-1])
-            covariance = tilted.T @ S @ tilted + 2 * flat.T @ flat
-            means.append(mean)
-            second = second + 0.5 * covariance
-        plus, minus = means
-        self.M = (plus - minus) / 2
-        # ½(E₊E₊ᵀ + E₋E₋ᵀ) − MMᵀ is the square of the half sum.
-        half = (plus + minus) / 2
-        Sigma = np.asarray(second) + np.outer(half, half)
-        self.Sigma = (Sigma + Sigma.T) / 2
-
-    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v, through the collapsed kernels a and C."""
-        _, a_bar, C_bar = kernel_margin(self.classes, self._a @ v, self._C @ v, eta)
-        shape = self._shape
-        return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
-
-
-def kernel_margin(
-    classes, a: np.ndarray, C: np.ndarray, eta: float
-) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-    """κ of the predictor a·x + xᵀCx (C symmetric), ∂κ/∂a and ∂κ/∂C.
-
-    ``classes`` are two pairs of mean and covariance, of ζ = +1 and −1.
-    """
-    values = [m @ a + m @ C @ m + np.vdot(C, S) for m, S in classes]
-    half = sum(values) / 2
-    a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
-    for sign, (m, S) in zip((1, -1), classes, strict=True):
-        # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
-        mean_bar = 0.5 * sign - 0.5 * eta * half
-        slope, SCS = a + 2 * C @ m, S @ C @ S
-        tilted = S @ slope
-        spread += 0.5 * (slope @ tilted + 2 * np.vdot(C, SCS))
-        a_bar += mean_bar * m - 0.5 * eta * tilted
-        C_bar += mean_bar * (np.outer(m, m) + S) - eta * SCS
-        C_bar -= 0.5 * eta * (np.outer(tilted, m) + np.outer(m, tilted))
-    separation = float(values[0] - values[1]) / 2
-    variance = 0.5 * eta * float(spread)
-    return SoftMargin(separation - variance, separation, variance), a_bar, C_bar
-
-
-def gaussian_design(
-    mu: np.ndarray, covariances, shape: tuple[int, int], degree: int
-) -> Design:
-    """Points and weights that integrate the moments of Gaussian classes exactly.
-
-    States of order k are polynomials of the stimulus of some ``degree``. Their
-    coefficients in normalised Hermite polynomials follow from their values at enough
-    points, by least squares; in that basis the mean is the first coefficient and the
-    second moment the sum of the squares. No sampling error is left, only rounding.
-    """
-    size = len(mu)
-    n_basis = comb(size + degree, degree)
-    if 3 * n_basis > _MAX_POINTS:
-        closed = (
-            f"the closed moments of Gaussian stimuli of {size} values and degree {degree}"
-        )
-        points = f"would take {3 * n_basis} points, more than {_MAX_POINTS}"
-        advice = "draw series with `stimuli.sample` and use SampleStimuli, or lower `order`"
-        raise MemoryError(f"{closed} {points}; {advice}.")
-    # Any points in general position serve; a fixed draw makes results repeatable.
-    points = np.random.default_rng(0).standard_normal((3 * n_basis // 2, size))
-    solve = np.linalg.pinv(_hermite(points, degree))
-    signs = zip((1, -1), covariances, strict=True)
-    series = np.concatenate([sign * mu + points @ _root(S).T for sign, S in signs])
-    first = np.concatenate([0.5 * solve[0], -0.5 * solve[0]])
-    second = np.kron(np.eye(2), 0.5 * solve.T @ solve)
-    return Design(series.reshape(-1, *shape), first, second)
-
-
-def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
-    """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
-    n, size = points.shape
-    one = [np.ones_like(points), points]
-    for k in range(1, degree):
-        # √(k+1) h_{k+1} = x h_k − √k h_{k−1}
-        one.append((points * one[k] - np.sqrt(k) * one[k - 1]) / np.sqrt(k + 1))
-    columns = []
-    for total in range(degree + 1):
-        for chosen in combinations_with_replacement(range(size), total):
-            column = np.ones(n)
-            for variable in set(chosen):
-                column = column * one[chosen.count(variable)][:, variable]
-            columns.append(column)
-    return np.stack(columns, axis=1)
-
-
 #: Series of each class that are drawn where nothing is closed, by default.
 _N_DRAWS = 5000
 #: Seed of the series on which the result is judged; the fit uses another.
@@ -239,9 +126,9 @@ class GaussianStimuli(Stimuli):
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
         halves = []
-        for sign, covariance in zip((1, -1), self._covariances, strict=True):
-            drawn = rng.standard_normal((n, len(self.mu)))
-            halves.append(sign * self.mu + drawn @ _root(covariance).T)
+        for _, mean, covariance in self._laws:
+            drawn = rng.standard_normal((n, len(mean)))
+            halves.append(mean + drawn @ _root(covariance).T)
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
         labels = np.repeat([1, -1], n)
         return (X[:, 0] if self.n_channels == 1 else X), labels
@@ -255,24 +142,57 @@ class GaussianStimuli(Stimuli):
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """κ of a·x + xᵀCx in closed form, and ∂κ/∂a, ∂κ/∂C."""
-        classes = list(zip((self.mu, -self.mu), self._covariances, strict=True))
-        return kernel_margin(classes, a, C, eta)
+        laws = self._laws
+        values = [m @ a + m @ C @ m + np.vdot(C, S) for _, m, S in laws]
+        half = sum(values) / 2
+        a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
+        for sign, m, S in laws:
+            # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
+            mean_bar = 0.5 * sign - 0.5 * eta * half
+            slope, SCS = a + 2 * C @ m, S @ C @ S
+            tilted = S @ slope
+            spread += 0.5 * (slope @ tilted + 2 * np.vdot(C, SCS))
+            a_bar += mean_bar * m - 0.5 * eta * tilted
+            C_bar += mean_bar * (np.outer(m, m) + S) - eta * SCS
+            C_bar -= 0.5 * eta * (np.outer(tilted, m) + np.outer(m, tilted))
+        separation = float(values[0] - values[1]) / 2
+        variance = 0.5 * eta * float(spread)
+        return SoftMargin(separation - variance, separation, variance), a_bar, C_bar
 
     @property
-    def _covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of the classes ζ = +1 and −1."""
-        return self.psi + self.chi, self.psi - self.chi
+    def _laws(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """ζ, mean and covariance of either class."""
+        return [(sign, sign * self.mu, self.psi + sign * self.chi) for sign in (1, -1)]
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """An exact rule of integration while it is small; otherwise draws."""
         if degree is not None:
             with suppress(MemoryError):
-                return self._exact(degree)
+                return self._exact_design(degree)
         return self._equal(*self.sample(n_series // 2, rng=0))
 
-    def _exact(self, degree: int) -> Design:
-        shape = (self.n_channels, self.n_steps)
-        return gaussian_design(self.mu, self._covariances, shape, degree)
+    def _exact_design(self, degree: int) -> Design:
+        """Points and weights that integrate the moments of the classes exactly.
+
+        States of order k are polynomials of the stimulus of some ``degree``. Their
+        coefficients in normalised Hermite polynomials follow from their values at enough
+        points, by least squares; in that basis the mean is the first coefficient and the
+        second moment the sum of the squares. No sampling error is left, only rounding.
+        """
+        size = len(self.mu)
+        n_points = 3 * comb(size + degree, degree)
+        if n_points > _MAX_POINTS:
+            closed = f"Gaussian stimuli of {size} values and degree {degree}"
+            points = f"would take {n_points} points, more than {_MAX_POINTS}"
+            advice = "draw series with `stimuli.sample` and use SampleStimuli, or lower"
+            raise MemoryError(f"closed moments of {closed} {points}; {advice} `order`.")
+        # Any points in general position serve; a fixed draw makes results repeatable.
+        points = np.random.default_rng(0).standard_normal((n_points // 2, size))
+        solve = np.linalg.pinv(_hermite(points, degree))
+        X = np.concatenate([m + points @ _root(S).T for _, m, S in self._laws])
+        first = np.concatenate([0.5 * solve[0], -0.5 * solve[0]])
+        second = np.kron(np.eye(2), 0.5 * solve.T @ solve)
+        return Design(X.reshape(-1, self.n_channels, self.n_steps), first, second)
 
     def _equal(self, X: np.ndarray, signs: np.ndarray) -> Design:
         """Labelled series of equal weight."""
@@ -284,9 +204,9 @@ class GaussianStimuli(Stimuli):
         if isinstance(system, QuadraticSystem) and system.has_kernels_of_all(
             self.n_channels
         ):
-            return lambda u: GaussianMoments(self.mu, self._covariances, system, u)
+            return lambda u: GaussianMoments(self, system, u)
         degree = system.degree
-        design = self._drawn if degree is None else self._exact(degree)
+        design = self._drawn if degree is None else self._exact_design(degree)
         return design.moment_map(system)
 
     @property
@@ -312,13 +232,13 @@ class GaussianStimuli(Stimuli):
         """Series of each class (rounded up to pairs), always the same."""
         rng, half, size = np.random.default_rng(0), -(-n_draws // 2), len(self.mu)
         halves = []
-        for sign, covariance in zip((1, -1), self._covariances, strict=True):
+        for _, mean, covariance in self._laws:
             z = rng.standard_normal((half, size))
             if half > size:
                 # Their second moment becomes the identity.
                 z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
             spread = z @ _root(covariance).T
-            halves += [sign * self.mu + spread, sign * self.mu - spread]
+            halves += [mean + spread, mean - spread]
         return self._equal(np.concatenate(halves), np.repeat([1.0, -1.0], 2 * half))
 
     def fresh_margin(
@@ -346,6 +266,67 @@ class GaussianStimuli(Stimuli):
         parts = (off - 0.5 * eta * off**2).reshape(2, -1)
         error = np.sqrt(parts.var(axis=1, ddof=1).sum() / (4 * self.n_draws))
         return float(kappa), float(error)
+
+
+class GaussianMoments:
+    """`Moments` of Gaussian classes at order 1, at one u.
+
+    Every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
+
+        E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
+        cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
+
+    with the stimulus moments up to the fourth inside. The two classes, with weight ½ each,
+    make M and Σ of the labelled states; Σ keeps its O(α²) part and is positive
+    semi-definite.
+    """
+
+    def __init__(
+        self, stimuli: GaussianStimuli, system: QuadraticSystem, u: np.ndarray
+    ) -> None:
+        self._stimuli, self._shape = stimuli, (u.shape[1], system.n_steps)
+        self._kernels = system.kernels_of_all(u)
+        self._a, self._C = self._kernels.full()
+        means, second = [], 0.0
+        for _, m, S in stimuli._laws:
+            tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
+            mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
+            root = _root(S)
+            core = np.einsum("ia,ijk->ajk", root, self._C, optimize=True)
+            core = np.einsum("ajk,jb->abk", core, root, optimize=True)
+            flat = core.reshape(-1, core.shape[-1])
+            covariance = tilted.T @ S @ tilted + 2 * flat.T @ flat
+            means.append(mean)
+            second = second + 0.5 * covariance
+        plus, minus = means
+        self.M = (plus - minus) / 2
+        # ½(E₊E₊ᵀ + E₋E₋ᵀ) − MMᵀ is the square of the half sum.
+        half = (plus + minus) / 2
+        Sigma = np.asarray(second) + np.outer(half, half)
+        self.Sigma = (Sigma + Sigma.T) / 2
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v, through the collapsed kernels a and C."""
+        _, a_bar, C_bar = self._stimuli.kernel_margin(self._a @ v, self._C @ v, eta)
+        shape = self._shape
+        return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
+
+
+def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
+    """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
+    n, size = points.shape
+    one = [np.ones_like(points), points]
+    for k in range(1, degree):
+        # √(k+1) h_{k+1} = x h_k − √k h_{k−1}
+        one.append((points * one[k] - np.sqrt(k) * one[k - 1]) / np.sqrt(k + 1))
+    columns = []
+    for total in range(degree + 1):
+        for chosen in combinations_with_replacement(range(size), total):
+            column = np.ones(n)
+            for variable in set(chosen):
+                column = column * one[chosen.count(variable)][:, variable]
+            columns.append(column)
+    return np.stack(columns, axis=1)
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from ..math.covariances import trace
 from ..math.margins import SoftMargin
 from ..systems import System
 from .base import Stimuli, class_share, label_array, two_classes
-from .chunks import Chunks, SlicedChunks, chunks_of, host_labels, is_dask
+from .chunks import Chunks, chunks_of, host_labels, is_dask
 from .class_moments import ClassMoments, labelled_moments, moments_of_classes
 from .design import Design, Moments, WeightedSeries
 
@@ -87,7 +87,7 @@ class SampleStimuli(Stimuli):
         normalize: str | None = "paper",
         length: float = 1.0,
     ) -> None:
-        chunks = SlicedChunks(X) if isinstance(X, np.memmap) else chunks_of(X)
+        chunks = Chunks.of_slices(X) if isinstance(X, np.memmap) else chunks_of(X)
         if chunks is None:
             chunks = Chunks.of_array(check.stimuli(X, _last_length(X)))
         options = {"class_weight": class_weight, "normalize": normalize, "length": length}
