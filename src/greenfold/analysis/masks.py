@@ -153,11 +153,11 @@ class MaskRelaxation:
         values, vectors = np.linalg.eigh(whole)
         soft, p, V = soft_maximum(values, vectors, unit / sharpness)
         curved = problem.eta * problem.spread(kernel)
-        rest = 0.5 * float(kernel @ curved)
+        cost = 0.5 * float(kernel @ curved)
         off = _ROUNDING * n * float(np.abs(values).max())
-        proven = rest + np.sqrt(max(values[-1] + off + price, 0.0)) + problem.rounding(d)
+        proven = cost + np.sqrt(max(values[-1] + off + price, 0.0)) + problem.rounding(d)
         size = np.sqrt(max(soft + price, 1e-300))
-        smooth = rest + size
+        smooth = cost + size
         share = 0.5 / size
         B = V.reshape(problem.stimuli.n_channels, -1, V.shape[1]).transpose(1, 0, 2)
         atoms, _ = problem.kernel_of(2 * share * (G @ V) * p, B)

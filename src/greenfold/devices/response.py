@@ -656,8 +656,8 @@ class _Regression:
         p = len(W)
         scores = np.zeros((self.n_blocks, *W.shape))
         for block, past, y in self.stretches(self.n_blocks):
-            rest = y - _filtered(past, W, self.n_lags)
-            scores[block] += _cross(past, rest, self.n_lags)[:p]
+            residual = y - _filtered(past, W, self.n_lags)
+            scores[block] += _cross(past, residual, self.n_lags)[:p]
         scores -= scores.mean(0)
         # Residuals are smaller than the noise, by the unknowns that were fitted.
         n, b = self.n_samples, self.n_blocks
