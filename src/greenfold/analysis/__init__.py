@@ -8,8 +8,13 @@ from .curves import (
     margin_over_time,
 )
 from .eta import EtaChoice, choose_eta
-from .interval import MarginInterval, margin_interval
-from .masks import MaskStudy, mask_bound, study_mask
+from .masks import (
+    MarginInterval,
+    MaskStudy,
+    margin_interval,
+    mask_bound,
+    study_mask,
+)
 from .memory import MemoryCapacity, memory_capacity
 from .networks import ReservoirPath, optimize_reservoir
 
