@@ -121,21 +121,14 @@ def make_family(
     check.must(once, "parameters", "name each once", names)
     modes = set(_MODES) & set(names)
     both = modes and "g" in names
-    leave = (
-        "leave out 'g' beside decay times and frequencies, which are the weights already"
-    )
+    leave = "leave out 'g', as decay times and frequencies are the weights"
     check.must(not both, "parameters", leave, names)
     for name in bounds or {}:
         check.must(name in names, "bounds", "be those of `parameters`", repr(name))
     describe = _leaky if discrete else _oscillators if modes else _scaled
     given, limits, make = describe(network)
     times = (_FASTEST * duration, _SLOWEST * duration)
-    limits = {
-        "tau": times,
-        "decay_times": times,
-        "frequencies": (0.0, np.pi / dt),
-        **limits,
-    }
+    limits |= {"tau": times, "decay_times": times, "frequencies": (0.0, np.pi / dt)}
     numbers = {name: np.atleast_1d(value) for name, value in given.items()}
     ends = {
         name: [_interval(bounds or {}, name, limits[name], now) for now in numbers[name]]
@@ -257,26 +250,21 @@ class Task:
 
     def solve(self, network: Any) -> Projections:
         """Certified u and v of a network."""
-        noisy = self.noise is not None
-        inside = state_covariance(network, self.noise) if noisy else None
-        device = Device(state_noise=inside)
-        return optimize(
-            self.system(network), self.stimuli, self.eta, device=device, tol=_GAP
-        )
+        inside = None if self.noise is None else state_covariance(network, self.noise)
+        device, system = Device(state_noise=inside), self.system(network)
+        return optimize(system, self.stimuli, self.eta, device=device, tol=_GAP)
 
     def system(self, network: Any) -> Any:
         """The linear order of a network."""
-        return unfold(
-            network, n_steps=self.stimuli.n_steps, dt=self.dt, readout=self.readout
-        )
+        n_steps = self.stimuli.n_steps
+        return unfold(network, n_steps=n_steps, dt=self.dt, readout=self.readout)
 
     def margin(
         self, network: Any, found: Projections, stimuli: Stimuli | None = None
     ) -> float:
         """κ of given projections on these or other stimuli, the noise included."""
-        problem = LinearProblem(
-            self.system(network).maps, stimuli or self.stimuli, self.eta
-        )
+        maps = self.system(network).maps
+        problem = LinearProblem(maps, stimuli or self.stimuli, self.eta)
         a = problem.kernel(found.u.reshape(network.n_neurons, -1), found.v)
         value = problem.margin_of_kernel(a).value
         if self.noise is None:
