@@ -127,7 +127,7 @@ def test_bad_arguments(setting):
         mask_bound(network, stimuli, best, three)
     loud = Device(mask="sign", input_noise=0.1)
     noisy = optimize(network, stimuli, device=loud, rng=0)
-    with pytest.raises(ValueError, match="`projections` were solved with noise"):
+    with pytest.raises(ValueError, match="`projections` must be solved without noise"):
         mask_bound(network, stimuli, noisy, loud)
     curved = Reservoir(small(n=N).weights, gain=Gain.quadratic(0.1))
     with pytest.raises(ValueError, match="`system` must be linear"):
