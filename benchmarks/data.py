@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
-from greenfold.stimuli.chunked import ScatteredMoments
+from greenfold.stimuli.design import StateMoments
 
 from ._measure import MIB, Report, Row
 
@@ -296,19 +296,19 @@ def _same_projections(problem: _Problem, client: Any) -> list[Row]:
     options: dict[str, Any] = {"n_starts": 1, "rng": 0}
     found = optimize(problem.system, scattered, ETA, **options)
     plain = optimize(problem.system, whole, ETA, **options)
-    original, calls = ScatteredMoments.pull, []
+    original, calls = StateMoments.pull, []
 
-    def pull(self: ScatteredMoments, v: np.ndarray, eta: float) -> np.ndarray:
+    def pull(self: StateMoments, v: np.ndarray, eta: float) -> np.ndarray:
         calls.append(None)
         if len(calls) == 3:
             os.kill(next(iter(client.run(os.getpid).values())), 9)
         return original(self, v, eta)
 
-    ScatteredMoments.pull = pull
+    StateMoments.pull = pull
     try:
         again = optimize(problem.system, scattered, ETA, **options)
     finally:
-        ScatteredMoments.pull = original
+        StateMoments.pull = original
     apart = float(np.abs(found.u - plain.u).max())
     lost = float(np.abs(found.u - again.u).max())
     what = f"{problem.name}, N = {problem.n_neurons}, {problem.n_steps} steps"

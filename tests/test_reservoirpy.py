@@ -158,7 +158,7 @@ def test_through_the_true_network(bridge, bias, beats):
         (
             {"node": {"input_dim": 2}},
             ValueError,
-            r"`node` takes 2 channel.* have 1",
+            r"`node` must take 1 channel.*got 2",
         ),
         ({"node": {"sr": 3.0}}, ValueError, "`weights`.*unstable"),
         ({"node": {"Win": np.zeros((5, 1))}}, ValueError, "`node`.*all zero.*norm"),

@@ -56,7 +56,7 @@ def listed() -> set[str]:
 
 
 #: Packages whose names serve the library itself.
-INTERNAL = {"dynamics", "pieces"}
+INTERNAL = {"dynamics"}
 #: Everything that has public names of its own.
 PACKAGES = [
     "greenfold",

@@ -14,10 +14,10 @@ from . import (
     unfolding,
     validity,
 )
+from .analysis.curves import choose_tau
 from .analysis.eta import choose_eta
 from .analysis.memory import memory_capacity
 from .analysis.networks import optimize_reservoir
-from .analysis.tau import choose_tau
 from .devices.device import Device
 from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics

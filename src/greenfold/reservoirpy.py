@@ -1,8 +1,7 @@
 """Bridge to reservoirpy: solve the input weights of a node that reservoirpy runs.
 
 Needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` is an
-`EchoStateNetwork` with input weights that were drawn; here they are solved for, and
-everything else of the node stays as it is.
+`EchoStateNetwork` with drawn input weights; everything else of the node stays as it is.
 """
 
 from __future__ import annotations
@@ -99,9 +98,9 @@ def solve_input(
 ) -> SolvedInput:
     """Solve the input weights of a node for two classes of series.
 
-    By default the network is linearised at rest and its optimum certified. With
-    ``exact`` the ascent goes on from there through the network itself, which matters
-    where the series drive it into saturation.
+    By default the network is linearised at rest and its optimum certified. With ``exact``
+    the ascent goes on from there through the network itself, which matters where the series
+    drive it into saturation.
 
     Parameters
     ----------
@@ -114,8 +113,7 @@ def solve_input(
     eta : float
         Control parameter η of the soft margin, for series scaled to ‖μ‖ = 1.
     exact : bool
-        Ascend κ of the true network, from the linear optimum and others; the states are
-        counted from half-way between the classes.
+        Ascend κ of the true network, its states counted from half-way between the classes.
     readout : int or array_like (n_steps,), optional
         Step whose state is read, counted from 1, or weights of the steps; the last one by
         default.
@@ -136,13 +134,11 @@ def solve_input(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from reservoirpy.nodes import Reservoir
     >>> from greenfold.datasets import synthetic_heartbeats
     >>> from greenfold.reservoirpy import solve_input
     >>> X, y = synthetic_heartbeats(40, n_steps=30, rng=0)
-    >>> node = Reservoir(20, lr=0.3, sr=0.9, seed=1)
-    >>> solved = solve_input(node, X[:, :, None], y)
+    >>> solved = solve_input(Reservoir(20, lr=0.3, sr=0.9, seed=1), X[:, :, None], y)
     >>> solved.projections.status
     'certified'
     >>> solved.node.run(X[0][:, None]).shape
@@ -198,12 +194,8 @@ def _ascend(
     """The best projections of the true network, never below the linear ones refitted."""
     signs = np.asarray(stimuli.signs)
     middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
-    dynamics = Dynamics(
-        network,
-        n_steps=series.shape[2],
-        readout=readout,
-        start=np.zeros(network.n_neurons),  # as a node begins
-    )
+    start = np.zeros(network.n_neurons)  # as a node begins
+    dynamics = Dynamics(network, n_steps=series.shape[2], readout=readout, start=start)
     system = _BetweenClasses(dynamics, middle)
     share = dict(zip(stimuli.classes.tolist(), stimuli.class_share, strict=True))
     names = stimuli.classes[(signs > 0).astype(int)]
@@ -220,33 +212,28 @@ def _ascend(
 def _series(X: Any) -> np.ndarray:
     """Series in reservoirpy's order of axes as (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
-        lengths = {np.shape(one)[0] for one in X if np.ndim(one)}
-        if len(lengths) > 1:
-            raise ValueError(
-                "`X` must hold series of equal length; got lengths "
-                f"{min(lengths)} to {max(lengths)}, pad the short ones with zeros at the "
-                "start."
-            )
-    array = check.host_array(X, "X")
-    if array.ndim != 3:
-        raise ValueError(
-            "`X` must have shape (n_series, n_steps, n_channels), as reservoirpy runs "
-            f"several series; got shape {array.shape}"
-            + (", pass X[:, :, None]." if array.ndim == 2 else ".")
+        lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}
+        got = (
+            f"lengths {min(lengths)} to {max(lengths)}, pad the short ones with zeros first"
         )
+        check.must(len(lengths) == 1, "X", "hold series of equal length", got)
+    array = check.host_array(X, "X")
+    wanted = (
+        "have shape (n_series, n_steps, n_channels), as reservoirpy runs several series"
+    )
+    advice = ", pass X[:, :, None]" if array.ndim == 2 else ""
+    check.must(array.ndim == 3, "X", wanted, f"shape {array.shape}{advice}")
     return np.ascontiguousarray(array.transpose(0, 2, 1))
 
 
 def _drawn(node: Any, n_channels: int) -> Any:
     """A copy of a node, with its weights drawn."""
-    if not isinstance(node, Node):
-        raise TypeError(
-            f"`node` must be a reservoirpy.nodes.Reservoir; got {type(node).__name__}."
-        )
-    if node.input_dim is not None and node.input_dim != n_channels:
-        raise ValueError(
-            f"`node` takes {node.input_dim} channel(s), and the series have {n_channels}."
-        )
+    kind = type(node).__name__
+    wanted = "be a reservoirpy.nodes.Reservoir"
+    check.must(isinstance(node, Node), "node", wanted, kind, TypeError)
+    fits = node.input_dim in (None, n_channels)
+    wanted = f"take {n_channels} channel(s), as the series have"
+    check.must(fits, "node", wanted, node.input_dim)
     copy = deepcopy(node)
     if not copy.initialized:
         copy.initialize(np.zeros((1, n_channels)))
@@ -256,31 +243,22 @@ def _drawn(node: Any, n_channels: int) -> Any:
 
 def _own_norm(drawn: Any) -> float:
     norm = float(np.linalg.norm(_dense(drawn.Win)))
-    if norm == 0:
-        raise ValueError(
-            "`node` has input weights that are all zero, as a small node with a low "
-            "input_connectivity may draw; pass the norm that the solved ones shall have."
-        )
+    got = "input weights that are all zero, pass the norm that the solved ones shall have"
+    check.must(norm, "node", "have input weights", got)
     return norm
 
 
 def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:
     if gain is None:
-        if drawn.activation not in _GAINS:
-            name = getattr(drawn.activation, "__name__", repr(drawn.activation))
-            raise ValueError(
-                f"`node` has the activation {name}, whose derivative is not known; pass it "
-                "as gain=Gain.custom(function, derivative)."
-            )
+        name = getattr(drawn.activation, "__name__", repr(drawn.activation))
+        got = f"{name}, pass it as gain=Gain.custom(function, derivative)"
+        known = drawn.activation in _GAINS
+        check.must(known, "node", "have an activation whose derivative is known", got)
         gain = _GAINS[drawn.activation]()
     bias = _dense(drawn.bias).ravel()
     leak = np.asarray(drawn.lr, dtype=np.float64)
-    return EchoStateNetwork(
-        drawn.W,
-        leak if leak.ndim else float(leak),
-        gain,
-        float(bias[0]) if len(bias) == 1 else bias,
-    )
+    bias = float(bias[0]) if len(bias) == 1 else bias
+    return EchoStateNetwork(drawn.W, leak if leak.ndim else float(leak), gain, bias)
 
 
 def _dense(value: Any) -> np.ndarray:

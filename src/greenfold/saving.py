@@ -1,9 +1,7 @@
 """Objects as files that hold numbers, not code: ``save`` and ``load``.
 
-A file is one kind of object: a fitted estimator, a network, a measured response, a kernel,
-or the result of an optimisation. How the file is made, and what is checked when it is read,
-is said in ``greenfold._base.archive`` and ``greenfold._base.codec``; what each object is
-made of, beside that object.
+A file is one object: a fitted estimator, a network, a measured response, a kernel, or the
+result of an optimisation.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ._base import checks as check
 from ._base.archive import ModelFileError, reading
 from ._base.codec import Saved, unpack
 
@@ -22,18 +21,13 @@ def save(obj: Any, path: str | Path) -> None:
 
     Parameters
     ----------
-    obj : ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, …
-        Also a MeasuredResponse or a Kernel. An estimator, a pooled one too, must be
-        fitted. A network with a gain of one's own code is refused.
+    obj : fitted estimator, network, MeasuredResponse, Kernel or Projections
+        A network with a gain of your own code is refused.
     path : str or Path
         Replaced if it exists, in one step at the end.
     """
-    if not isinstance(obj, Saved):
-        raise TypeError(
-            "`obj` must be a fitted estimator of greenfold, Projections, a Reservoir, an "
-            "EchoStateNetwork, a MeasuredResponse or a Kernel; got "
-            f"{type(obj).__name__}."
-        )
+    wanted = "be an estimator, a network, a response, a kernel or projections of greenfold"
+    check.must(isinstance(obj, Saved), "obj", wanted, type(obj).__name__, TypeError)
     obj.save(path)
 
 
@@ -46,17 +40,14 @@ def load(path: str | Path) -> Any:
 
     Returns
     -------
-    ReservoirClassifier, Projections, Reservoir, EchoStateNetwork, …
-        Also a MeasuredResponse or a Kernel: what the file says it is. An estimator is
-        fitted and predicts exactly as the saved one did; a `ReservoirClassifier` goes on
-        with `partial_fit` where that one could.
+    fitted estimator, network, MeasuredResponse, Kernel or Projections
+        What the file says it is. An estimator predicts exactly as the saved one did; a
+        `ReservoirClassifier` goes on with `partial_fit` where that one could.
 
     Raises
     ------
     ModelFileError
         If the file is damaged, of another kind or of another version.
-    FileNotFoundError
-        If there is no such file.
 
     Examples
     --------

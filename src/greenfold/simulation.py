@@ -1,9 +1,8 @@
-"""The network run for real: the independent judge of the unfolding.
+"""The network run for real: the independent judge, sharing no code with the unfolding.
 
-Nothing here shares code with the unfolding. `engine="scipy"` integrates the differential
-equation with an adaptive high-order Runge–Kutta method, restarted at every step of the
-stimulus, or with an implicit one where the network is stiff; `engine="nest"` runs the same
-network in the NEST simulator, as the paper did.
+`engine="scipy"` integrates the differential equation with an adaptive high-order
+Runge–Kutta method, restarted at every step of the stimulus, or with an implicit one where
+the network is stiff; `engine="nest"` runs the network in the NEST simulator, as the paper.
 """
 
 from __future__ import annotations
@@ -46,28 +45,26 @@ def simulate(
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        States are deviations from its rest state. A network in discrete time is stepped
-        as it is written; ``dt`` is not needed then.
+        States are deviations from its rest state. A network in discrete time is stepped as
+        it is written; ``dt`` is not needed then.
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Stimuli, constant over steps of length ``dt``.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     dt : float
         Length of a step.
     engine : {"scipy", "nest"}
-        "scipy" takes any gain, with DOP853, or case by case with LSODA and its Jacobian
-        where the fastest rate of the network is so large against 1/``dt`` that an explicit
-        method would take hundreds of steps in each of the stimulus. "nest" takes a
-        linear or tanh network and needs the extra ``greenfold[nest]``; it resets the NEST
-        kernel of this process. Its N² instantaneous connections are iterated at every
-        point of time, about a millisecond a point for 100 neurons: a judge for a few
-        series. For many take "scipy", or `Dynamics`.
+        "scipy" takes any gain, with DOP853, or case by case with LSODA where an explicit
+        method would take hundreds of steps in each of the stimulus. "nest" takes a linear
+        or tanh network and needs the extra ``greenfold[nest]``; it resets the NEST kernel
+        of this process. It takes about a millisecond a point of time for 100 neurons: a
+        judge for a few series.
     trajectories : bool
         Return the states at the end of every step instead of the last ones.
     rtol : float
         Relative tolerance of the ODE solver (engine "scipy").
     resolution : float, optional
-        Time step of NEST in the unit of ``dt`` (engine "nest"); rounded so that ``dt``
-        is a multiple of it. By default a hundredth of the shorter of ``tau`` and ``dt``.
+        Time step of NEST in the unit of ``dt`` (engine "nest"); rounded so that ``dt`` is a
+        multiple of it. By default a hundredth of the shorter of ``tau`` and ``dt``.
 
     Returns
     -------
@@ -88,19 +85,15 @@ def simulate(
     host = check.host_array(reference, "X")
     projection = check.input_projection(u, reservoir.n_neurons, host.shape[1])
     dt = check.positive(1.0 if discrete and dt is None else dt, "dt")
+    check.must(engine in ("scipy", "nest"), "engine", 'be "scipy" or "nest"', repr(engine))
     if discrete:
-        if engine != "scipy":
-            raise ValueError(
-                f"`engine` = {engine!r} runs networks in continuous time only; leave it "
-                "out for an EchoStateNetwork."
-            )
+        wanted = 'be "scipy" for an EchoStateNetwork, in discrete time'
+        check.must(engine == "scipy", "engine", wanted, repr(engine))
         states = _run_map(reservoir, host, projection)
     elif engine == "scipy":
         states = _run_scipy(reservoir, host, projection, dt, check.positive(rtol, "rtol"))
-    elif engine == "nest":
-        states = _run_nest(reservoir, host, projection, dt, resolution)
     else:
-        raise ValueError(f'`engine` must be "scipy" or "nest"; got {engine!r}.')
+        states = _run_nest(reservoir, host, projection, dt, resolution)
     return like(states if trajectories else states[:, -1], reference)
 
 
@@ -229,19 +222,12 @@ def _run_nest(
     wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
     per_step = max(1, round(dt / check.positive(wanted, "resolution")))
     tau = reservoir.mean_tau * _TICK * per_step / dt
-    return np.array(
-        [_run_case(nest, kind, reservoir.weights, tau, x, u, per_step) for x in X]
-    )
+    W = reservoir.weights
+    return np.array([_run_case(nest, kind, W, tau, x, u, per_step) for x in X])
 
 
 def _run_case(
-    nest: Any,
-    model: str,
-    W: np.ndarray,
-    tau: float,
-    x: np.ndarray,
-    u: np.ndarray,
-    per_step: int,
+    nest: Any, model: str, W: np.ndarray, tau: float, x: Any, u: np.ndarray, per_step: int
 ) -> np.ndarray:
     n, n_channels = u.shape
     n_steps = x.shape[1]

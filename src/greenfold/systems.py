@@ -1,8 +1,7 @@
 """What an optimiser needs from a system: a few maps, whatever stands behind them.
 
 A *system* turns a stimulus and an input projection u into states that a readout v weighs.
-An unfolded network is one; an integrated, a discrete or a measured one has the same maps.
-The linear problem, its certificate included, asks for three of them (`LinearSystem`), the
+The linear problem, its certificate included, asks for three maps (`LinearSystem`), the
 non-linear one for states and their pullback (`System`). Nothing else of a system is used,
 so a new one is one file.
 
@@ -22,22 +21,16 @@ _ABSENT = object()
 
 
 class ResponseSum(Protocol):
-    """G(d) = Σ_n d_n G_n, the map from input projections to states after the signal d."""
+    """G(d) = Σ_n d_n G_n, the map from input projections to states after the signal d.
 
-    def matrix(self) -> np.ndarray | None:
-        """G(d) as (n_outputs, n_channels · n_inputs); None where it is too large to form.
+    ``matrix()`` is G(d) as (n_outputs, n_channels · n_inputs), or None where it is too
+    large to form. ``drive(u)`` gives states (n_outputs, n_vectors) for u (n_inputs,
+    n_channels, n_vectors), ``pull(v)`` gives G(d)ᵀ v as (n_inputs, n_channels).
+    """
 
-        Columns are ordered by channel, then by input.
-        """
-        ...
-
-    def drive(self, u: np.ndarray) -> np.ndarray:
-        """States (n_outputs, n_vectors) for u (n_inputs, n_channels, n_vectors)."""
-        ...
-
-    def pull(self, v: np.ndarray) -> np.ndarray:
-        """G(d)ᵀ v as (n_inputs, n_channels), for v of shape (n_outputs,)."""
-        ...
+    def matrix(self) -> np.ndarray | None: ...
+    def drive(self, u: np.ndarray) -> np.ndarray: ...
+    def pull(self, v: np.ndarray) -> np.ndarray: ...
 
 
 class MatrixSum:
@@ -65,70 +58,58 @@ class MatrixSum:
 
 
 class HasSizes(Protocol):
-    """How many steps a stimulus has, and how long u and v are."""
+    """Steps of the stimuli, rows of the input projection, entries of the readout."""
 
     @property
-    def n_steps(self) -> int:
-        """Steps of the stimuli."""
-        ...
-
+    def n_steps(self) -> int: ...
     @property
-    def n_inputs(self) -> int:
-        """Rows of the input projection."""
-        ...
-
+    def n_inputs(self) -> int: ...
     @property
-    def n_outputs(self) -> int:
-        """Entries of the readout."""
-        ...
+    def n_outputs(self) -> int: ...
 
 
 @runtime_checkable
 class LinearSystem(HasSizes, Protocol):
-    """A linear system: kernels a = vᵀ G_n u with a certified optimum over u and v."""
+    """A linear system: kernels a = vᵀ G_n u with a certified optimum over u and v.
 
-    def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ, (n_channels · n_steps, n_outputs): states are ``x @ input_response(u)``."""
-        ...
+    ``input_response(u)`` is Rᵤ (n_channels · n_steps, n_outputs): states are ``x @ Rᵤ``.
+    ``readout_response(v)`` is L_v (n_steps, n_inputs): kernels are ``L_v @ u``; a matrix v
+    (n_outputs, n_vectors) adds an axis. ``response_sum(d)`` is G(d) for weights d
+    (n_channels, n_steps) of the steps.
+    """
 
-    def readout_response(self, v: Any) -> np.ndarray:
-        """L_v, (n_steps, n_inputs): kernels are ``readout_response(v) @ u``.
-
-        A matrix v (n_outputs, n_vectors) gives (n_steps, n_inputs, n_vectors).
-        """
-        ...
-
-    def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """G(d) for weights d (n_channels, n_steps) of the steps."""
-        ...
+    def input_response(self, u: Any) -> np.ndarray: ...
+    def readout_response(self, v: Any) -> np.ndarray: ...
+    def response_sum(self, d: np.ndarray) -> ResponseSum: ...
 
 
 @runtime_checkable
 class System(HasSizes, Protocol):
-    """A system, linear or not, as the optimisers see it."""
+    """A system, linear or not, as the optimisers see it.
+
+    Attributes
+    ----------
+    is_linear : bool
+        Whether states are linear in the stimulus; then ``maps`` is all there is.
+    maps : LinearSystem
+        The linear system: of weak stimuli, where this one is not linear.
+    degree : int or None
+        Degree of the states as polynomials of the stimulus; None where they are none.
+
+    Notes
+    -----
+    ``states(X, u)`` gives states (n_cases, n_outputs) at the readout. ``pullback`` gives
+    ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v.
+    """
 
     @property
-    def is_linear(self) -> bool:
-        """Whether states are linear in the stimulus; then ``maps`` is all there is."""
-        ...
-
+    def is_linear(self) -> bool: ...
     @property
-    def maps(self) -> LinearSystem:
-        """The linear system: of weak stimuli, where this one is not linear."""
-        ...
-
+    def maps(self) -> LinearSystem: ...
     @property
-    def degree(self) -> int | None:
-        """Degree of the states as polynomials of the stimulus; None where they are none."""
-        ...
-
-    def states(self, X: Any, u: Any) -> Any:
-        """(X, u) ↦ Y: states (n_cases, n_outputs) at the readout."""
-        ...
-
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v."""
-        ...
+    def degree(self) -> int | None: ...
+    def states(self, X: Any, u: Any) -> Any: ...
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any: ...
 
 
 def lacking(system: Any) -> list[str]:
@@ -140,51 +121,35 @@ def lacking(system: Any) -> list[str]:
 
 
 class KernelsOfAll(Protocol):
-    """Kernels of all outputs at one u: y = a·x + xᵀCx, with the way back."""
+    """Kernels of all outputs at one u: y = a·x + xᵀCx, with the way back.
+
+    ``read_steps`` of the stimuli reach the readout. ``full()`` gives a (D, n_outputs) and C
+    (D, D, n_outputs), D = n_channels · n_steps. ``states_of(X, products)`` gives states of
+    series (n_cases, n_channels, n_steps), from kept ``products(X)`` or None.
+    ``pull(v, a_bar, C_bar)`` is the gradient by u from the cotangents of a v and C v.
+    """
 
     @property
-    def read_steps(self) -> int:
-        """Steps of the stimuli that reach the readout."""
-        ...
-
-    def full(self) -> tuple[np.ndarray, np.ndarray]:
-        """Plain arrays a (D, n_outputs), C (D, D, n_outputs), D = n_channels · n_steps."""
-        ...
-
-    def states_of(self, X: Any, products: Any) -> Any:
-        """States of series (n_cases, n_channels, n_steps); see `products`."""
-        ...
-
-    def products(self, X: Any) -> Any:
-        """Products of the values of each series that C multiplies, to be kept."""
-        ...
-
-    def pull(
-        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
-    ) -> np.ndarray:
-        """Gradient with respect to u from the cotangents of a v and C v."""
-        ...
+    def read_steps(self) -> int: ...
+    def full(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def states_of(self, X: Any, products: Any) -> Any: ...
+    def products(self, X: Any) -> Any: ...
+    def pull(self, v: Any, a_bar: np.ndarray, C_bar: np.ndarray | None) -> np.ndarray: ...
 
 
 @runtime_checkable
 class QuadraticSystem(System, Protocol):
     """A system whose states are at most quadratic in the stimulus, known by its kernels.
 
-    An optional fast road: where a system has it, moments of many series cost no more than
-    products with its kernels, and Gaussian classes have a closed form.
+    Optional: where a system has it, moments of many series cost no more than products with
+    its kernels, and Gaussian classes have a closed form. The three methods say whether the
+    kernels exist for this readout and fit into memory, whether they are the cheaper way to
+    the states of so many series, and what they are at one u, where ``reference`` lives.
     """
 
-    def has_kernels_of_all(self, n_channels: int = 1) -> bool:
-        """Whether `kernels_of_all` exists for this readout and fits into memory."""
-        ...
-
-    def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
-        """Whether the kernels are the cheaper way to the states of so many series."""
-        ...
-
-    def kernels_of_all(self, u: Any, reference: Any = None) -> KernelsOfAll:
-        """Kernels of all outputs for one input projection, where ``reference`` lives."""
-        ...
+    def has_kernels_of_all(self, n_channels: int = 1) -> bool: ...
+    def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool: ...
+    def kernels_of_all(self, u: Any, reference: Any = None) -> KernelsOfAll: ...
 
 
 class Divergence(FloatingPointError):
@@ -208,33 +173,24 @@ class Divergence(FloatingPointError):
 
 
 class StatesAt(Protocol):
-    """States of many stimuli at one u, with the way back."""
+    """States Y (n_cases, n_outputs) at one u, with the way back as in `System.pullback`."""
 
     @property
-    def states(self) -> Any:
-        """Y, (n_cases, n_outputs)."""
-        ...
-
-    def pullback(self, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
-        """∂L/∂u (n_inputs, n_channels) and, with v, ∂L/∂v; as `System.pullback`."""
-        ...
+    def states(self) -> Any: ...
+    def pullback(self, cotangent: Any, v: Any = None) -> tuple[Any, Any]: ...
 
 
 class PreparedStates(Protocol):
-    """States of the same stimuli at one u after the other."""
+    """States of the same stimuli at one u after the other, integrated alike at every u.
 
-    def __call__(self, u: Any) -> StatesAt:
-        """States at u and the way back, integrated alike at every u."""
-        ...
+    ``n_sub`` sub-steps are taken, None before the first u. ``settle(u)`` says whether that
+    is accurate enough at u; where not, it is from now on.
+    """
 
+    def __call__(self, u: Any) -> StatesAt: ...
     @property
-    def n_sub(self) -> int | None:
-        """In how many sub-steps; None before the first u."""
-        ...
-
-    def settle(self, u: Any) -> bool:
-        """Whether that is accurate enough at u; where not, it is from now on."""
-        ...
+    def n_sub(self) -> int | None: ...
+    def settle(self, u: Any) -> bool: ...
 
 
 @runtime_checkable
@@ -242,103 +198,73 @@ class IntegratedSystem(System, Protocol):
     """A system that is integrated step by step, to an accuracy that it measures.
 
     Optional: states and their pullback at one u share a walk through the stimuli.
+
+    Attributes
+    ----------
+    tol : float
+        Error allowed to a state; ``with_tol(tol)`` is the same to another accuracy.
+    step_error
+        Error of the last integration, as an object with ``error``; None before it.
+    quadratic : System or None
+        The same with its non-linearity cut after the square, expanded; for a start.
+
+    Notes
+    -----
+    ``states`` and ``pullback`` take ``n_sub`` sub-steps of a step, if given, whatever the
+    error. ``probe(norms)`` gives the sorted positions of the stimuli on which the error is
+    looked at, from the squared norms of all: prepared with these alone, the system settles
+    as it does with all. ``prepare(X)`` takes the same stimuli at one u after the other, in
+    float32 if they are.
     """
 
     @property
-    def tol(self) -> float:
-        """Error allowed to a state."""
-        ...
-
+    def tol(self) -> float: ...
     @property
-    def step_error(self) -> Any:
-        """Error of the last integration, as an object with ``error``; None before it."""
-        ...
-
+    def step_error(self) -> Any: ...
     @property
-    def quadratic(self) -> System | None:
-        """The same with its non-linearity cut after the square, expanded; for a start."""
-        ...
-
-    def with_tol(self, tol: float) -> Any:
-        """The same integrated to another accuracy."""
-        ...
-
-    def states(self, X: Any, u: Any, *, n_sub: int | None = None) -> Any:
-        """As `System.states`, in so many sub-steps of a step, whatever the error."""
-        ...
-
+    def quadratic(self) -> System | None: ...
+    def with_tol(self, tol: float) -> Any: ...
+    def states(self, X: Any, u: Any, *, n_sub: int | None = None) -> Any: ...
     def pullback(
         self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
-    ) -> Any:
-        """As `System.pullback`, in so many sub-steps of a step."""
-        ...
-
-    def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Positions, in increasing order, of the stimuli on which the error is looked at.
-
-        ``norms`` are the squared norms of all. Prepared with these stimuli alone, the
-        system settles as it does with all.
-        """
-        ...
-
-    def prepare(self, X: Any) -> PreparedStates:
-        """The same stimuli at one u after the other; in float32 if they are."""
-        ...
+    ) -> Any: ...
+    def probe(self, norms: np.ndarray) -> np.ndarray: ...
+    def prepare(self, X: Any) -> PreparedStates: ...
 
 
 @runtime_checkable
 class Expansion(System, Protocol):
-    """A system that is one order of an expansion in a non-linearity."""
+    """A system that is one order of an expansion in a non-linearity.
+
+    It has the ``order``, the ``reservoir`` that was expanded and the length ``dt`` of a
+    step; ``at_order`` is the same system at another order.
+    """
 
     @property
-    def order(self) -> int:
-        """Order k of the expansion."""
-        ...
-
+    def order(self) -> int: ...
     @property
-    def reservoir(self) -> Any:
-        """The network that was expanded."""
-        ...
-
+    def reservoir(self) -> Any: ...
     @property
-    def dt(self) -> float:
-        """Length of a step."""
-        ...
-
-    def at_order(self, order: int, *, tol: float | None = None) -> Any:
-        """The same system at another order."""
-        ...
+    def dt(self) -> float: ...
+    def at_order(self, order: int, *, tol: float | None = None) -> Any: ...
 
 
 @runtime_checkable
 class Network(Protocol):
-    """A network that can be unfolded: what an estimator needs to know of one."""
+    """A network that can be unfolded: what an estimator needs to know of one.
+
+    ``tau`` is one time constant or one for each neuron, ``with_tau`` the same network with
+    another; ``allow_unstable`` says whether growing modes were accepted.
+    """
 
     @property
-    def weights(self) -> np.ndarray:
-        """Connections, (n_neurons, n_neurons)."""
-        ...
-
+    def weights(self) -> np.ndarray: ...
     @property
-    def n_neurons(self) -> int:
-        """Number of neurons."""
-        ...
-
+    def n_neurons(self) -> int: ...
     @property
-    def gain(self) -> Any:
-        """Gain function of the neurons."""
-        ...
-
+    def gain(self) -> Any: ...
     @property
-    def tau(self) -> Any:
-        """Time constant, or one for each neuron."""
-        ...
-
+    def tau(self) -> Any: ...
     @property
-    def allow_unstable(self) -> bool:
-        """Whether growing modes were accepted."""
-        ...
-
-    def with_tau(self, tau: float) -> Any:
-        """The same network with another time constant."""
-        ...
+    def allow_unstable(self) -> bool: ...
+    def with_tau(self, tau: float) -> Any: ...

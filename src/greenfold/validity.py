@@ -20,12 +20,11 @@ from .stimuli.design import Design
 from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
-#: An expansion is trusted while its next order is below this share of the last one, …
-_SMALL = 0.5
-#: … changes the soft margin by less than this share of it, …
-_MARGIN_CHANGE = 0.1
-#: … and while the simulated network keeps the soft margin and the accuracy to these. They
-#: are stricter than what is promised, 10 % and one point: only some series are simulated.
+#: An expansion is trusted while its next order is below this share of the last one, changes
+#: the soft margin by less than this share of it, and while the simulated network keeps the
+#: soft margin and the accuracy to these: stricter than the 10 % and one point that are
+#: promised, as only some series are simulated.
+_SMALL, _MARGIN_CHANGE = 0.5, 0.1
 _SIMULATED_LOSS, _SIMULATED_POINTS = 0.05, 0.005
 #: Multiples of these losses from which a smaller non-linearity is no advice any more.
 _HOPELESS = 20.0
@@ -34,14 +33,11 @@ _RTOL = 1e-5
 #: Step in which a non-linearity that can be trusted is searched for.
 _DESCENT = 0.8
 #: Series on which the change of κ is measured, where it is not exact: at most so many, and
-#: fewer of long stimuli and large networks, about as many as take this many products. The
-#: judgement then costs less than the optimisation that it judges.
-_MARGIN_SERIES = 1000
-_PRODUCTS = 1.5e8
-#: Trajectories and states that are looked at; the diagnosis needs no more. Of long stimuli
-#: and large networks fewer, as many as have this size.
-_MIN_SERIES, _MAX_SERIES = 20, 50
-_PATH_BYTES = 2**25
+#: about as many as take this many products. The judgement then costs less than the
+#: optimisation that it judges.
+_MARGIN_SERIES, _PRODUCTS = 1000, 1.5e8
+#: Trajectories that are looked at, as many as have this size, and states of them.
+_MIN_SERIES, _MAX_SERIES, _PATH_BYTES = 20, 50, 2**25
 _N_STATES = 40
 
 
@@ -135,24 +131,20 @@ def assess(
         An unfolding of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
         Gaussian classes enter through an exact rule of integration while it has less than
-        6000 points. Otherwise some series, drawn or evenly chosen, are looked at: 1000 of
-        short stimuli, fewer where the network is large.
+        6000 points. Otherwise at most 1000 series, drawn or evenly chosen, are looked at.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     v : array_like (n_neurons,)
     eta : float
     soft_margin : float, optional
         κ at these projections, where it is known.
     """
-    if not isinstance(stimuli, Stimuli):
-        raise TypeError(
-            "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
-            f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
-        )
+    known, kind = isinstance(stimuli, Stimuli), type(stimuli).__name__
+    wanted = "be GaussianStimuli, SampleStimuli or of another subclass of Stimuli"
+    check.must(known, "stimuli", wanted, kind, TypeError)
     stimuli.match(expansion)
     eta = check.positive(eta, "eta")
     k = expansion.order
-    if k == 0:
-        raise ValueError("`expansion` is linear (order 0): there is no expansion to judge.")
+    check.must(k, "expansion", "have order 1 or more to be judged", "order 0, linear")
     if soft_margin is not None:
         soft_margin = float(check.host_array(soft_margin, "soft_margin", ndim=(0,)))
     else:
@@ -178,11 +170,16 @@ def assess(
     change = _margin_change(points, orders, v, eta, soft_margin)
     falls = eigenvalue < 1 and next_order < _SMALL
     looked = _look(expansion, stimuli, u, v, eta, soft_margin, n_series)
-    losses = [change / _MARGIN_CHANGE]
+    losses, seen = [change / _MARGIN_CHANGE], {}
     if looked is not None:
+        loss, lost, error, n_simulated = looked
         # Of few series one that changes sides says little.
-        points_lost = max(0.0, looked[1] - looked[2])
-        losses += [looked[0] / _SIMULATED_LOSS, points_lost / _SIMULATED_POINTS]
+        losses += [loss / _SIMULATED_LOSS, max(0.0, lost - error) / _SIMULATED_POINTS]
+        seen = {
+            "simulated_loss": loss,
+            "simulated_points": lost,
+            "n_simulated": n_simulated,
+        }
     scale = 1.0 if falls else _safe_scale(expansion.reservoir, paths, next_order)
     # What is lost falls with the non-linearity at least in proportion.
     if 1 <= max(losses) < _HOPELESS:
@@ -195,9 +192,7 @@ def assess(
         soft_margin_error=change,
         trustworthy=bool(falls and max(losses) < 1),
         scale=scale,
-        simulated_loss=None if looked is None else looked[0],
-        simulated_points=None if looked is None else looked[1],
-        n_simulated=0 if looked is None else looked[3],
+        **seen,
     )
 
 
@@ -212,9 +207,8 @@ def _look(
 ) -> tuple[float, float, float, int] | None:
     """Loss of κ (as a share), loss of accuracy and its error, on the simulated network.
 
-    The same series are read from the unfolded and from the simulated network, so that the
-    scatter of both cancels in the difference. None where too few could be simulated in the
-    time of the rest of the diagnosis, or where the readout is inside a step.
+    The unfolded and the simulated network read the same series, so that the scatter of both
+    cancels. None where too few could be simulated quickly, or the readout is inside a step.
     """
     weights = getattr(expansion, "readout_weights", None)
     if n_series <= _MIN_SERIES or weights is None or not np.any(weights):
@@ -249,8 +243,7 @@ def _look(
 def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:
     """Largest Re λ̃ over the states furthest from rest, with f scaled.
 
-    Scaling f by s scales order k of the trajectories, ``paths[k]``, by s^k: another s needs
-    no new unfolding.
+    Scaling f by s scales order k of the trajectories, ``paths[k]``, by s^k.
     """
     states = np.tensordot(scale ** np.arange(len(paths)), paths, axes=1)
     states = states[np.argsort((states**2).sum(1))[-_N_STATES:]]
@@ -262,8 +255,7 @@ def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -
 def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> float:
     """Factor on f that brings both criteria back at this u.
 
-    The ratio of two orders is proportional to it. Towards zero the network is at rest,
-    where it is stable, so the descent ends.
+    The ratio of two orders is proportional to it; at rest the network is stable.
     """
     scale = 0.9 * _SMALL / next_order if next_order >= _SMALL else 1.0
     while _largest_eigenvalue(reservoir, paths, scale) >= 1:
@@ -274,14 +266,9 @@ def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> f
 def _margin_change(
     points: Design, orders: np.ndarray, v: Any, eta: float, soft_margin: float
 ) -> float:
-    """Change of κ when the next order is added, relative to κ.
-
-    The difference is taken on the same series, where the scatter of κ itself cancels.
-    """
-    before, after = (
-        gaussian_soft_margin(*points.moments(states), v, eta).value
-        for states in (orders[:-1].sum(0), orders.sum(0))
-    )
+    """Change of κ, relative to it, when the next order is added, on the same series."""
+    both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
+    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
     change = abs(after - before)
     if soft_margin == 0:
         return np.inf if change else 0.0
@@ -340,18 +327,15 @@ def check_by_simulation(
         See `simulate`.
     """
     if unfolding.readout_time is not None:
-        raise ValueError(
-            "`unfolding` is read inside a step; simulate it on a finer grid of steps, or "
-            "read it at the end of a step."
-        )
+        got = "a time inside a step, where only a finer grid of steps can be simulated"
+        check.must(False, "unfolding", "be read at the end of a step", got)
     # What the cheap half needs is checked before the network is run.
     v = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
     labels = signs_of(labels, len(unfolded))
     value = gaussian_soft_margin(*state_moments(unfolded, labels), v, eta).value
-    paths = to_host(
-        simulate(unfolding.reservoir, X, u, unfolding.dt, engine, trajectories=True)
-    )
+    run = unfolding.reservoir, X, u, unfolding.dt, engine
+    paths = to_host(simulate(*run, trajectories=True))
     simulated = np.tensordot(unfolding.readout_weights, paths, axes=(0, 1))
     M, Sigma = state_moments(simulated, labels)
     best = maximize_on_sphere(M, eta * Sigma)

@@ -19,7 +19,8 @@ from greenfold import (
     unfold,
 )
 from greenfold.datasets import synthetic_heartbeats
-from greenfold.stimuli import Series, frames_of
+from greenfold.stimuli import Series
+from greenfold.stimuli.frame import frames_of
 from greenfold.validity import check_by_simulation
 
 

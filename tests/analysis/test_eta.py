@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from greenfold import ReservoirClassifier, SampleStimuli, choose_eta, optimize, unfold
-from greenfold.analysis.eta import folds_of
+from greenfold.analysis.eta import Folds
 from greenfold.stimuli import Series
 
 from ..conftest import small, unit
@@ -22,7 +22,9 @@ def test_choose_eta_against_a_naive_loop(samples, rng):
     # The folds are the engine's; what is judged here is what it does with them.
     seed = np.random.default_rng(1).integers(2**31)
     codes = (labels > 0).astype(int)
-    folds = folds_of(Series(X[:, None]), codes, np.random.default_rng(seed), 3)
+    folds = Folds(
+        Series(X[:, None]), codes, np.ones(len(codes)), np.ones(codes.max() + 1), seed
+    ).assign(3)
     for fold in range(3):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         part = SampleStimuli(X[train], labels[train])

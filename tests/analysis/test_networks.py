@@ -100,7 +100,7 @@ def test_the_gradient_of_the_certified_margin(name, n_channels):
     # Off the start, so that nothing holds at a special place only.
     x = family.start - 0.1 * np.abs(direction)
     here = task.solve(family.network(x))
-    gradient = task.gradient(family, family.network(x), here)
+    gradient = task.gradient(family, x, here)
     # Steps over which the remainder is far above what the solver leaves, 1e-12 of κ.
     steps = np.geomspace(3e-4, 3e-3, 3)
     remainders = [
@@ -218,16 +218,16 @@ def test_an_unstable_network_on_the_way_is_avoided():
     assert path.soft_margin[path.best] >= path.soft_margin[0]
 
 
-@pytest.mark.parametrize("after", [1, 2, 5])
+@pytest.mark.parametrize("after", [1, 5, 12])
 def test_ctrl_c_returns_the_best_so_far(monkeypatch, after):
     interrupt(monkeypatch, network_task, "unfold", after)
-    if after < 2:  # a network is unfolded twice before it counts
+    if after < 5:  # solved, and two numbers moved either way, before it counts
         with pytest.raises(KeyboardInterrupt):
             optimize_reservoir(small(n=10), stimuli(), DT)
         return
     path = optimize_reservoir(small(n=10), stimuli(), DT)
     assert path.status == "interrupted"
-    assert len(path.soft_margin) == after // 2
+    assert len(path.soft_margin) == after // 5
     assert path.message in str(networks.MESSAGES)
     assert "interrupted" in repr(path)
 
@@ -242,17 +242,17 @@ OSCILLATORS = Reservoir.oscillators([1.0, 2.0], [1.0, 0.5])
         ((small(), None, DT), {}, TypeError, "`stimuli` must be SampleStimuli"),
         ((small(), stimuli()), {}, TypeError, "`dt` must be a positive number"),
         ((small(), stimuli(), -1), {}, ValueError, "`dt` must be a positive"),
-        ((small(), stimuli(), DT, ["leak"]), {}, ValueError, "can be tau, g, decay_times"),
+        ((small(), stimuli(), DT, ["leak"]), {}, ValueError, "among tau, g, decay_times"),
         ((small(), stimuli(), DT, []), {}, ValueError, "must name each once"),
         ((small(), stimuli(), DT, ["g", "g"]), {}, ValueError, "must name each once"),
         ((small(), stimuli(), DT, "decay_times"), {}, ValueError, "Reservoir.oscillators"),
-        ((OSCILLATORS, stimuli(), DT, ["g", "frequencies"]), {}, ValueError, "leave it"),
-        ((small(), stimuli(), DT), {"bounds": {"leak": (0, 1)}}, ValueError, "not among"),
+        ((OSCILLATORS, stimuli(), DT, ["g", "frequencies"]), {}, ValueError, "leave out"),
+        ((small(), stimuli(), DT), {"bounds": {"leak": (0, 1)}}, ValueError, "be those of"),
         ((small(), stimuli(), DT), {"bounds": {"tau": (0, 1)}}, ValueError, "0 < low"),
         ((small(), stimuli(), DT), {"bounds": {"tau": 3}}, ValueError, "two finite"),
-        ((small(), stimuli(), DT), {"bounds": {"tau": (1, 2)}}, ValueError, "has 0.25"),
+        ((small(), stimuli(), DT), {"bounds": {"tau": (1, 2)}}, ValueError, "the 0.25"),
         ((small(), stimuli(), DT), {"held_out": 1.5}, ValueError, "a share below 1"),
-        ((small(), stimuli(), DT), {"held_out": stimuli(2)}, ValueError, "`held_out` has"),
+        ((small(), stimuli(), DT), {"held_out": stimuli(2)}, ValueError, "have series"),
         ((small(), stimuli(), DT), {"max_evaluations": 0}, ValueError, "`max_evaluations`"),
         ((EchoStateNetwork.random(9, rng=0), stimuli()), {"noise": 0.1}, ValueError,
          "`noise` inside is known"),
@@ -267,7 +267,7 @@ def test_series_that_cannot_be_split():
     X, y = synthetic_heartbeats(20, rng=0)
     few = np.concatenate([np.flatnonzero(y == y.max())[:1], np.flatnonzero(y == y.min())])
     given = SampleStimuli(X[few], y[few])
-    with pytest.raises(ValueError, match="at least two series of either class"):
+    with pytest.raises(ValueError, match="be None where a class has one series"):
         optimize_reservoir(small(), given, 0.1)
     stream = SampleStimuli.from_batches([(X, y)])
     with pytest.raises(ValueError, match="needs the series in memory"):

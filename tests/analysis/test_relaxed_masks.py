@@ -11,8 +11,8 @@ import pytest
 from greenfold import Device, Gain, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.analysis.masks import MaskRelaxation
-from greenfold.optimizers.box import into_box
 from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.masks import into_box
 
 from ..conftest import slope, small
 
@@ -127,7 +127,7 @@ def test_bad_arguments(setting):
         mask_bound(network, stimuli, best, three)
     loud = Device(mask="sign", input_noise=0.1)
     noisy = optimize(network, stimuli, device=loud, rng=0)
-    with pytest.raises(ValueError, match="`projections` were solved with noise"):
+    with pytest.raises(ValueError, match="`projections` must be solved without noise"):
         mask_bound(network, stimuli, noisy, loud)
     curved = Reservoir(small(n=N).weights, gain=Gain.quadratic(0.1))
     with pytest.raises(ValueError, match="`system` must be linear"):

@@ -304,9 +304,9 @@ def test_memory_refuses_in_one_sentence(arguments, part):
 
 def test_ctrl_c_leaves_no_mask(tmp_path, loop, short_beats, monkeypatch):
     """Stopped where the third replicate is solved: one word, the usual status, no file."""
-    from greenfold.analysis import interval
+    from greenfold.analysis import masks
 
-    solved, calls = interval._solved_again, []
+    solved, calls = masks._solved_again, []
 
     def pressed(*arguments):
         calls.append(None)
@@ -314,7 +314,7 @@ def test_ctrl_c_leaves_no_mask(tmp_path, loop, short_beats, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return solved(*arguments)
 
-    monkeypatch.setattr(interval, "_solved_again", pressed)
+    monkeypatch.setattr(masks, "_solved_again", pressed)
     out = tmp_path / "mask.csv"
     done = invoke("mask", loop, short_beats, "--mask", "sign", "--out", out, code=130)
     assert len(calls) == 3

@@ -178,10 +178,10 @@ def test_stimuli_of_a_file_are_those_of_the_array(
 
     X, y = arrays
     how = write(tmp_path / name, X, y)
-    monkeypatch.setattr(sliced, "_PIECE_BYTES", 8 * 5 * 9)
+    monkeypatch.setattr(sliced, "_CHUNK_BYTES", 8 * 5 * 9)
     series, labels = open_series(tmp_path / name, **how)
     found, whole = SampleStimuli(series, labels), SampleStimuli(X, y)
-    assert max(found._pieces.sizes) <= 36  # pyright: ignore[reportOptionalMemberAccess]
+    assert max(found._chunks.sizes) <= 36  # pyright: ignore[reportOptionalMemberAccess]
     assert found.psi == pytest.approx(whole.psi, abs=1e-13)
     assert found.classes.tolist() == ["no", "yes"]
 

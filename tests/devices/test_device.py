@@ -136,8 +136,8 @@ def test_a_study_on_a_subset_with_noise(recorded, stimuli):
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        (Device(state_noise=0.1), "`device` has state noise or bits"),
-        (Device(bits=3), "`device` has state noise or bits"),
+        (Device(state_noise=0.1), "`device` must have no state noise and no bits"),
+        (Device(bits=3), "`device` must have no state noise and no bits"),
         (Device(readout_noise=np.ones(6)), "`readout_noise` must be one standard deviat"),
     ],
 )

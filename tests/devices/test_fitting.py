@@ -9,7 +9,7 @@ from scipy.linalg import expm
 from greenfold import MeasuredResponse, Reservoir, SampleStimuli, optimize, unfold
 from greenfold.analysis import margin_interval
 from greenfold.datasets import DataError, synthetic_heartbeats
-from greenfold.devices import fitting
+from greenfold.devices import response as fitting
 from greenfold.optimizers.linear import LinearProblem
 
 from ..conftest import small

@@ -186,3 +186,32 @@ def test_bad_input_is_named(rng):
         dynamics.states(X, u)
     with pytest.raises(ValueError, match="`tol`"):
         Dynamics(small(n=6), n_steps=3, dt=0.5, tol=0)
+
+
+@pytest.mark.parametrize("gain", [Gain.tanh(), Gain.sigmoid(), Gain.softplus()])
+def test_a_bias_gives_an_odd_gain_its_square(gain, rng):
+    """The series at rest decides: cut after its square, that of tanh at zero is a line."""
+    reservoir = Reservoir.random(8, 0.6, tau=1.0, gain=gain, rng=0, bias=0.5)
+    dynamics = Dynamics(reservoir, n_steps=4, dt=0.7)
+    quadratic = dynamics.quadratic
+    assert quadratic is not None
+    assert (quadratic.order, quadratic.degree) == (1, 2)
+    # The error of a state cut after its square is of the third order in the stimulus.
+    X, u = rng.standard_normal((5, 4)), unit(rng, 8)
+    errors = [
+        np.abs(quadratic.states(s * X, u) - dynamics.with_tol(1e-11).states(s * X, u)).max()
+        for s in (0.02, 0.01)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(8, rel=0.1)
+    best = optimize(dynamics, SampleStimuli(*separable(rng)), rng=0)
+    assert best.status == "converged"
+
+
+def separable(rng):
+    labels = np.repeat([-1, 1], 20)
+    return 0.3 * rng.standard_normal((40, 4)) + labels[:, None] * [
+        0.2,
+        0.8,
+        0.1,
+        0.5,
+    ], labels

@@ -204,7 +204,7 @@ def test_bad_input_is_named(make, error, message):
         (lambda nx: nx.complete_graph(4), {"nodes": [0, 9]}, ValueError,
          "`nodes` do not fit the graph"),
         (lambda nx: nx.complete_graph(4), {"inhibitory": [9]}, ValueError,
-         "`inhibitory` names the node 9"),
+         "`inhibitory` must name nodes.*got 9"),
     ],
 )  # fmt: skip
 def test_a_bad_graph_is_named(graph, options: dict[str, Any], error, message):

@@ -193,11 +193,15 @@ def test_an_unstable_map():
             ValueError,
             "`order` = 1.*Dynamics",
         ),
-        (lambda: unfold(network(), n_steps=5, readout=2.5), ValueError, "`readout` = 2.5"),
+        (
+            lambda: unfold(network(), n_steps=5, readout=2.5),
+            ValueError,
+            "`readout` must be a multiple of the step.*got 2.5",
+        ),
         (
             lambda: simulate(network(), np.ones((1, 3)), np.ones(10), engine="nest"),
             ValueError,
-            "`engine` = 'nest'.*continuous time",
+            "`engine` must be .*discrete time; got 'nest'",
         ),
         (
             lambda: simulate(network(), [[np.nan]], np.ones(10)),

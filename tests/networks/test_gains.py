@@ -61,7 +61,7 @@ def test_gain_matches_its_taylor_series_and_derivative(gain):
         (
             lambda: Gain.custom(np.sum, np.cos),
             ValueError,
-            "`function` must work elementwise",
+            "`function` must return shape",
         ),
         (
             lambda: Gain.custom(np.log, lambda y: 1 / y),

@@ -5,9 +5,13 @@ import pytest
 
 from greenfold import optimize
 from greenfold.math.sphere import maximize_on_sphere
-from greenfold.optimizers import responses
-from greenfold.optimizers.linear import KernelQuadratic, LinearProblem
-from greenfold.optimizers.responses import Responses, leading_triplet
+from greenfold.optimizers import linear
+from greenfold.optimizers.linear import (
+    KernelQuadratic,
+    LinearProblem,
+    Responses,
+    leading_triplet,
+)
 from greenfold.unfolding import linear as unfolding_linear
 
 from ..conftest import slope, unit
@@ -58,7 +62,7 @@ def test_iterative_search_equals_the_full_decomposition(
     problem = LinearProblem(unfolding, stimuli, ETA)
     sigma, u, v = problem.best_atom(stimuli.mu)
     monkeypatch.setattr(unfolding_linear, "DENSE_BYTES", dense_bytes)
-    monkeypatch.setattr(responses, "_DENSE_SIZE", 0)
+    monkeypatch.setattr(linear, "_DENSE_SIZE", 0)
     other_sigma, other_u, other_v = problem.best_atom(stimuli.mu)
     # Lanczos runs to a relative 1e-10, and its residual is added to stay an upper bound.
     assert other_sigma == pytest.approx(sigma, rel=1e-9)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from greenfold.optimizers.certified import improve
 from greenfold.optimizers.linear import LinearProblem
 
 from .linear_cases import ETA, relaxed_optimum, setting
@@ -24,13 +23,13 @@ def test_reaches_the_optimum_of_the_relaxation(seed, n_channels, rng):
     A, B = rng.standard_normal((6, 4)), rng.standard_normal((6, n_channels, 4))
     a = np.einsum("nip,ir,pcr->cn", unfolding.greens1(), A, B).ravel()
     A = A * np.sign(a @ stimuli.mu)
-    A, B = improve(LinearProblem(unfolding, stimuli, ETA), A, B, max_iter=3000)
+    A, B = LinearProblem(unfolding, stimuli, ETA).improve(A, B, max_iter=3000)
     value, norm = kappa_of_factors(unfolding, stimuli, A, B)
     assert norm <= 1 + 1e-12
     relaxed = relaxed_optimum(unfolding, stimuli)
     # Both stop where κ is flat; the judge's steps have shrunk to 1e-5 of κ at worst.
     assert value == pytest.approx(relaxed, rel=1e-4)
-    few = improve(LinearProblem(unfolding, stimuli, ETA), A, B, max_iter=1)
+    few = LinearProblem(unfolding, stimuli, ETA).improve(A, B, max_iter=1)
     assert kappa_of_factors(unfolding, stimuli, *few)[0] >= value * (1 - 1e-9)
 
 
@@ -39,7 +38,7 @@ def test_shrinks_where_the_ball_is_too_large():
     unfolding, stimuli = setting(n=1, n_steps=3, strength=0.1)
     one = np.ones((1, 1))
     full, _ = kappa_of_factors(unfolding, stimuli, one, one[:, None])
-    A, B = improve(LinearProblem(unfolding, stimuli, ETA), one, one[:, None], max_iter=50)
+    A, B = LinearProblem(unfolding, stimuli, ETA).improve(one, one[:, None], max_iter=50)
     value, norm = kappa_of_factors(unfolding, stimuli, A, B)
     assert norm < 0.9
     assert value > max(full, 0)

@@ -213,18 +213,18 @@ def test_bad_arguments(make, message):
 
 def test_what_does_not_fit():
     network = unfold(small(n=4), n_steps=6, dt=0.5)
-    with pytest.raises(ValueError, match="`task` has windows of 5 steps"):
+    with pytest.raises(ValueError, match="`task` has 5 steps, but the system"):
         optimize(network, RegressionTask.memory(1, 5))
     curved = unfold(
         Reservoir(small(n=4).weights, gain=Gain.quadratic(0.1)), n_steps=6, dt=0.5, order=1
     )
-    with pytest.raises(ValueError, match="`task` has no series"):
+    with pytest.raises(ValueError, match="`task` must have series"):
         optimize(curved, RegressionTask.memory(1, 6))
     with pytest.raises(ValueError, match="`system` must be linear"):
         memory_capacity(curved)
     with pytest.raises(ValueError, match="`u` must be 'solved', 'random' or an array"):
         memory_capacity(network, "best")
-    with pytest.raises(ValueError, match="must be one positive standard deviation"):
+    with pytest.raises(ValueError, match="have one positive standard deviation"):
         memory_capacity(network, device=Device(inputs=[0]))
     task = RegressionTask.memory(1, 6)
     with pytest.raises(ValueError, match="must have no mask, bits or noise for a Regress"):

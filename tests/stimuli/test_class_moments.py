@@ -41,7 +41,7 @@ def test_stream_does_not_depend_on_the_order(data):
 
 
 def test_memory_is_bounded_inside_one_large_array(data, monkeypatch):
-    """The in-memory route works in pieces too; here of seven cases."""
+    """The in-memory route works in chunks too; here of seven cases."""
     from greenfold._base.arrays import batches
 
     X, labels = data

@@ -5,14 +5,10 @@ import pytest
 
 from greenfold import Gain, GaussianStimuli, Reservoir, SampleStimuli, unfold
 from greenfold.math.margins import state_moments
-from greenfold.stimuli.gaussian import GaussianMoments, gaussian_design
+from greenfold.stimuli.gaussian import GaussianMoments
 
 from ..conftest import slope, small, unit
 from .nonlinear_cases import CHANNELS, EVERY_READOUT, READOUTS, setting, square
-
-
-def covariances(stimuli):
-    return stimuli.psi + stimuli.chi, stimuli.psi - stimuli.chi
 
 
 def batch_estimates(unfolding, stimuli, u, M, n_batches, n_per_class):
@@ -74,16 +70,16 @@ def test_closed_form_against_many_samples():
 
 @CHANNELS
 @EVERY_READOUT
-def test_closed_form_equals_the_exact_design(readout, n_channels, rng):
+def test_closed_form_equals_the__exact_design(readout, n_channels, rng):
     """Two independent routes: kernels and traces, and states at points of a design.
 
     Both are exact. The points leave rounding times their condition number of about 30.
     """
     unfolding, stimuli = setting(n_channels=n_channels, readout=readout)
     u = unit(rng, 8, n_channels)
-    closed = GaussianMoments(stimuli.mu, covariances(stimuli), unfolding, u)
-    design = gaussian_design(stimuli.mu, covariances(stimuli), (n_channels, 5), 2)
-    other = design.at(unfolding, u)
+    closed = GaussianMoments(stimuli, unfolding, u)
+    design = stimuli._exact_design(2)
+    other = design.moment_map(unfolding)(u)
     assert np.abs(closed.M - other.M).max() < 1e-12 * np.abs(closed.M).max()
     assert np.abs(closed.Sigma - other.Sigma).max() < 1e-12 * np.abs(closed.Sigma).max()
     v = unit(rng, 8)

@@ -47,9 +47,9 @@ def test_products_beyond_the_memory_bound_are_not_kept(rng, monkeypatch):
     kept = samples.moment_map(unfolding)(u)
     monkeypatch.setattr(design, "_PRODUCT_BYTES", 1)
     fresh = samples.moment_map(unfolding)(u)
-    assert isinstance(kept, design.DesignMoments)
-    assert isinstance(fresh, design.DesignMoments)
-    assert kept.design._kept
-    assert not fresh.design._kept
+    assert isinstance(kept, design.StateMoments)
+    assert isinstance(fresh, design.StateMoments)
+    assert kept._series.designs[0]._kept
+    assert not fresh._series.designs[0]._kept
     assert fresh.Sigma == pytest.approx(kept.Sigma, abs=1e-12)
     assert fresh.pull(v, 3.0) == pytest.approx(kept.pull(v, 3.0), abs=1e-11)

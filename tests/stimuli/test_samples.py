@@ -214,7 +214,7 @@ def test_means_that_coincide_up_to_rounding_are_not_scaled_up(rng):
     ("batches", "error", "message"),
     [
         ([], ValueError, "`batches` is empty"),
-        (3, TypeError, r"`batches`.*iterable of \(X, labels\); got int"),
+        (3, TypeError, r"`batches`.*iterable of pairs \(X, labels\); got int"),
         ([X4], TypeError, r"`batches`.*pairs \(X, labels\).*ndarray"),
         ([(X4, [1] * 4)], ValueError, "`labels`.*exactly two classes; got 1"),
         ([(X4, Y4), (X4, [2] * 4)], ValueError, "`labels`.*exactly two.*got 3"),
@@ -265,8 +265,7 @@ def test_series_of_a_device_are_summed_there(system, rng, monkeypatch):
     here = SampleStimuli(X, labels).moment_map(solved)(u)
     monkeypatch.setattr(samples, "on_gpu", lambda array: torch.is_tensor(array))
     stimuli = SampleStimuli(torch.asarray(X), labels)
-    design = stimuli._in_memory()
-    assert torch.is_tensor(design.X)
+    assert torch.is_tensor(stimuli._weighted.designs[0].X)
     there = stimuli.moment_map(solved)(u)
     for name in ("M", "Sigma"):
         found = getattr(there, name)

@@ -270,9 +270,11 @@ def test_other_methods_name_bad_input():
         unfolding.kernels(u, np.ones(3))
     with pytest.raises(ValueError, match=r"`cotangent`.*\(2, 4\).*\(2, 3\)"):
         unfolding.pullback(X, u, np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="`order` of this unfolding is 0"):
+    with pytest.raises(ValueError, match="`order` must be 1.*a linear network"):
         unfold(BAD, n_steps=3, dt=0.5).greens2()
-    with pytest.raises(ValueError, match="`order` = 2.*beyond the square"):
+    with pytest.raises(
+        ValueError, match="`order` must be 0, or 1.*got 2.*beyond the square"
+    ):
         unfold(BAD, n_steps=3, dt=0.5, order=2).kernels(u, u)
     big = Reservoir.random(100, gain=Gain.quadratic(0.1), rng=0)
     unfolding = unfold(big, n_steps=50, dt=0.5, order=1)

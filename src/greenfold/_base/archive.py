@@ -1,14 +1,10 @@
 """Numbers and text as one sealed file: arrays, a JSON description, no code.
 
 A file is an uncompressed zip archive of ``metadata.json`` and one ``.npy`` file per array
-(so that ``numpy.load`` opens it too). Its last 64 bytes, the end of the archive's comment,
-are the SHA-256 digest of every byte before them: names, sizes and the structure of the
-archive are covered as the numbers are, and no changed file is read. It is written beside
-its place and moved there at the end, so that a crash leaves the old file or the new one.
-Reading allows no pickles, no compression and no more data than the file is long; whatever
-is wrong with a file, the error is a `ModelFileError` and nothing of it has been executed.
-
-What an object is made of is said in `greenfold._base.codec`.
+(``numpy.load`` opens it too). Its last 64 bytes, the end of the archive's comment, are the
+SHA-256 digest of every byte before them. It is written beside its place and moved there at
+the end. Reading allows no pickles, no compression and no more data than the file is long;
+whatever is wrong with a file, the error is a `ModelFileError`, and nothing was executed.
 """
 
 from __future__ import annotations
@@ -51,9 +47,6 @@ class ModelFileError(ValueError):
 def refuse(reason: str) -> NoReturn:
     """Say what is wrong with a file; `reading` adds its name."""
     raise ModelFileError(reason)
-
-
-# Writing
 
 
 class _Sealed:
@@ -103,9 +96,6 @@ def write(
                     npy.write_array(part, plain, (1, 0), allow_pickle=False)
             archive.comment = _SEAL + bytes(_DIGEST)
         sealed.seal()
-
-
-# Reading
 
 
 def reading(

@@ -10,8 +10,8 @@ from math import ceil
 from typing import Any
 
 import array_api_compat as compat
-import array_api_compat.numpy
 import numpy as np
+from array_api_compat import numpy as numpy_namespace
 
 #: Working memory that one batch of cases may take, in bytes.
 BATCH_BYTES = 128 * 2**20
@@ -27,7 +27,7 @@ def is_array(value: Any) -> bool:
 def namespace(*arrays: Any) -> Any:
     """Array namespace of the given arrays; NumPy for anything else."""
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
-        return compat.numpy  # asked thousands of times by a walk of many steps
+        return numpy_namespace  # asked thousands of times by a walk of many steps
     known = [a for a in arrays if is_array(a)]
     return compat.array_namespace(*known) if known else compat.array_namespace(np.empty(0))
 
@@ -153,8 +153,7 @@ def on_gpu(X: Any) -> bool:
 class Movable:
     """An array on a device, for which other processes can ask.
 
-    There it lives on a device of the same kind. Libraries that move arrays between
-    processes may know those of the host only.
+    There it lives on a device of the same kind; libraries may know arrays of the host only.
     """
 
     def __init__(self, array: Any) -> None:

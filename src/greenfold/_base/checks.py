@@ -1,7 +1,6 @@
 """Input checks, in one place, so that the numerical bodies stay clean.
 
-Every failure is one sentence: the argument in backticks, what was got, and what
-to give instead.
+Every failure is one sentence: the argument in backticks, what was got, and what to give.
 """
 
 from __future__ import annotations
@@ -34,15 +33,13 @@ def positive(value: Any, name: str) -> float:
     """Return ``value`` as a positive finite float."""
     try:
         array = np.asarray(value)
-        if array.ndim or array.dtype.kind not in "iuf":
-            raise TypeError  # noqa: TRY301 - one message for every way of being wrong
-        number = float(array)
-    except (TypeError, ValueError, OverflowError):
-        got = shown(value)
-        raise TypeError(f"`{name}` must be a positive number; got {got}.") from None
-    if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"`{name}` must be a positive finite number; got {shown(value)}.")
-    return number
+    except ValueError:
+        array = np.empty(2)
+    real = array.ndim == 0 and array.dtype.kind in "iuf"
+    must(real, name, "be a positive number", shown(value), TypeError)
+    fits = np.isfinite(array) and array > 0
+    must(fits, name, "be a positive finite number", shown(value))
+    return float(array)
 
 
 def number(value: Any, name: str) -> float:
@@ -69,9 +66,7 @@ def positive_each(
 
 def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
     """Return ``bias`` as a private array (n_neurons,); None where it is absent or zero."""
-    if bias is None:
-        return None
-    array = _per_neuron(bias, "bias", n_neurons)
+    array = np.zeros(1) if bias is None else _per_neuron(bias, "bias", n_neurons)
     if not array.any():
         return None
     array = np.broadcast_to(array, (n_neurons,)).copy()
@@ -88,9 +83,9 @@ def _per_neuron(value: Any, name: str, n_neurons: int) -> np.ndarray:
 
 def count(value: Any, name: str, *, minimum: int = 1) -> int:
     """Return ``value`` as an integer of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        got = f"{shown(value)} of type {type(value).__name__}"
-        raise TypeError(f"`{name}` must be an integer; got {got}.")
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    got = f"{shown(value)} of type {type(value).__name__}"
+    must(whole, name, "be an integer", got, TypeError)
     must(value >= minimum, name, f"be at least {minimum}", value)
     return int(value)
 
@@ -152,8 +147,8 @@ def finite_result(z: Any, xp: Any) -> Any:
 def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random.Generator:
     """A NumPy Generator from a seed, a Generator or None.
 
-    A random u that is drawn beside a network must not come from the same numbers as its
-    weights, of which it would be a row; with ``beside`` an integer gives another stream.
+    With ``beside`` an integer gives another stream than the one that drew a network: a
+    random u from the same numbers would be a row of its weights.
     """
     try:
         if beside and isinstance(rng, Integral):
@@ -176,9 +171,8 @@ def square_weights(weights: Any) -> np.ndarray:
 def stimuli(X: Any, n_steps: int) -> Any:
     """Return ``X`` as an array ``(n_cases, n_channels, n_steps)`` of its own namespace.
 
-    Only shape and kind are checked here; the values are checked by `finite_batch`
-    when a batch is converted to float64, so that a memory-mapped or very large
-    ``X`` is never copied whole.
+    Only shape and kind are checked, so that a memory-mapped ``X`` is never copied whole;
+    `finite_batch` checks the values of a batch.
     """
     if isinstance(X, (list, tuple)):
         lengths = {len(row) for row in X if hasattr(row, "__len__")}

@@ -7,8 +7,7 @@ A kind is described once, beside its class::
     KERNEL = describe("kernel", Kernel, linear=Numbers("channels", "steps"))
 
 Writing takes the named attributes. Reading checks each as its field says, and calls the
-class. Fields nest: the arrays of an object within another have names that begin with its
-own. Lengths of one name agree within a file. The file is that of `_base.archive`.
+class. Fields nest; lengths of one name agree within a file.
 """
 
 from __future__ import annotations
@@ -130,13 +129,13 @@ class Field:
         raise NotImplementedError
 
 
+@dataclasses.dataclass(frozen=True)
 class Plain(Field):
     """A value that JSON holds, what it must be, and the length that it names."""
 
-    def __init__(
-        self, wanted: str, fits: Callable[[Any], bool], length: str | None = None
-    ) -> None:
-        self.wanted, self.fits, self.length = wanted, fits, length
+    wanted: str
+    fits: Callable[[Any], bool]
+    length: str | None = None
 
     def unpack(self, told: Any, name: str, stored: Stored) -> Any:
         if not self.fits(told):
@@ -212,11 +211,11 @@ class Numbers(Field):
         return array
 
 
+@dataclasses.dataclass(frozen=True)
 class Maybe(Field):
     """A field that may be None."""
 
-    def __init__(self, field: Field) -> None:
-        self.field = field
+    field: Field
 
     def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
         return None if value is None else self.field.pack(value, name, arrays)
@@ -225,11 +224,12 @@ class Maybe(Field):
         return None if told is None else self.field.unpack(told, name, stored)
 
 
+@dataclasses.dataclass(frozen=True)
 class Several(Field):
     """A list of one field."""
 
-    def __init__(self, field: Field, length: Length = None) -> None:
-        self.field, self.length = field, length
+    field: Field
+    length: Length = None
 
     def pack(self, value: Any, name: str, arrays: Arrays) -> list[Any]:
         return [self.field.pack(x, f"{name}_{i}", arrays) for i, x in enumerate(value)]
@@ -247,8 +247,8 @@ class Object(Field):
     """An object by its fields, which are read in their order.
 
     ``make`` takes them by name, most often a class; ``take`` gives them from an object, by
-    default its attributes of these names. Of a dataclass, numbers, truth values and text
-    need no description.
+    default its attributes. Numbers, truth values and text of a dataclass need no
+    description.
     """
 
     def __init__(

@@ -27,11 +27,10 @@ _DPI = 160
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file beside `path` for writing and move it over `path` at the end.
 
-    If the body raises, `path` stays as it was and nothing is left behind. A symbolic link
-    stays, and what it points to is replaced; an existing file keeps its permissions. Only
-    regular files are replaced: a pipe, a terminal and the like are sent the whole content
-    at the end, other kinds of files are refused. An OSError has the name that the caller
-    gave, never that of a temporary file.
+    If the body raises, `path` stays as it was. A symbolic link stays, and what it points to
+    is replaced; an existing file keeps its permissions. A pipe or a terminal is sent the
+    whole content at the end, other kinds of files are refused. An OSError has the caller's
+    name.
     """
     try:
         found = os.stat(str(path))

@@ -1,7 +1,4 @@
-"""Progress on a terminal, with an estimate of the time left; silent in a pipe.
-
-Ctrl-C that is never lost.
-"""
+"""Progress on a terminal, silent in a pipe; Ctrl-C that is never lost."""
 
 from __future__ import annotations
 

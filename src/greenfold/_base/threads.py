@@ -1,8 +1,8 @@
 """One BLAS thread for small matrices, entered where a user calls.
 
-Threads of BLAS that share a small product mostly wait for each other, and on a busy machine
-for a processor too. What BLAS is told holds for the whole process, so calls are counted:
-the first of them limits it, and the last to return gives back the threads it had.
+Threads of BLAS that share a small product mostly wait for each other. What BLAS is told
+holds for the whole process, so calls are counted: the first of them limits it, and the last
+to return gives back the threads it had.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 Door = TypeVar("Door", bound=Callable[..., Any])
 
-#: Rows of a square matrix from which BLAS keeps its threads. On a busy machine of two cores
-#: two threads took 5.2, 2.0 and 1.1 times as long as one for its product with 50 columns at
-#: 500, 1000 and 1500 rows, and 3.1, 1.2 and 1.0 times for its square.
+#: Rows of a square matrix from which BLAS keeps its threads. On two busy cores two threads
+#: took 5.2, 2.0 and 1.1 times as long as one for its product with 50 columns at 500, 1000
+#: and 1500 rows.
 LARGE = 1500
 #: Values of the series in a product that BLAS does on one thread in any case.
 _TINY = 2**13
@@ -106,13 +106,7 @@ _ONE = _OneBlasThread()
 
 
 def few_threads(size: int = 0) -> AbstractContextManager[None]:
-    """One BLAS thread, unless matrices are large or the user has said how many.
-
-    Parameters
-    ----------
-    size : int
-        Rows of the square matrices that the work is made of.
-    """
+    """One BLAS thread, unless matrices have many rows or the user has said how many."""
     return nullcontext() if size >= LARGE or _told else _ONE
 
 
@@ -130,12 +124,8 @@ def with_few_threads(
 ) -> Callable[[Door], Door]:
     """Decorate a function or method that users call with `few_threads`.
 
-    Parameters
-    ----------
-    size : callable
-        Called with the arguments; says how many rows the matrices have. By default they
-        are small. What it makes of bad arguments does not matter: the function refuses
-        them.
+    ``size`` is called with the arguments and says how many rows the matrices have; what it
+    makes of bad arguments does not matter, as the function refuses them.
     """
 
     def decorate(function: Door) -> Door:

@@ -2,13 +2,12 @@
 
 `choose_eta` is for a system and its series; `ReservoirClassifier` chooses with the same
 `cross_validate`, on the same grid.
-
-What the series that a fold holds out say about a classifier of the others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,15 @@ from ..stimuli.frame import frames_of
 from ..stimuli.samples import SampleStimuli
 from ..systems import LinearSystem, System
 
+#: Two values per decade, from where only the distance of the class means counts to where
+#: only their spread does.
+ETAS = np.geomspace(0.1, 1e6, 15)
+N_FOLDS = 5
+#: Where no series can be held out.
+FALLBACK = 10.0
+#: Series that all folds together may hold where u is solved for in each. A fold of few
+#: series tells little of a fit to all of them, so that few series take many folds.
+_SOLVED = 500
 #: Accuracy on few series is coarse and leaves many η equal. A small share of the margin
 #: in log-odds, saturating, decides among them.
 _MARGIN_SHARE = 0.1
@@ -36,21 +44,8 @@ _EVALUATIONS = 30
 _TOLERANCE = 1e-3
 
 
-class Fold(NamedTuple):
-    """What one fold says about the series that it held out.
-
-    Attributes
-    ----------
-    accuracy, score : ndarray (n_etas,)
-        Held-out accuracy, and the weighted sum of what is maximised.
-    weight : float
-        The sum of the weights in ``score``.
-    log_odds : ndarray (n_etas, n_held_out, n_classes)
-        Under readout noise, each series several times.
-    codes, weights : ndarray (n_held_out,)
-    seen : ndarray (n_classes,) of bool
-        Classes that the fold knew.
-    """
+class _Fold(NamedTuple):
+    """What one fold says about the series that it held out, by η."""
 
     accuracy: np.ndarray
     weight: float
@@ -61,16 +56,116 @@ class Fold(NamedTuple):
     seen: np.ndarray
 
 
-def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which series of a class are copies of each other.
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Labelled series to hold out in turn, and how a readout of them is judged.
 
-    Returns
-    -------
-    group : ndarray (n_cases,)
-        Number of the distinct series that each one is; sorted by class, then by value.
-    code : ndarray (n_groups,)
-        Class of each.
+    ``codes`` are classes 0, 1, …; ``weights`` those of single series, ``class_weights``
+    factors on them; equal ``seed`` make results comparable. An input projection ``u`` is
+    kept; else it is the leading vector of each class, or with ``shared`` one for all.
+    ``scaling`` is the ‖μ‖ wanted, ``noise`` the deviation of readout noise, ``n_jobs`` the
+    threads over folds.
     """
+
+    series: Series
+    codes: np.ndarray
+    weights: np.ndarray
+    class_weights: np.ndarray
+    seed: Any
+    u: np.ndarray | None = None
+    shared: bool = False
+    scaling: float | None = 1.0
+    noise: float = 0.0
+    threshold: str = "trained"
+    n_jobs: int | None = None
+
+    @cached_property
+    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        return distinct_series(self.series, self.codes)
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of series that are no copies of each other."""
+        return len(self._distinct[1])
+
+    def assign(self, n_folds: int) -> np.ndarray:
+        """Fold of each series; classes are dealt out in turn, however small they are.
+
+        Copies of a series stay together, so that none is judged by itself, and the order of
+        the series does not matter: one of weight two counts as two copies do.
+        """
+        group, code = self._distinct
+        order = np.random.default_rng(self.seed).permutation(len(code))
+        order = order[np.argsort(code[order], kind="stable")]
+        fold = np.empty(len(code), dtype=int)
+        fold[order] = np.arange(len(code)) % min(n_folds, len(code))
+        return fold[group]
+
+    def run(
+        self, system: LinearSystem, etas: np.ndarray, n_folds: int, *, solved: bool
+    ) -> list[_Fold]:
+        """All folds that can be judged.
+
+        With ``solved`` u is ascended for the one η in ``etas``, as it is in the end; else
+        it is the leading singular vector, which serves all η.
+        """
+        from joblib import Parallel, delayed
+
+        fold = self.assign(n_folds)
+        judge = delayed(self._judge)
+        jobs = (judge(system, fold == k, etas, solved) for k in range(fold.max() + 1))
+        return [found for found in Parallel(self.n_jobs, prefer="threads")(jobs) if found]
+
+    def _judge(
+        self, system: LinearSystem, held_out: np.ndarray, etas: np.ndarray, solved: bool
+    ) -> _Fold | None:
+        """How well the series that one fold holds out are told."""
+        codes, per_class, u = self.codes, self.class_weights, self.u
+        n_classes, train = len(per_class), ~held_out
+        seen = np.bincount(codes[train], minlength=n_classes) > 0
+        held_out = held_out & seen[codes]
+        if seen.sum() < 2 or not held_out.any():
+            return None
+        inside, outside = self.series[train], self.series[held_out]
+        labels, w = codes[train], self.weights[train]
+        heads = range(n_classes) if n_classes > 2 else (1,)
+        Z_in = np.zeros((len(etas), len(inside), len(heads)))
+        Z_out = np.zeros((len(etas), len(outside), len(heads)))
+        known = [c for c in heads if seen[c]]
+        frames = frames_of(inside, labels, w, per_class, known, self.scaling)
+        if self.shared and len(frames) > 1:
+            parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
+            u = SharedProblem(tuple(parts)).stacked_atom()
+        for c, frame in zip(known, frames, strict=True):
+            column = c if n_classes > 2 else 0
+            kernels = _kernels(system, frame.stimuli, u, etas, solved)
+            for Z, part in ((Z_in, inside), (Z_out, outside)):
+                moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
+                Z[:, :, column] = (moved @ kernels).T
+        accuracy, score = np.empty(len(etas)), np.empty(len(etas))
+        answers, given = codes[held_out], self.weights[held_out]
+        w_out = given * per_class[answers]
+        # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter
+        # the choice in proportion to √n, each by what is known of it; else the two series
+        # of a rare class would choose η by chance.
+        w_score = given * np.sqrt(per_class[answers])
+        jitter = _noise_points(self.noise, len(heads))
+        odds = np.empty((len(etas), len(jitter) * len(outside), n_classes))
+        for i in range(len(etas)):
+            clouds = Clouds.of(Z_in[i], labels, w, per_class)
+            decision = decide(clouds, noise=self.noise, threshold=self.threshold)
+            correct, margin = held_out_score(decision, Z_out[i], answers, self.noise)
+            accuracy[i] = w_out @ correct / w_out.sum()
+            score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
+            # What is read later carries the noise.
+            odds[i] = decision.log_odds(np.concatenate([Z_out[i] + one for one in jitter]))
+        repeated, share = np.tile(answers, len(jitter)), np.tile(w_out, len(jitter))
+        share = share / len(jitter)
+        return _Fold(accuracy, float(w_score.sum()), score, odds, repeated, share, seen)
+
+
+def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number of the distinct series that each one is, sorted; and the class of each."""
     rows = np.column_stack([codes, series.values.reshape(len(series), -1)])
     unique, group = np.unique(rows, axis=0, return_inverse=True)
     return group.ravel(), unique[:, 0].astype(int)
@@ -80,87 +175,6 @@ def may_hold_out(series: Series, codes: np.ndarray) -> bool:
     """Whether two classes have series both to learn from and to hold out."""
     _, code = distinct_series(series, codes)
     return bool((np.bincount(code) >= 2).sum() >= 2)
-
-
-def folds_of(
-    series: Series, codes: np.ndarray, rng: np.random.Generator, n_folds: int
-) -> np.ndarray:
-    """Fold of each series; classes are dealt out in turn, however small they are.
-
-    Copies of a series stay together, so that none is judged by itself, and the order of
-    the series does not matter: one of weight two counts as two copies do.
-    """
-    group, code = distinct_series(series, codes)
-    order = rng.permutation(len(code))
-    order = order[np.argsort(code[order], kind="stable")]
-    fold = np.empty(len(code), dtype=int)
-    fold[order] = np.arange(len(code)) % min(n_folds, len(code))
-    return fold[group]
-
-
-def one_fold(
-    system: LinearSystem,
-    series: Series,
-    codes: np.ndarray,
-    weights: np.ndarray,
-    class_weights: np.ndarray,
-    held_out: np.ndarray,
-    etas: np.ndarray,
-    *,
-    u: np.ndarray | None,
-    shared: bool,
-    scaling: float | None,
-    noise: float,
-    threshold: str,
-    solved: bool = False,
-) -> Fold | None:
-    """How well the series that one fold holds out are told.
-
-    With ``solved`` u is ascended for the one η in ``etas``, as it is in the end; else it
-    is the leading singular vector, which serves all η.
-    """
-    n_classes = len(class_weights)
-    train = ~held_out
-    seen = np.bincount(codes[train], minlength=n_classes) > 0
-    held_out = held_out & seen[codes]
-    if seen.sum() < 2 or not held_out.any():
-        return None
-    inside, outside = series[train], series[held_out]
-    labels, w = codes[train], weights[train]
-    heads = range(n_classes) if n_classes > 2 else (1,)
-    Z_in = np.zeros((len(etas), len(inside), len(heads)))
-    Z_out = np.zeros((len(etas), len(outside), len(heads)))
-    known = [c for c in heads if seen[c]]
-    frames = frames_of(inside, labels, w, class_weights, known, scaling)
-    if shared and len(frames) > 1:
-        parts = (LinearProblem(system, frame.stimuli, 1.0) for frame in frames)
-        u = SharedProblem(tuple(parts)).stacked_atom()
-    for c, frame in zip(known, frames, strict=True):
-        column = c if n_classes > 2 else 0
-        kernels = _kernels(system, frame.stimuli, u, etas, solved)
-        for Z, part in ((Z_in, inside), (Z_out, outside)):
-            moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
-            Z[:, :, column] = (moved @ kernels).T
-    accuracy, score = np.empty(len(etas)), np.empty(len(etas))
-    answers = codes[held_out]
-    w_out = weights[held_out] * class_weights[answers]
-    # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter the
-    # choice in proportion to √n, each by what is known of it; else the two series of a rare
-    # class would choose η by chance.
-    w_score = weights[held_out] * np.sqrt(class_weights[answers])
-    jitter = _noise_points(noise, len(heads))
-    odds = np.empty((len(etas), len(jitter) * len(outside), n_classes))
-    for i in range(len(etas)):
-        clouds = Clouds.of(Z_in[i], labels, w, class_weights)
-        decision = decide(clouds, noise=noise, threshold=threshold)
-        correct, margin = held_out_score(decision, Z_out[i], answers, noise)
-        accuracy[i] = w_out @ correct / w_out.sum()
-        score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
-        # What is read later carries the noise.
-        odds[i] = decision.log_odds(np.concatenate([Z_out[i] + one for one in jitter]))
-    repeated, share = np.tile(answers, len(jitter)), np.tile(w_out, len(jitter))
-    share = share / len(jitter)
-    return Fold(accuracy, float(w_score.sum()), score, odds, repeated, share, seen)
 
 
 def _noise_points(noise: float, n_readouts: int) -> np.ndarray:
@@ -193,17 +207,6 @@ def _kernels(
     return problem.kernels(u, etas)
 
 
-#: Two values a decade, from where only the distance of the class means counts to where
-#: only their spread does.
-ETAS = np.geomspace(0.1, 1e6, 15)
-N_FOLDS = 5
-#: Series that all folds together may hold where u is solved for in each. A fold of few
-#: series tells little of a fit to all of them, so that few series take many folds.
-_SOLVED = 500
-#: Where no series can be held out.
-FALLBACK = 10.0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class EtaChoice(Shown):
     """Outcome of a cross-validation over η.
@@ -219,8 +222,8 @@ class EtaChoice(Shown):
     best : float
         The η of highest score; among equals, the smallest.
     overlap : ndarray (n_etas, n_etas) or None
-        Cosine between the readouts of any two η, where one u was given for all folds;
-        near one where η hardly matters.
+        Cosine between the readouts of any two η, where one u was given; near one where η
+        hardly matters.
     calibration : float
         Factor by which probabilities of held-out series are right at the best η, on
         log-odds `with_heavy_tails`.
@@ -291,45 +294,34 @@ def choose_eta(
         As for `SampleStimuli`.
     rng : numpy Generator, int or None
         Shuffles the folds.
-
-    Returns
-    -------
-    EtaChoice
     """
     grid = ETAS if etas is None else np.sort(check.host_array(etas, "etas", ndim=(1,)))
-    if grid[0] <= 0:
-        raise ValueError(f"`etas` must be positive; got {grid[0]:g}.")
-    if threshold not in ("trained", "origin"):
-        raise ValueError(f"`threshold` must be 'trained' or 'origin'; got {threshold!r}.")
+    check.must(grid[0] > 0, "etas", "be positive", f"{grid[0]:g}")
+    known = threshold in ("trained", "origin")
+    check.must(known, "threshold", "be 'trained' or 'origin'", repr(threshold))
     stimuli = SampleStimuli(X, labels, class_weight=class_weight)
-    signs = np.asarray(stimuli.signs)
-    smallest = int(min((signs > 0).sum(), (signs < 0).sum()))
-    if smallest < check.count(n_folds, "n_folds", minimum=2):
+    codes = (np.asarray(stimuli.signs) > 0).astype(int)
+    counts = np.bincount(codes)
+    if counts.min() < check.count(n_folds, "n_folds", minimum=2):
         raise ValueError(
             f"`n_folds` = {n_folds} needs as many series of each class; the smaller class "
-            f"has {smallest}."
+            f"has {counts.min()}."
         )
     stimuli.match(system)
     if u is not None:
         u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
-    values = check.host_array(X, "X", ndim=(2, 3)).reshape(
-        len(signs), *stimuli.centre.shape
-    )
-    codes = (signs > 0).astype(int)
-    found = cross_validate(
-        system.maps,
+    values = check.host_array(X, "X", ndim=(2, 3)).reshape(-1, *stimuli.centre.shape)
+    folds = Folds(
         Series(values),
         codes,
         np.ones(len(codes)),
-        stimuli.class_share * len(codes) / np.bincount(codes),
+        stimuli.class_share * len(codes) / counts,
+        check.generator(rng).integers(2**31),
         u=u,
-        scaling=1.0,
         noise=float(check.host_array(noise, "noise", ndim=(0,))),
         threshold=threshold,
-        seed=check.generator(rng).integers(2**31),
-        etas=grid,
-        n_folds=n_folds,
     )
+    found = cross_validate(system.maps, folds, grid, n_folds)
     if u is None:
         return found
     readouts = LinearProblem(system.maps, stimuli, 1.0).readouts(u, grid)
@@ -337,21 +329,7 @@ def choose_eta(
 
 
 def cross_validate(
-    system: LinearSystem,
-    series: Series,
-    codes: np.ndarray,
-    weights: np.ndarray,
-    class_weights: np.ndarray,
-    *,
-    u: np.ndarray | None,
-    scaling: float | None,
-    noise: float,
-    threshold: str,
-    seed: Any,
-    shared: bool = False,
-    n_jobs: int | None = None,
-    etas: np.ndarray = ETAS,
-    n_folds: int = N_FOLDS,
+    system: LinearSystem, folds: Folds, etas: np.ndarray = ETAS, n_folds: int = N_FOLDS
 ) -> EtaChoice:
     """Choose η by held-out accuracy, for any number of classes.
 
@@ -359,72 +337,18 @@ def cross_validate(
     optimal one for small η and costs one decomposition; one more gives the optimal
     readouts for the whole grid of η. At the best η it is then solved for in every fold,
     because probabilities are to be calibrated on what is fitted.
-
-    Parameters
-    ----------
-    system : LinearSystem
-    series : Series
-    codes : ndarray (n_cases,)
-        Classes 0, 1, ….
-    weights : ndarray (n_cases,)
-        Weight of each series, positive.
-    class_weights : ndarray (n_classes,)
-        Factor on the weight of a whole class.
-    u : ndarray (n_inputs, n_channels) or None
-        Input projection to keep.
-    scaling : float or None
-        ‖μ‖ that the series are scaled to; None leaves their unit.
-    noise : float
-        Standard deviation of readout noise.
-    threshold : {"trained", "origin"}
-    seed : int
-        Shuffles the folds; equal seeds make results comparable.
-    shared : bool
-        One input projection for all classes instead of the leading vector of each.
-    n_jobs : int or None
-        Threads over folds.
-    etas : ndarray (n_etas,)
-    n_folds : int
     """
-    from joblib import Parallel, delayed
-
-    def run(values: np.ndarray, n_folds: int, solved: bool) -> list[Fold]:
-        fold = folds_of(series, codes, np.random.default_rng(seed), n_folds)
-        jobs = (
-            delayed(one_fold)(
-                system,
-                series,
-                codes,
-                weights,
-                class_weights,
-                fold == k,
-                values,
-                u=u,
-                shared=shared,
-                scaling=scaling,
-                noise=noise,
-                threshold=threshold,
-                solved=solved,
-            )
-            for k in range(fold.max() + 1)
-        )
-        return [found for found in Parallel(n_jobs, prefer="threads")(jobs) if found]
-
-    done = run(etas, n_folds, solved=False)
+    done = folds.run(system, etas, n_folds, solved=False)
     if not done:
         nothing = np.full((len(etas), 1), np.nan)
         return EtaChoice(etas, nothing, nothing[:, 0], FALLBACK)
     accuracy = np.stack([found.accuracy for found in done], axis=1)
     weight = sum(found.weight for found in done)
     score = np.sum([found.score for found in done], axis=0) / weight
-    best = int(np.argmax(score))
-    if u is None and not shared:
-        n_folds = int(
-            np.clip(_SOLVED / len(distinct_series(series, codes)[1]), N_FOLDS, 10)
-        )
-        done, at = run(etas[best : best + 1], n_folds, solved=True), 0
-    else:
-        at = best
+    best = at = int(np.argmax(score))
+    if folds.u is None and not folds.shared:
+        n_folds = int(np.clip(_SOLVED / folds.n_distinct, N_FOLDS, 10))
+        done, at = folds.run(system, etas[best : best + 1], n_folds, solved=True), 0
     slope = fit_slope(
         with_heavy_tails(np.concatenate([found.log_odds[at] for found in done])),
         np.concatenate([found.codes for found in done]),

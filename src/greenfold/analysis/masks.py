@@ -1,18 +1,4 @@
-"""What a mask buys on a device that was recorded: beside random masks and the bound.
-
-What no mask of one kind can exceed: the upper bound, lowered by what it may not be.
-
-For every kernel a and every unit pair, κ ≤ (η/2) aᵀψa + ‖G(d) u‖ with d = μ − ηψa. Over
-all u the largest ‖Gu‖² is the largest eigenvalue of GᵀG. A mask can do less:
-
-    uᵀGᵀGu ≤ λ_max(GᵀG + S)                  u ≥ 0, for any S ≥ 0 (entry by entry)
-    uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + Σδ/n      u_i = ±1/√n, for any δ
-    uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + h² Σδ     |u_i| ≤ h, for any δ ≥ 0
-
-because uᵀSu ≥ 0, uᵀ diag(δ) u = Σδ/n and ≤ h² Σδ. These are the duals of the semidefinite
-relaxations of each kind. S or δ and the kernel a are descended together, with the largest
-eigenvalue smoothed, ever less; whatever they are, the unsmoothed value is a proven bound.
-"""
+"""What a device will deliver: an interval on κ, what a mask buys, what none can exceed."""
 
 from __future__ import annotations
 
@@ -20,27 +6,207 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.progress import display
 from .._base.threads import rows_of, with_few_threads
-from ..devices.device import Device
+from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
-from ..devices.restricted import Restricted
+from ..optimizers.ascent import ascend
 from ..optimizers.bounds import descend, metric_of, soft_maximum
-from ..optimizers.box import into_box
 from ..optimizers.linear import LinearProblem
-from ..optimizers.result import Projections
+from ..optimizers.masks import into_box, solve_mask_near
+from ..optimizers.result import Candidate, Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
 from ..systems import System
-from .interval import MarginInterval, margin_interval
 
+#: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
+_EVALUATIONS = 100
+#: Size γ of the errors that are added before u is solved; 1/γ of them before it is judged.
+#: Smaller ones would ask how u turns at this estimate only, which differs much between
+#: recordings: near an optimum that is flat it turns far after small errors.
+_GAMMA = 1.0
+#: The same for masks of a few levels, which larger errors would exchange for others.
+_GAMMA_OF_LEVELS = 0.3
 #: Sharpness of the smoothed eigenvalue, in units of the largest, and evaluations at each.
 _SHARPNESS = (30.0, 100.0, 300.0, 1000.0, 3000.0)
-_EVALUATIONS = 80
+_BOUND_EVALUATIONS = 80
 #: Error of an eigenvalue in units of the matrix: a few roundings for each of its rows.
 _ROUNDING = 4 * np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginInterval(Shown):
+    """Confidence interval on the soft margin that a device will show.
+
+    Attributes
+    ----------
+    estimate : float
+        κ on the device, free of the favour of having been solved on the estimate.
+    low, high : float
+        Ends of the interval.
+    level : float
+        Its confidence.
+    optimism : float
+        How much better the projections look on the estimated response.
+    n_replicates : int
+    """
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    optimism: float
+    n_replicates: int
+
+    def _facts(self) -> dict[str, Any]:
+        names = ("estimate", "low", "high", "level", "optimism")
+        return {name: getattr(self, name) for name in names}
+
+
+@with_few_threads(rows_of)
+def margin_interval(
+    system: MeasuredResponse,
+    stimuli: Stimuli,
+    projections: Projections,
+    *,
+    level: float = 0.95,
+    n_replicates: int = 100,
+    solved: bool = True,
+    device: Device | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> MarginInterval:
+    """Interval on κ of projections on the device whose response was fitted.
+
+    Parameters
+    ----------
+    system : MeasuredResponse
+        Made by `MeasuredResponse.fit`.
+    stimuli : GaussianStimuli or SampleStimuli
+    projections : Projections
+        Of `optimize(system, stimuli)`; their η is used.
+    level : float
+        Confidence, between 0 and 1.
+    n_replicates : int
+        Replicates of the response; twice as many as the fit has blocks are enough.
+    solved : bool
+        Whether u was solved on this response; False for a u chosen without it, for which
+        only the readout is solved on each replicate.
+    device : Device, optional
+        As given to `optimize`: a mask of the same kind is solved on each replicate. Of
+        noise it may have ``input_noise`` and one standard deviation of ``readout_noise``.
+    rng : numpy Generator, int or None
+
+    Notes
+    -----
+    Projections that were solved on an estimate do better on it than on the device, because
+    the solution follows the errors. The coupled bootstrap sees that (Oliveira, Lei &
+    Tibshirani 2021): with errors e drawn anew, the responses G + γe and G − e/γ are
+    independent, so that what is solved on the first is judged on the second without favour.
+    What noise of the judge itself costs, (η/2) tr ψ cov(a), is known and added back. What
+    is not known of the favour is part of the interval: by how much stretches of time
+    disagree, and what errors twice as large cost. Errors of μ and ψ, which are given, are
+    not.
+    """
+    measured, got = isinstance(system, MeasuredResponse), type(system).__name__
+    check.must(measured, "system", "be a MeasuredResponse that was fitted", got, TypeError)
+    level = check.positive(level, "level")
+    check.must(level < 1, "level", "lie between 0 and 1", f"{level:g}")
+    n_replicates = check.count(n_replicates, "n_replicates", minimum=10)
+    stimuli.match(system)
+    fitted = system.fitted
+    if fitted is None:
+        raise ValueError("`system` has no errors; make it with MeasuredResponse.fit.")
+    device = Device() if device is None else device
+    eta, v = projections.eta, projections.v
+    u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
+    part = device.part_of(system)
+    if part is not None:
+        u, v = part.own_input(u, stimuli.n_channels), v[part.outputs]
+    device.match(u.size)
+    stimuli, cost = _under_noise(device, stimuli, eta)
+
+    def problem(G: np.ndarray) -> LinearProblem:
+        response = MeasuredResponse(G)
+        return LinearProblem(device.part_of(response) or response, stimuli, eta)
+
+    here = problem(fitted.whole)
+    value = _margin(here, u, v)
+    # Of errors drawn as ε_b s_b over blocks b the mean needs second moments only: one block
+    # after the other gives them, with both signs, and how far the blocks disagree.
+    gamma = _GAMMA_OF_LEVELS if device.is_discrete else _GAMMA
+    n_blocks = len(fitted.influence)
+    n_pairs = min(n_replicates // 2, n_blocks)
+    blocks = check.generator(rng).permutation(n_blocks)[:n_pairs]
+    pairs, kept = np.empty((n_pairs, 2)), np.empty((n_pairs, 2))
+    with display() as shown, shown.bar("replicates", n_pairs) as bar:
+        for k, block in enumerate(blocks):
+            for side, sign in enumerate((1, -1)):
+                error = sign * np.sqrt(n_blocks) * fitted.influence[block]
+                changed = fitted.shortened(fitted.whole + gamma * error)
+                there = problem(changed)
+                if solved:
+                    again = _solved_again(there, u, device)
+                    new_u, new_v = again.u, again.v
+                else:
+                    new_u, new_v = u, there.best_readout(u)[0]
+                judge = problem(fitted.whole - error / gamma)
+                pairs[k, side] = _margin(judge, new_u, new_v)
+                kept[k, side] = _margin(here, new_u, new_v)
+            bar.advance()
+    judged = pairs.mean(1)
+    errors = np.array([problem(one).kernel(u, v) for one in fitted.influence])
+    costs = 0.5 * eta * n_blocks * ((errors @ stimuli.psi) * errors).sum(1)
+    judged += gamma**-2 * costs[blocks]
+    # What was judged was solved with errors of (1 + γ²) times the variance. That lost it
+    # anything from nothing, where errors have long turned u as far as they can, to as much
+    # as errors of γ² lose on the estimate, where the loss is quadratic.
+    lost = max(value - float(kept.mean()), 0.0)
+    estimate = float(judged.mean() + costs.mean()) + lost / 2
+    slope = here.gradient_at(here.kernel(u, v))
+    spread = float(((errors @ slope) ** 2).sum()) + float(judged.var(ddof=1)) / n_pairs
+    spread += lost**2 / 12
+    half = float(student_t.ppf((1 + level) / 2, n_pairs - 1)) * np.sqrt(spread)
+    return MarginInterval(
+        estimate=estimate - cost,
+        low=float(estimate - half) - cost,
+        high=float(estimate + half) - cost,
+        level=level,
+        optimism=value - estimate,
+        n_replicates=2 * n_pairs,
+    )
+
+
+def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
+    """Stimuli with the noise of the input, and what that of the outputs costs κ."""
+    known = device.state_noise is None and device.bits is None
+    text = "have no state noise and no bits, which the interval does not know"
+    check.must(known, "device", text, device)
+    one, got = np.ndim(device.readout_noise) == 0, f"shape {np.shape(device.readout_noise)}"
+    text = "be one standard deviation for an interval"
+    check.must(one, "readout_noise", text, got)
+    if device.input_noise is not None:
+        psi = np.asarray(stimuli.psi)
+        psi = psi + device.noise(len(psi), 1)["input"]
+        stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
+    # Of a readout of unit norm, independent noise of one size takes the same from every κ.
+    return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
+
+
+def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Candidate:
+    """Projections of a replicate, from those of the estimate."""
+    if device.kind is not None:
+        return solve_mask_near(problem, device, u)
+    found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
+    found.raise_if_interrupted()
+    return found
+
+
+def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
+    return problem.margin_of_kernel(problem.kernel(u, v)).value
 
 
 @with_few_threads(rows_of)
@@ -65,16 +231,12 @@ def mask_bound(
         Their η is used.
     device : Device
         With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
-        levels of which none is negative), or a box.
-
-    Returns
-    -------
-    float
+        levels of which none is negative), or a box. Its noise is not in the bound.
 
     Notes
     -----
     Each of some hundred steps decomposes a matrix of as many rows as the mask has entries:
-    seconds for a hundred, minutes for a thousand. Noise of the device is not in it.
+    seconds for a hundred, minutes for a thousand.
 
     Examples
     --------
@@ -88,16 +250,12 @@ def mask_bound(
     >>> best.soft_margin <= bound <= best.upper_bound
     True
     """
-    if not system.is_linear:
-        raise ValueError("`system` must be linear: no other has a bound.")
+    check.must(system.is_linear, "system", "be linear", "one that is not, without a bound")
     stimuli.match(system)
-    if projections.noise_cost is not None:
-        raise ValueError(
-            "`projections` were solved with noise of the device, which this bound leaves "
-            "out; solve them without."
-        )
-    if device.kind is None:
-        raise ValueError("`device` must have one of `mask`, `levels` and `box`.")
+    quiet = projections.noise_cost is None
+    wanted = "be solved without noise of the device, which this bound leaves out"
+    check.must(quiet, "projections", wanted, "some with noise")
+    check.must(device.kind, "device", "have one of `mask`, `levels` and `box`", device)
     u = check.input_projection(projections.u, system.n_inputs, stimuli.n_channels)
     v = check.readout_vector(projections.v, system.n_outputs)
     part = device.part_of(system)
@@ -113,7 +271,19 @@ def mask_bound(
 
 @dataclass(frozen=True, eq=False)
 class MaskRelaxation:
-    """The bound as a function of the kernel, S and δ, for masks of n entries."""
+    """The bound as a function of the kernel, S and δ, for masks of n entries.
+
+    For every kernel a and every unit pair, κ ≤ (η/2) aᵀψa + ‖G(d) u‖ with d = μ − ηψa. Over
+    all u the largest ‖Gu‖² is the largest eigenvalue of GᵀG. A mask can do less:
+
+        uᵀGᵀGu ≤ λ_max(GᵀG + S)                  u ≥ 0, for any S ≥ 0 (entry by entry)
+        uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + Σδ/n      u_i = ±1/√n, for any δ
+        uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + h² Σδ     |u_i| ≤ h, for any δ ≥ 0
+
+    because uᵀSu ≥ 0, uᵀ diag(δ) u = Σδ/n and ≤ h² Σδ. S or δ and the kernel a are descended
+    together, with the largest eigenvalue smoothed, ever less; whatever they are, the
+    unsmoothed value is a proven bound.
+    """
 
     problem: LinearProblem
     n: int
@@ -132,11 +302,9 @@ class MaskRelaxation:
             return cls(problem, n, False, 1 / n, True)
         if levels is not None and levels[0] >= 0:
             return cls(problem, n, True, None, False)
-        if device.is_discrete:
-            raise ValueError(
-                "`levels` must be two of one size, or none of them negative: for others no "
-                "bound is known that is lower than that of all projections."
-            )
+        wanted = "be two of one size, or none of them negative: for others no bound is "
+        wanted += "known that is lower than that of all projections"
+        check.must(not device.is_discrete, "levels", wanted, device.kind)
         low, high = device.limits
         reach = max(abs(low), abs(high))
         # A unit vector has no entry above one anyway.
@@ -166,11 +334,11 @@ class MaskRelaxation:
         values, vectors = np.linalg.eigh(whole)
         soft, p, V = soft_maximum(values, vectors, unit / sharpness)
         curved = problem.eta * problem.spread(kernel)
-        rest = 0.5 * float(kernel @ curved)
+        cost = 0.5 * float(kernel @ curved)
         off = _ROUNDING * n * float(np.abs(values).max())
-        proven = rest + np.sqrt(max(values[-1] + off + price, 0.0)) + problem.rounding(d)
+        proven = cost + np.sqrt(max(values[-1] + off + price, 0.0)) + problem.rounding(d)
         size = np.sqrt(max(soft + price, 1e-300))
-        smooth = rest + size
+        smooth = cost + size
         share = 0.5 / size
         B = V.reshape(problem.stimuli.n_channels, -1, V.shape[1]).transpose(1, 0, 2)
         atoms, _ = problem.kernel_of(2 * share * (G @ V) * p, B)
@@ -213,7 +381,7 @@ class MaskRelaxation:
             [metric],
             np.zeros(n_pairs + n_delta),
             unit=float(np.sqrt(unit)),
-            max_evaluations=_EVALUATIONS,
+            max_evaluations=_BOUND_EVALUATIONS,
             smoothing=_SHARPNESS,
             limits=limits,
             memory=15,
@@ -261,14 +429,10 @@ class MaskStudy(Shown):
         return self.interval.estimate / self.random_margin
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "soft_margin": self.interval.estimate,
-            "low": self.interval.low,
-            "high": self.interval.high,
-            "share": self.projections.share,
-            "random": self.random_margin,
-            "gain": self.gain,
-        }
+        found = self.interval
+        facts = {"soft_margin": found.estimate, "low": found.low, "high": found.high}
+        more = {"share": self.projections.share, "random": self.random_margin}
+        return {**facts, **more, "gain": self.gain}
 
 
 @with_few_threads(rows_of)
@@ -299,10 +463,6 @@ def study_mask(
         Of the interval, see `margin_interval`.
     rng : numpy Generator, int or None
 
-    Returns
-    -------
-    MaskStudy
-
     Examples
     --------
     >>> import numpy as np
@@ -331,15 +491,8 @@ def study_mask(
         u = random_mask(device, (part.n_inputs, stimuli.n_channels), generator)
         u = part.whole_input(u)
         drawn.append(optimize(system, stimuli, eta, device=free, u=u).soft_margin)
-    interval = margin_interval(
-        system,
-        stimuli,
-        best,
-        level=level,
-        n_replicates=n_replicates,
-        device=device,
-        rng=generator,
-    )
+    options = {"level": level, "n_replicates": n_replicates, "device": device}
+    interval = margin_interval(system, stimuli, best, rng=generator, **options)
     values = part.whole_input(device_values(best.u[part.inputs], device))
     return MaskStudy(best, values, interval, np.array(drawn))
 

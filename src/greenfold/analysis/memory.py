@@ -10,8 +10,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
-from ..devices.device import Device
-from ..optimizers.result import RegressionProjections
+from ..devices.device import Device, Restricted
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
 from ..systems import System
@@ -81,10 +80,6 @@ def memory_capacity(
     rng : numpy Generator, int or None
         Of a random u.
 
-    Returns
-    -------
-    MemoryCapacity
-
     Examples
     --------
     >>> from greenfold import Reservoir, unfold
@@ -95,49 +90,33 @@ def memory_capacity(
     >>> bool(solved.total > drawn.drawn.max())
     True
     """
-    if not getattr(system, "is_linear", False):
-        raise ValueError(
-            "`system` must be linear; of a non-linear network take the linear order, or "
-            "solve RegressionTask.from_series for it."
-        )
-    steps = (
-        np.arange(system.n_steps) if delays is None else np.atleast_1d(np.asarray(delays))
-    )
+    linear = getattr(system, "is_linear", False)
+    got = "one that is not: take its linear order, or solve RegressionTask.from_series"
+    check.must(linear, "system", "be linear", got)
+    steps = np.atleast_1d(np.arange(system.n_steps) if delays is None else delays)
     device = Device(readout_noise=0.1) if device is None else device
-    if np.ndim(device.readout_noise) or not device.readout_noise:
-        raise ValueError(
-            "`readout_noise` of `device` must be one positive standard deviation: without "
-            "noise every u of a generic network remembers alike."
-        )
+    one = np.ndim(device.readout_noise) == 0 and device.readout_noise
+    wanted = "have one positive standard deviation as `readout_noise`, without which every "
+    wanted += "u of a generic network remembers alike"
+    check.must(one, "device", wanted, device.readout_noise)
     ridge = float(device.readout_noise) ** 2
     task = RegressionTask.memory(steps, system.n_steps, ridge=ridge)
     chosen = replace(device, readout_noise=None)
+    known = not isinstance(u, str) or u in ("solved", "random")
+    check.must(known, "u", "be 'solved', 'random' or an array", repr(u))
+    drawn = None
     if isinstance(u, str) and u == "random":
         generator = check.generator(rng, beside=True)
-        found = [
-            optimize(system, task, device=chosen, u=_drawn(system, chosen, generator))
-            for _ in range(check.count(n_draws, "n_draws"))
-        ]
+        part = chosen.part_of(system) or Restricted(system, None, None)
+        found = []
+        for _ in range(check.count(n_draws, "n_draws")):
+            given = part.whole_input(generator.standard_normal(part.n_inputs))
+            found.append(optimize(system, task, device=chosen, u=given))
         best = max(found, key=lambda one: one.gain)
-        return _capacity(steps, best, np.array([one.gain for one in found]))
-    if isinstance(u, str) and u != "solved":
-        raise ValueError(f"`u` must be 'solved', 'random' or an array; got {u!r}.")
-    given = None if isinstance(u, str) else u
-    best = optimize(system, task, device=chosen, u=given, rng=rng)
-    if best.status == "interrupted":
-        raise KeyboardInterrupt
-    return _capacity(steps, best, None)
-
-
-def _capacity(
-    steps: np.ndarray, best: RegressionProjections, drawn: np.ndarray | None
-) -> MemoryCapacity:
+        drawn = np.array([one.gain for one in found])
+    else:
+        given = None if isinstance(u, str) else u
+        best = optimize(system, task, device=chosen, u=given, rng=rng)
+        if best.status == "interrupted":
+            raise KeyboardInterrupt
     return MemoryCapacity(steps, best.r2, best.gain, best.upper_bound, best.u, drawn)
-
-
-def _drawn(system: System, device: Device, rng: np.random.Generator) -> np.ndarray:
-    """A random u of the inputs that are driven."""
-    part = device.part_of(system)
-    if part is None:
-        return rng.standard_normal(system.n_inputs)
-    return part.whole_input(rng.standard_normal(part.n_inputs))

@@ -1,8 +1,6 @@
 """What hardware can do: the masks it can have, what it drives and reads, its noise.
 
-An object composes where options would multiply: `optimize`, `mask_bound`,
-`margin_interval` and `study_mask` take the same `Device`, which was checked when it was
-made. What it can not know alone is checked where it meets a system: sizes.
+A `Device` is checked when it is made; sizes are checked where it meets a system.
 """
 
 from __future__ import annotations
@@ -14,9 +12,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
-from ..systems import System
+from ..systems import LinearSystem, ResponseSum, System
 from .noise import covariance
-from .restricted import Restricted
 
 #: Bits of a readout beyond which it is as good as a free one.
 _MAX_BITS = 8
@@ -54,17 +51,6 @@ class Device(Shown):
         are read. κ and its bound are those under the noise; `Projections.noise_cost`
         says what each costs.
 
-    Attributes
-    ----------
-    kind : str or None
-        The kind of mask in words, as `Projections.mask` says it; None for a free one.
-    values : ndarray or None
-        Levels of the entries, up to a common factor, where they are known.
-    n_levels : int or None
-        Number of levels whose sizes are to be found.
-    limits : (float, float)
-        Range of the entries of the unit vector u.
-
     Examples
     --------
     >>> from greenfold import Device, GaussianStimuli, Reservoir, optimize, unfold
@@ -88,14 +74,14 @@ class Device(Shown):
     def __post_init__(self) -> None:
         given = [name for name in ("mask", "levels", "box") if self._has(name)]
         if len(given) > 1:
+            one, other = given[:2]
             raise ValueError(
-                f"`{given[0]}` and `{given[1]}` each say what the mask may be; give one."
+                f"`{one}` and `{other}` each say what the mask may be; give one."
             )
-        if self.mask not in (None, "sign", "nonnegative"):
-            raise ValueError(
-                f"`mask` must be 'sign' or 'nonnegative'; got {self.mask!r}. For others "
-                "give `levels`, `box`, `inputs` or `outputs`."
-            )
+        known = self.mask in (None, "sign", "nonnegative")
+        others = "for others give `levels`, `box`, `inputs` or `outputs`"
+        got = f"{self.mask!r}, {others}"
+        check.must(known, "mask", "be 'sign' or 'nonnegative'", got)
         checks = {"levels": _levels, "box": _box, "bits": _bits}
         checks |= dict.fromkeys(("inputs", "outputs"), _indices)
         checks |= dict.fromkeys(_NOISES, _noise)
@@ -172,30 +158,23 @@ class Device(Shown):
             return
         low, high = self.box
         reach = max(abs(low), abs(high))
+        box, size = f"`box` = ({low:g}, {high:g})", f"{n_entries**-0.5:.3g}"
         if reach**2 * n_entries < 1:
-            raise ValueError(
-                f"`box` = ({low:g}, {high:g}) leaves no vector of unit norm with "
-                f"{n_entries} entries; one end must be at least {n_entries**-0.5:.3g} in "
-                "size."
-            )
+            none = f"leaves no vector of unit norm with {n_entries} entries"
+            raise ValueError(f"{box} {none}; one end must be at least {size} in size.")
         if max(low, 0.0, -high) ** 2 * n_entries > 1:
-            raise ValueError(
-                f"`box` = ({low:g}, {high:g}) makes every vector of {n_entries} entries "
-                "longer than one; bring it nearer to zero."
-            )
+            every = f"makes every vector of {n_entries} entries longer than one"
+            raise ValueError(f"{box} {every}; bring it nearer to zero.")
 
     def refuse_beyond_linear(self) -> None:
         """Refuse what is solved on linear systems only."""
+        only = "solved on linear systems only; solve the linear order"
         if self.has_noise:
-            raise ValueError(
-                "`state_noise`, `input_noise` and `readout_noise` are solved on linear "
-                "systems only; solve the linear order, or draw noisy series."
-            )
+            names = "`state_noise`, `input_noise` and `readout_noise`"
+            raise ValueError(f"{names} are {only}, or draw noisy series.")
         if self.kind is not None or self.bits is not None:
-            raise ValueError(
-                f"`{'bits' if self.kind is None else 'mask'}` is solved on linear systems "
-                "only; solve the linear order, and give its `u` to this one."
-            )
+            name = "bits" if self.kind is None else "mask"
+            raise ValueError(f"`{name}` is {only}, and give its `u` to this one.")
 
     def refuse_for_task(self) -> None:
         """Refuse what a regression does not take."""
@@ -211,14 +190,8 @@ class Device(Shown):
     ) -> dict[str, np.ndarray]:
         """Covariances of the noise there is, by "input", "state" and "readout".
 
-        Parameters
-        ----------
-        n_values : int
-            Values of one stimulus: n_channels · n_steps.
-        n_outputs : int
-            Of the whole system.
-        read : ndarray of int, optional
-            Outputs that are read, to which the covariances of theirs are cut.
+        Of stimuli of ``n_values`` = n_channels · n_steps values and a whole system of
+        ``n_outputs``, of which those in ``read`` are read.
         """
         made = {}
         for name in _NOISES:
@@ -238,8 +211,7 @@ def _levels(value: Any, name: str) -> int | np.ndarray:
     if np.ndim(value) == 0:
         return check.count(value, name, minimum=2)
     values = np.unique(check.host_array(value, name, ndim=(1,)))
-    if len(values) < 2:
-        raise ValueError(f"`{name}` must hold at least two different values.")
+    check.must(len(values) > 1, name, "hold at least two different values", len(values))
     values.flags.writeable = False
     return values
 
@@ -248,19 +220,15 @@ def _box(value: Any, name: str) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in value)
     except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be (low, high); got {value!r}.") from None
-    if not low < high:
-        raise ValueError(f"`{name}` must be (low, high) with low < high; got {value!r}.")
+        low, high = 0.0, 0.0
+    check.must(low < high, name, "be (low, high) with low < high", repr(value))
     return low, high
 
 
 def _bits(value: Any, name: str) -> int:
     bits = check.count(value, name)
-    if bits > _MAX_BITS:
-        raise ValueError(
-            f"`{name}` must be at most {_MAX_BITS}; got {bits}: leave it out, a readout "
-            "of so many bits is as good as a free one."
-        )
+    free = "leave it out, a readout of so many bits is as good as a free one"
+    check.must(bits <= _MAX_BITS, name, f"be at most {_MAX_BITS}", f"{bits}: {free}")
     return bits
 
 
@@ -276,11 +244,9 @@ def _indices(value: Any, name: str) -> np.ndarray:
     """Indices that name nothing twice, or truth values."""
     array = np.array(value)
     listed = np.flatnonzero(array) if array.dtype == bool else array
-    if array.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size:
-        raise ValueError(
-            f"`{name}` must be indices, or truth values, of at least one; got "
-            f"{check.shown(value) if np.ndim(value) == 0 else f'shape {array.shape}'}."
-        )
+    fits = array.ndim == 1 and listed.dtype.kind in "iu" and listed.size
+    got = check.shown(value) if np.ndim(value) == 0 else f"shape {array.shape}"
+    check.must(fits, name, "be indices, or truth values, of at least one", got)
     if len(np.unique(listed)) < len(listed):
         raise ValueError(f"`{name}` names an index twice.")
     array.flags.writeable = False
@@ -292,12 +258,106 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
     if array is None:
         return None
     if array.dtype == bool:
-        if array.shape != (size,):
-            raise ValueError(
-                f"`{name}` must have {size} truth values; got shape {array.shape}."
-            )
+        got = f"shape {array.shape}"
+        check.must(array.shape == (size,), name, f"have {size} truth values", got)
         return np.flatnonzero(array)
-    outside = [int(end) for end in (array.min(), array.max()) if not 0 <= end < size]
-    if outside:
-        raise ValueError(f"`{name}` must lie between 0 and {size - 1}; got {outside[0]}.")
+    outside = next((one for one in array.tolist() if not 0 <= one < size), None)
+    check.must(outside is None, name, f"lie between 0 and {size - 1}", outside)
     return array
+
+
+class Restricted:
+    """The maps of a system on some inputs and outputs; None for all of them."""
+
+    def __init__(
+        self, system: Any, inputs: np.ndarray | None, outputs: np.ndarray | None
+    ) -> None:
+        self.system: Any = system
+        self.inputs = np.arange(system.n_inputs) if inputs is None else inputs
+        self.outputs = np.arange(system.n_outputs) if outputs is None else outputs
+        self.n_steps: int = system.n_steps
+        self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
+
+    @property
+    def is_linear(self) -> bool:
+        """As the whole system."""
+        return self.system.is_linear
+
+    @property
+    def degree(self) -> int | None:
+        """As the whole system."""
+        return self.system.degree
+
+    @property
+    def maps(self) -> LinearSystem:
+        """The linear system on the subset."""
+        return Restricted(self.system.maps, self.inputs, self.outputs)
+
+    def whole_input(self, u: np.ndarray) -> np.ndarray:
+        """An input projection with zeros for the inputs that are not driven."""
+        made = np.zeros((self.system.n_inputs, *np.shape(u)[1:]))
+        made[self.inputs] = u
+        return made
+
+    def whole_readout(self, v: np.ndarray) -> np.ndarray:
+        """A readout with zeros for the outputs that are not read."""
+        made = np.zeros((self.system.n_outputs, *np.shape(v)[1:]))
+        made[self.outputs] = v
+        return made
+
+    def own_input(self, u: Any, n_channels: int) -> np.ndarray:
+        """A given u of the whole system on the inputs that are driven."""
+        projection = check.input_projection(u, self.system.n_inputs, n_channels)
+        if np.delete(projection, self.inputs, axis=0).any():
+            raise ValueError(
+                "`u` drives inputs that `inputs` leaves out; set them to zero."
+            )
+        return projection[self.inputs]
+
+    def input_response(self, u: Any) -> np.ndarray:
+        """Rᵤ of the subset."""
+        return self.system.input_response(self.whole_input(u))[:, self.outputs]
+
+    def readout_response(self, v: Any) -> np.ndarray:
+        """L_v of the subset."""
+        return self.system.readout_response(self.whole_readout(v))[:, self.inputs]
+
+    def response_sum(self, d: np.ndarray) -> ResponseSum:
+        """G(d) of the subset."""
+        return _RestrictedSum(self, self.system.response_sum(d), len(d))
+
+    def states(self, X: Any, u: Any) -> Any:
+        """States of the outputs that are read."""
+        return self.system.states(X, self.whole_input(u))[:, self.outputs]
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        """Gradient with respect to the projections of the subset."""
+        whole = self.whole_input(u)
+        if v is not None:
+            u_bar, v_bar = self.system.pullback(X, whole, cotangent, self.whole_readout(v))
+            return u_bar[self.inputs], v_bar[self.outputs]
+        bar = self.whole_readout(np.transpose(cotangent)).T
+        return self.system.pullback(X, whole, bar)[self.inputs]
+
+
+@dataclass(frozen=True, eq=False)
+class _RestrictedSum:
+    """G(d) of a subset as a `ResponseSum`."""
+
+    part: Restricted
+    whole: ResponseSum
+    n_channels: int
+
+    def matrix(self) -> np.ndarray | None:
+        made = self.whole.matrix()
+        if made is None:
+            return None
+        by_channel = made.reshape(len(made), self.n_channels, -1)
+        picked = by_channel[self.part.outputs][:, :, self.part.inputs]
+        return np.ascontiguousarray(picked).reshape(self.part.n_outputs, -1)
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        return self.whole.drive(self.part.whole_input(u))[self.part.outputs]
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        return self.whole.pull(self.part.whole_readout(v))[self.part.inputs]

@@ -1,9 +1,8 @@
 """Noise of a device: on its input, inside the network, on the readout.
 
-Noise inside the network, τẏ = −(1 − W) y + … + ξ(t) with white ξ of intensity Q, leaves the
-state with the covariance P(T) at the readout: the solution of a Lyapunov equation where the
-device has run for long, an integral over the time since rest otherwise. Along a readout it
-costs (η/2) vᵀPv of the soft margin, in the linear order exactly.
+White noise ξ inside, τẏ = −(1 − W) y + … + ξ(t), leaves a state with the covariance P(T) at
+the readout. Along a readout it costs (η/2) vᵀPv of the soft margin, in the linear order
+exactly.
 """
 
 from __future__ import annotations
@@ -18,15 +17,7 @@ from ..networks.reservoir import Reservoir
 
 
 def covariance(value: Any, name: str, size: int) -> np.ndarray:
-    """A covariance from a standard deviation, deviations, or a matrix.
-
-    Parameters
-    ----------
-    value : float, array_like (size,) or (size, size)
-        One standard deviation for all, one each, or the covariance itself.
-    name : str
-    size : int
-    """
+    """A covariance from a standard deviation, from ``size`` of them, or from a matrix."""
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim

@@ -1,25 +1,53 @@
-"""A system that is known by its measured response alone.
+"""A system that is known by its measured response alone, and its fit to recordings.
 
 Of a device made of light, memristors or cells nobody has the weights, but its response to a
-pulse at each input can be recorded. The linear problem needs nothing else:
-`MeasuredResponse` has the maps of `greenfold.systems`, so that it stands wherever an
-unfolding of order 0 does, the certificate included.
+pulse at each input can be recorded. The linear problem needs nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from .._base import checks as check
 from .._base import codec
-from .._base.arrays import like, namespace
+from .._base.arrays import like, namespace, to_host
 from .._base.printing import Shown
+from .._base.threads import with_few_threads
+from ..datasets.parsing import DataError
 from ..systems import MatrixSum
 from ..unfolding.kernel import Kernel
+
+#: Share of samples at the largest or smallest value from which an output counts as clipped;
+#: a Gaussian signal of 12 bits has far less.
+_CLIPPED = 0.05
+#: Ratio of sizes between recordings beyond which they can not be in one unit.
+_UNITS = 100.0
+#: The same between channels of one recording, which may well differ a lot.
+_UNITS_OF_CHANNELS = 1e4
+#: Spread of a signal below which it is constant, relative to its size.
+_CONSTANT = 1e-9
+#: Reciprocal condition of XᵀX below which the drive does not tell all lags apart.
+_EXCITED = 1e-11
+_RIDGES = np.geomspace(1e-8, 10, 10)
+#: Penalty at which the number of lags is chosen first.
+_FIRST = 1e-4
+_N_FOLDS = 4
+#: Share of the samples that a fold is trained on.
+_TRAINED = (_N_FOLDS - 1) / _N_FOLDS
+#: Bytes of the normal equations, and of the stored influences.
+_NORMAL_BYTES = 4 * 2**30
+_INFLUENCE_BYTES = 256 * 2**20
+
+
+def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
+    """Rows of the covariance of the lagged drive."""
+    one = drive[0] if isinstance(drive, list | tuple) else drive
+    return np.shape(one)[1] * n_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,6 +147,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         object.__setattr__(self, "dt", check.positive(self.dt, "dt"))
 
     @classmethod
+    @with_few_threads(_rows_to_fit)
     def fit(
         cls,
         drive: Any,
@@ -182,12 +211,44 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
                [ 0.5 , -0.5 ],
                [ 1.  , -1.  ]])
         """
-        from .fitting import fit_response
+        n_steps = check.count(n_steps, "n_steps")
+        n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
+        penalties = _RIDGES
+        if ridge is not None:
+            given = check.host_array(ridge, "ridge", ndim=(0, 1))
+            penalties = np.sort(np.atleast_1d(given))
+            least = penalties[0]
+            check.must(least >= 0, "ridge", "not be negative", f"{least:g}")
+        drives, outputs = _check_recordings(drive, states)
+        scale_in, scale_out = _deviation(drives), _deviation(outputs)
+        drives = [d / scale_in for d in drives]
+        _check_independent(np.concatenate(drives))
+        lags = _lags(n_lags, n_steps, drives)
+        data = _Regression(drives, [y / scale_out for y in outputs], lags[-1], n_blocks)
+        L, penalty = data.choose(lags, penalties)
+        explained = data.explained(L, penalty)
+        W = data.solve(L, penalty)
+        whole = W if n_steps <= L else data.solve(min(n_steps, lags[-1]), penalty)
 
-        G, report = fit_response(
-            drive, states, n_steps=n_steps, n_lags=n_lags, ridge=ridge, n_blocks=n_blocks
+        def arranged(filters: np.ndarray) -> np.ndarray:
+            """Filters (n, L · n_inputs, n_outputs), newest lag first, in order of time."""
+            n, _, n_outputs = filters.shape
+            by_lag = filters.reshape(n, -1, data.n_inputs, n_outputs)[:, :n_steps]
+            G = np.zeros((n, n_steps, n_outputs, data.n_inputs))
+            G[:, n_steps - by_lag.shape[1] :] = by_lag[:, ::-1].transpose(0, 1, 3, 2)
+            return G * (scale_out[:, None] / scale_in)
+
+        variance = scale_out**2
+        report = FitReport(
+            n_lags=L,
+            ridge=penalty,
+            linearity=float(explained @ variance / variance.sum()),
+            linearity_per_output=explained,
+            n_samples=data.n_samples,
+            whole=arranged(whole[None])[0],
+            influence=arranged(data.influence(whole, penalty, n_steps)),
         )
-        return cls(G, dt, fitted=report)
+        return cls(arranged(W[None])[0], dt, fitted=report)
 
     def _facts(self) -> dict[str, Any]:
         sizes = dict(zip(("steps", "outputs", "inputs"), self.G.shape, strict=True))
@@ -196,9 +257,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
 
     # The maps of a linear system; arguments are not checked, optimisers call them often.
 
-    #: A linear system: all there is are its maps.
     is_linear = True
-    #: Of the states as polynomials of the stimulus.
     degree = 1
 
     @property
@@ -236,8 +295,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
     def readout_response(self, v: Any) -> np.ndarray:
         """L_v, (n_steps, n_inputs), or with a further axis for several readouts."""
         v = np.asarray(v, dtype=np.float64)
-        made = np.tensordot(self.G, v, axes=((1,), (0,)))
-        return np.ascontiguousarray(made)
+        return np.ascontiguousarray(np.tensordot(self.G, v, axes=((1,), (0,))))
 
     def response_sum(self, d: np.ndarray) -> MatrixSum:
         """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
@@ -250,18 +308,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         return X, check.input_projection(u, self.n_inputs, X.shape[1])
 
     def states(self, X: Any, u: Any) -> Any:
-        """Outputs at the readout.
-
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-            Any array namespace; the result lives where ``X`` does.
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-
-        Returns
-        -------
-        array (n_cases, n_outputs)
-        """
+        """Outputs at the readout, (n_cases, n_outputs), where ``X`` lives."""
         X, projection = self._inputs(X, u)
         xp = namespace(X)
         flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
@@ -285,32 +332,18 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         return u_bar, (flat @ self.input_response(projection)).T @ bar
 
     def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections.
-
-        Parameters
-        ----------
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-        v : array_like (n_outputs,)
-        """
+        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections."""
         projection = check.input_projection(u, self.n_inputs)
         readout = check.readout_vector(v, self.n_outputs)
         return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
 
     def with_readout(self, readout: float) -> MeasuredResponse:
-        """The same device read earlier, at the end of a step; the later steps are zero.
-
-        Parameters
-        ----------
-        readout : float
-            In (0, T], a multiple of dt.
-        """
+        """The same device read earlier, at a multiple of dt; the later steps are zero."""
         steps = check.positive(readout, "readout") / self.dt
         n_read = round(steps)
         fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
-        wanted = (
-            f"be a multiple of dt = {self.dt:g} up to {self.duration:g}, as a recording"
-        )
-        check.must(fits, "readout", f"{wanted} knows no times in between", repr(readout))
+        wanted = f"be a multiple of dt = {self.dt:g} up to {self.duration:g}"
+        check.must(fits, "readout", f"{wanted}, the times of a recording", repr(readout))
         G = np.zeros_like(self.G)
         G[:n_read] = self.G[self.n_steps - n_read :]
         return MeasuredResponse(G, self.dt)
@@ -319,11 +352,6 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         self, n: int, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
         """Responses as other recordings of the same length might have given them.
-
-        Parameters
-        ----------
-        n : int
-        rng : numpy Generator, int or None
 
         Returns
         -------
@@ -349,3 +377,333 @@ _REPORT = codec.Object(
 codec.describe(
     "response", MeasuredResponse, G=codec.Numbers(*_SHAPE), fitted=codec.Maybe(_REPORT)
 )
+
+
+def _recordings(value: Any, name: str) -> list[np.ndarray]:
+    """One recording or several, each as (n_samples, n_channels) of floats."""
+    several = isinstance(value, list | tuple) and any(np.ndim(one) > 1 for one in value)
+    found = []
+    for number, one in enumerate(value if several else [value]):
+        label = f"`{name}`" + (f", recording {number}," if several else "")
+        if isinstance(one, np.ma.MaskedArray):
+            one = one.filled(np.nan)
+        try:
+            array = np.asarray(to_host(one), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            wanted = "give an array (n_samples, n_channels)"
+            reason = f"could not be read as numbers ({error})"
+            raise TypeError(f"{label} {reason}; {wanted}.") from None
+        array = array[:, None] if array.ndim == 1 else array
+        if array.ndim != 2 or array.size == 0:
+            wanted = "must have shape (n_samples, n_channels)"
+            raise DataError(f"{label} {wanted}; got {array.shape}.")
+        found.append(array)
+    return found
+
+
+def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
+    """Refuse recordings: what is wrong with them, and what to record instead."""
+    if wrong:
+        raise DataError(f"{problem}; {advice}.")
+
+
+def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
+    """Drives and outputs of all recordings, without their means."""
+    both = {"drive": _recordings(drive, "drive"), "states": _recordings(states, "states")}
+    drives, outputs = both.values()
+    n, m = len(drives), len(outputs)
+    unequal = f"`drive` holds {n} recordings and `states` {m}"
+    _refuse_if(n != m, unequal, "give one of each for every recording")
+    for number, (d, y) in enumerate(zip(drives, outputs, strict=True)):
+        where = f" in recording {number}" if n > 1 else ""
+        unequal = f"`drive` has {len(d)} samples and `states` {len(y)}{where}"
+        clock = "sample both with one clock, one sample per step"
+        _refuse_if(len(d) != len(y), unequal, clock)
+        for name, array in (("drive", d), ("states", y)):
+            channels, first = array.shape[1], both[name][0].shape[1]
+            unequal = (
+                f"`{name}` has {channels} channels{where} and {first} in the first one"
+            )
+            _refuse_if(channels != first, unequal, "record the same channels each time")
+            for sample, channel in np.argwhere(~np.isfinite(array))[:1]:
+                n_bad = int((~np.isfinite(array)).sum())
+                missing = (
+                    f"`{name}` has {n_bad} missing or infinite values{where}, the first"
+                )
+                gaps = "cut the recording at such gaps and give the parts as a list"
+                raise DataError(f"{missing} at sample {sample}, channel {channel}; {gaps}.")
+    random = "drive every input with a random signal of its own"
+    _check_channels(drives, "drive", "input", random)
+    sensor = "check its sensor and record again, or leave that column out"
+    _check_channels(outputs, "states", "output", sensor)
+    _check_clipping(outputs)
+    return [[one - one.mean(0) for one in arrays] for arrays in both.values()]
+
+
+def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str) -> None:
+    """Refuse channels that never change, or are in another unit than others."""
+    largest = np.max([np.abs(array).max(0) for array in arrays], axis=0)
+    huge = f"`{name}` reaches {largest.max():.1e}, more than can be squared"
+    unit = "give it in a unit in which it is about one"
+    _refuse_if(largest.max() > 1e100, huge, unit)
+    spread = np.array([array.std(0) for array in arrays])
+    size = spread.max(0)
+    for channel in np.flatnonzero(size <= _CONSTANT * largest)[:1]:
+        raise DataError(f"`{name}` never changes at {place} {channel}; {advice}.")
+    known = np.where(spread > 0, spread, np.nan)
+    ratio = np.nanmax(known, axis=0) / np.nanmin(known, axis=0)
+    worst = int(ratio.argmax())
+    most, least = int(np.nanargmax(known[:, worst])), int(np.nanargmin(known[:, worst]))
+    larger = f"`{name}`, channel {worst}, is {ratio[worst]:.0f} times larger in recording"
+    unequal = f"{larger} {most} than in recording {least}: they are not in one unit"
+    setting = "convert them, or record with one setting"
+    _refuse_if(ratio[worst] > _UNITS, unequal, setting)
+    if len(size) > 1:
+        # Projections have unit norm: one huge channel would be all that they see.
+        top = int(size.argmax())
+        typical = float(np.median(np.delete(size, top)))
+        times = f"{size[top] / typical:.1e} times as large as the others"
+        unequal = f"`{name}`, channel {top}, is {times}: it is not in their unit"
+        large = size[top] > _UNITS_OF_CHANNELS * typical
+        _refuse_if(large, unequal, "convert it, or leave it out")
+
+
+def _check_clipping(outputs: list[np.ndarray]) -> None:
+    for channel, values in enumerate(np.concatenate(outputs).T):
+        for extreme, word in ((values.max(), "largest"), (values.min(), "smallest")):
+            share = float((values == extreme).mean())
+            clipped = share > _CLIPPED and len(np.unique(values)) > 16
+            most = f"{100 * share:.0f} % of its samples have its {word} value"
+            problem = f"`states` is clipped at output {channel}: {most}"
+            _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
+
+
+def _check_independent(drive: np.ndarray) -> None:
+    """Refuse inputs that always carry the same signal, by their correlations."""
+    n_inputs = drive.shape[1]
+    size = np.abs(np.corrcoef(drive.T).reshape(n_inputs, -1)) * (1 - np.eye(n_inputs))
+    i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
+    same = f"`drive` carries the same signal at inputs {i} and {j}, so that their responses"
+    alike = size.size > 1 and size.max() > 0.999
+    advice = "drive every input with a random signal of its own"
+    _refuse_if(alike, f"{same} cannot be told apart", advice)
+
+
+def _check_excited(gram: np.ndarray) -> None:
+    """Refuse a drive that leaves directions of the past undriven, by XᵀX."""
+    lapack: Any = linalg.lapack
+    factor, info = lapack.dpotrf(gram)
+    size = np.abs(gram).sum(0).max()
+    _refuse_if(
+        info != 0 or lapack.dpocon(factor, size)[0] <= _EXCITED,
+        "`drive` is too regular to tell the response at every lag (it repeats itself, "
+        "changes too slowly, or its inputs follow from each other)",
+        "drive with white noise that is new in every step",
+    )
+
+
+def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
+    total = sum((array**2).sum(0) for array in arrays)
+    return np.sqrt(total / sum(len(array) for array in arrays))
+
+
+def _lags(
+    given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
+) -> list[int]:
+    """Numbers of lags to compare, ascending; refuses what the recordings can not carry."""
+    n_inputs = drives[0].shape[1]
+
+    def usable(lags: int) -> int:
+        return sum(max(0, len(d) - lags + 1) for d in drives)
+
+    def memory(lags: int) -> float:
+        return 8.0 * (lags * n_inputs) ** 2 * (_N_FOLDS + 3)
+
+    def check_length(lags: int) -> None:
+        needed = 2 * lags * n_inputs
+        samples = f"{usable(lags)} samples can be used for {lags * n_inputs} unknowns"
+        unknowns = f"{samples} of each output ({n_inputs} inputs × {lags} lags)"
+        total = needed + len(drives) * (lags - 1)
+        advice = f"record at least {total} samples, better ten times as many, or give"
+        short = usable(lags) < needed
+        _refuse_if(short, f"`drive` is too short: {unknowns}", f"{advice} fewer `n_lags`")
+
+    if given is None:
+        wanted = sorted({max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps})
+        check_length(n_steps)
+        fits = [lags for lags in wanted if usable(lags) >= 2 * lags * n_inputs]
+        if memory(fits[-1]) > _NORMAL_BYTES:
+            fits = [lags for lags in fits if lags <= n_steps]
+    else:
+        listed = [given] if isinstance(given, int | np.integer) else list(given)
+        fits = sorted({check.count(one, "n_lags") for one in listed})
+        check.must(fits, "n_lags", "hold at least one number", "none")
+        check_length(fits[-1])
+    needed = memory(fits[-1])
+    if needed > _NORMAL_BYTES:
+        many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
+        advice = "use fewer lags, or record groups of inputs apart"
+        raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
+    return fits
+
+
+class _Regression:
+    """Normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise over all recordings, by fold.
+
+    They are accumulated once, for the largest number of lags; fewer lags are their leading
+    blocks, a fold is a difference of sums. The errors come from a multiplier bootstrap over
+    stretches of time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b =
+    Σ_{t ∈ b} x_t r_tᵀ of the residuals and random ε_b of unit variance. It asks neither for
+    white nor for equal noise, only that stretches are longer than its memory.
+    """
+
+    def __init__(
+        self,
+        drives: list[np.ndarray],
+        outputs: list[np.ndarray],
+        n_lags: int,
+        n_blocks: int,
+    ) -> None:
+        self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
+        self.n_inputs = drives[0].shape[1]
+        self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)
+        p, m = n_lags * self.n_inputs, outputs[0].shape[1]
+        fits = int(_INFLUENCE_BYTES // (8.0 * p * m))
+        self.n_blocks = max(2 * _N_FOLDS, min(n_blocks, fits, self.n_samples))
+        self.A = np.zeros((_N_FOLDS, p, p))
+        self.B = np.zeros((_N_FOLDS, p, m))
+        self.yy = np.zeros((_N_FOLDS, m))
+        for fold, past, y in self.stretches(_N_FOLDS):
+            self.A[fold] += _gram(past, n_lags)
+            self.B[fold] += _cross(past, y, n_lags)
+            self.yy[fold] += (y**2).sum(0)
+        total = self.A.sum(0)
+        _check_excited(total)
+        self.unit = float(np.trace(total)) / p
+
+    def stretches(self, n: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Stretches of time in n groups of equal length: group, drive and outputs.
+
+        The drive begins n_lags − 1 samples before the outputs.
+        """
+        L, done = self.n_lags, 0
+        for d, y in zip(self.drives, self.outputs, strict=True):
+            usable = len(d) - L + 1
+            if usable <= 0:
+                continue
+            groups = (np.arange(done, done + usable) * n) // self.n_samples
+            cuts = np.flatnonzero(np.diff(groups)) + 1
+            for start, stop in zip([0, *cuts], [*cuts, usable], strict=True):
+                yield int(groups[start]), d[start : stop + L - 1], y[L - 1 :][start:stop]
+            done += usable
+
+    def _training(self, fold: int, L: int) -> tuple[np.ndarray, np.ndarray]:
+        p = L * self.n_inputs
+        others = [k for k in range(_N_FOLDS) if k != fold]
+        return self.A[others, :p, :p].sum(0), self.B[others, :p].sum(0)
+
+    def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
+        """Squared errors on a fold, of each output."""
+        p = len(W)
+        A, B = self.A[fold, :p, :p], self.B[fold, :p]
+        return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
+
+    def choose(self, lags: list[int], penalties: np.ndarray) -> tuple[int, float]:
+        """Lags and penalty of the smallest held-out error."""
+        penalty = float(penalties[np.argmin(np.abs(np.log((penalties + 1e-300) / _FIRST)))])
+        L = lags[-1]
+        for _ in range(2):
+            before = L
+            if len(lags) > 1:
+                L = lags[int(np.argmin([self._held_out(k, penalty).sum() for k in lags]))]
+            if len(penalties) > 1:
+                penalty = self._best_penalty(L, penalties)
+            if before == L:
+                break
+        return L, penalty
+
+    def _held_out(self, L: int, penalty: float) -> np.ndarray:
+        """Squared errors on all folds, of each output."""
+        ridge = _TRAINED * self.unit * penalty
+        total = np.zeros(self.yy.shape[1])
+        for fold in range(_N_FOLDS):
+            total += self._errors(fold, _solve(*self._training(fold, L), ridge))
+        return total
+
+    def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
+        total = np.zeros(len(penalties))
+        for fold in range(_N_FOLDS):
+            A, B = self._training(fold, L)
+            values, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
+            rotated = V.T @ B
+            for k, penalty in enumerate(penalties):
+                W = V @ (rotated / (values + _TRAINED * self.unit * penalty)[:, None])
+                total[k] += self._errors(fold, W).sum()
+        return float(penalties[int(total.argmin())])
+
+    def explained(self, L: int, penalty: float) -> np.ndarray:
+        """Share of the held-out variance that is explained, of each output."""
+        return 1 - self._held_out(L, penalty) / self.yy.sum(0)
+
+    def solve(self, L: int, penalty: float) -> np.ndarray:
+        """The filters of L lags, (L · n_inputs, n_outputs)."""
+        p = L * self.n_inputs
+        A, B = self.A[:, :p, :p].sum(0), self.B[:, :p].sum(0)
+        return _solve(A, B, self.unit * penalty)
+
+    def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
+        """Change of the filters with each stretch, (n_blocks, kept unknowns, n_outputs)."""
+        p = len(W)
+        scores = np.zeros((self.n_blocks, *W.shape))
+        for block, past, y in self.stretches(self.n_blocks):
+            residual = y - _filtered(past, W, self.n_lags)
+            scores[block] += _cross(past, residual, self.n_lags)[:p]
+        scores -= scores.mean(0)
+        # Residuals are smaller than the noise, by the unknowns that were fitted.
+        n, b = self.n_samples, self.n_blocks
+        scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
+        flat = scores.transpose(1, 0, 2).reshape(p, -1)
+        moved = _solve(self.A[:, :p, :p].sum(0), flat, self.unit * penalty)
+        moved = moved.reshape(p, b, -1).transpose(1, 0, 2)
+        return moved[:, : n_steps * self.n_inputs]
+
+
+def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
+    """Samples d_{t−lag} for the times t of a stretch."""
+    return past[n_lags - 1 - lag : len(past) - lag]
+
+
+def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
+    """XᵀX of a stretch. Along its diagonals it changes by what enters and what leaves."""
+    n = past.shape[1]
+    A = np.empty((n_lags, n, n_lags, n))
+    newest = _lagged(past, 0, n_lags)
+    for lag in range(n_lags):
+        A[0, :, lag] = newest.T @ _lagged(past, lag, n_lags)
+    first, last = past[: n_lags - 1][::-1], past[-n_lags:][::-1]
+    for l in range(n_lags - 1):
+        entering = np.einsum("i,mj->imj", first[l], first[l:])
+        leaving = np.einsum("i,mj->imj", last[l], last[l : n_lags - 1])
+        A[l + 1, :, l + 1 :] = A[l, :, l : n_lags - 1] + entering - leaving
+    for l in range(1, n_lags):
+        A[l, :, :l] = A[:l, :, l].transpose(2, 0, 1)
+    return A.reshape(n_lags * n, n_lags * n)
+
+
+def _cross(past: np.ndarray, y: np.ndarray, n_lags: int) -> np.ndarray:
+    """XᵀY of a stretch."""
+    return np.concatenate([_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)])
+
+
+def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
+    """X W of a stretch; W may have fewer lags."""
+    made = np.zeros((len(past) - n_lags + 1, W.shape[1]))
+    for lag, one in enumerate(W.reshape(-1, past.shape[1], W.shape[1])):
+        made += _lagged(past, lag, n_lags) @ one
+    return made
+
+
+def _solve(A: np.ndarray, B: np.ndarray, penalty: float) -> np.ndarray:
+    A = A.copy()
+    A[np.diag_indices_from(A)] += penalty
+    return linalg.cho_solve(linalg.cho_factor(A, check_finite=False), B)

@@ -1,7 +1,7 @@
 """The network itself as a system: integrated to a tolerance, and differentiated.
 
-`Dynamics` stands beside `Unfolding`. What one unfolds the other integrates, so nothing is
-expanded and nothing left out but the error of the sub-steps, which is measured.
+What `Unfolding` expands, `Dynamics` integrates: nothing is left out but the error of the
+sub-steps, which is measured.
 """
 
 from __future__ import annotations
@@ -28,44 +28,29 @@ class Dynamics:
     """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     An echo state network is run as it is, step by step and without an error. States are
-    deviations from the rest state of the network.
-
-    Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), the
-    input projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
-    the array namespace and on the device of ``X``, in float32 if that is its dtype, else in
-    float64, and in bounded memory.
+    deviations from the rest state of the network. Shapes of ``X`` and ``u`` are as in
+    `Unfolding`. Batch work runs in the array namespace and on the device of ``X``, in
+    float32 if that is its dtype, else in float64, and in bounded memory.
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
         With any gain.
-    n_steps : int
-        Number of steps K of the stimuli.
-    dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
-        a step is a step, 1 by default.
-    readout : None, float or array_like (n_steps,)
-        When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
-        weighted sum over the ends of the steps (time-integrated readout).
+    n_steps, dt, readout
+        Of the stimuli, as in `unfold`.
     tol : float
-        Error allowed to a state, relative to the largest one. From it follows, for the
-        stimuli and the projection at hand, the number of sub-steps in a step: the largest
-        series and some others are run with halved sub-steps to compare with. Stimuli in
-        float32 do not come closer than their rounding.
+        Error allowed to a state, relative to the largest one. From it follows the number of
+        sub-steps in a step: the largest series and some others are run with halved
+        sub-steps to compare with. Stimuli in float32 do not come closer than their
+        rounding.
     start : array_like (n_neurons,), optional
         The state in which every series begins, not counted from rest; at rest by default.
         Other simulators begin at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
-    reservoir : Reservoir or EchoStateNetwork
-    n_steps : int
-    dt, duration : float
-        Δ and T = KΔ.
-    n_neurons, n_inputs, n_outputs : int
-        N: rows of the input projection and entries of the readout are the neurons.
-    readout : float or ndarray (n_steps,)
-        The time of the readout, or the weights of the step ends.
+    reservoir, n_steps, dt, duration, readout, n_neurons, n_inputs, n_outputs
+        As of an `Unfolding`.
     linear : Unfolding
         The network at small states: the unfolding of order 0 with the same readout.
     maps : LinearOrder
@@ -114,10 +99,8 @@ class Dynamics:
         return self
 
     def __repr__(self) -> str:
-        return (
-            f"Dynamics({self.reservoir!r}, n_steps={self.n_steps}, dt={self.dt:g}, "
-            f"tol={self.tol:g})"
-        )
+        grid = f"n_steps={self.n_steps}, dt={self.dt:g}, tol={self.tol:g}"
+        return f"Dynamics({self.reservoir!r}, {grid})"
 
     @property
     def is_linear(self) -> bool:
@@ -153,15 +136,14 @@ class Dynamics:
     def quadratic(self) -> Unfolding | None:
         """Order 1 of the gain up to its square at rest, a start for an optimiser.
 
-        None where the gain has no quadratic part there, as tanh at zero, which is odd, and
-        in discrete time.
+        None where the gain has no quadratic part there, as tanh at zero, and in discrete
+        time.
         """
         network = None if self._discrete else _up_to_the_square(self.reservoir)
         if network is None:
             return None
-        return unfold(
-            network, n_steps=self.n_steps, dt=self.dt, order=1, readout=self.readout
-        )
+        grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
+        return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
         """With so many sub-steps, in a shortened last step too: twice as many halve all."""
@@ -188,18 +170,17 @@ class Dynamics:
         X = self._stimuli(X)
         return X, check.input_projection(u, self.n_neurons, X.shape[1])
 
-    def _planned(self, X: Any, u: np.ndarray, known: int = 0) -> Plan:
-        """The plan that keeps to the tolerance for these stimuli and this projection."""
+    def _planned(
+        self, X: Any, u: np.ndarray, known: int = 0, n_sub: int | None = None
+    ) -> Plan:
+        """The plan of so many sub-steps, or one that keeps to the tolerance for X and u."""
+        if n_sub is not None:
+            return self._plan(check.count(n_sub, "n_sub"))
         if self._discrete:  # a map has no sub-steps, and does not err
             self.step_error = StepError(1, 0.0, ())
         else:
             self.step_error = plan_substeps(self._plan, X, u, self.tol, known=known)
         return self._plan(self.step_error.n_sub)
-
-    def _plan_for(self, X: Any, u: np.ndarray, n_sub: int | None) -> Plan:
-        if n_sub is None:
-            return self._planned(X, u)
-        return self._plan(check.count(n_sub, "n_sub"))
 
     @with_few_threads(rows_of)
     def states(
@@ -209,10 +190,8 @@ class Dynamics:
 
         Parameters
         ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
-        trajectories : bool
-            Return the states at the end of every step instead of the readout.
+        X, u, trajectories
+            As in `Unfolding.states`.
         n_sub : int, optional
             Sub-steps to take, whatever the error, so that the state of a series does not
             depend on the others.
@@ -229,7 +208,7 @@ class Dynamics:
         """
         every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
         X, projection = self._inputs(X, u)
-        walk = Walk(every._plan_for(X, projection, n_sub), X, projection)
+        walk = Walk(every._planned(X, projection, n_sub=n_sub), X, projection)
         if n_sub is None:
             self.step_error = every.step_error
         return walk.trajectories() if trajectories else walk.states
@@ -240,19 +219,14 @@ class Dynamics:
     ) -> Any:
         """Gradient with respect to the projections, by the adjoint of the integrator.
 
-        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
-        ∂L/∂Y and get ∂L/∂u. For a function of the readout z = Y v, give v and
-        ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). It is the exact gradient of what
-        `states` computes for the same ``X`` and ``u``.
+        It is the exact gradient of what `states` computes for the same ``X`` and ``u``.
 
         Parameters
         ----------
-        X, u
+        X, u, n_sub
             As in `states`.
-        cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
-        v : array_like (n_neurons,), optional
-        n_sub : int, optional
-            As in `states`.
+        cotangent, v
+            As in `Unfolding.pullback`.
 
         Returns
         -------
@@ -264,33 +238,28 @@ class Dynamics:
         X, projection = self._inputs(X, u)
         readout = None if v is None else check.readout_vector(v, self.n_neurons)
         cotangent = checked_cotangent(cotangent, X, self.n_neurons, v)
-        walk = Walk(self._plan_for(X, projection, n_sub), X, projection)
+        walk = Walk(self._planned(X, projection, n_sub=n_sub), X, projection)
         u_bar, v_bar = walk.pullback(cotangent, readout)
         if np.ndim(u) == 1:
             u_bar = namespace(X).reshape(u_bar, (self.n_neurons,))
         return u_bar if readout is None else (u_bar, v_bar)
 
     def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Series by which the number of sub-steps is found.
+        """Sorted positions of the series by which the number of sub-steps is found.
 
         Parameters
         ----------
         norms : ndarray (n_cases,)
-            Squared norms of all series.
-
-        Returns
-        -------
-        ndarray of int
-            Positions of the eight largest and of eight spread over the others, sorted.
+            Squared norms of all series: of the eight largest, and of eight others.
         """
         return probe_of_norms(norms)
 
     def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
         """States of the same stimuli at one projection after the other.
 
-        The number of sub-steps is found at the first projection and kept: an optimiser
-        that compares projections is not to see it jump back and forth. Ask `settle` of
-        what is returned whether it was enough for another projection.
+        The number of sub-steps is found at the first projection and kept: an optimiser that
+        compares projections is not to see it jump. ``settle(u)`` of what is returned says
+        whether it was enough for another projection.
 
         Parameters
         ----------
@@ -308,11 +277,7 @@ class Dynamics:
 
 
 class Prepared:
-    """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`.
-
-    An optimiser compares projections, so it must not see the sub-steps change between
-    them: they are found at the first projection and kept.
-    """
+    """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`."""
 
     def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
         self._dynamics, self._X = dynamics, dynamics._stimuli(X)
@@ -373,28 +338,21 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
     """Where series begin, as a deviation from rest; None for at rest."""
     if start is None:
         return None
-    state = check.host_array(start, "start", ndim=(1,))
-    if state.shape != (network.n_neurons,):
-        raise ValueError(
-            f"`start` must have one entry per neuron, shape ({network.n_neurons},); got "
-            f"shape {state.shape}."
-        )
+    state, shape = check.host_array(start, "start", ndim=(1,)), (network.n_neurons,)
+    wanted = f"have one entry per neuron, shape {shape}"
+    check.must(state.shape == shape, "start", wanted, f"shape {state.shape}")
     deviation = state - network.rest
     return deviation if deviation.any() else None
 
 
 def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
-    """The same network with a gain of two Taylor coefficients at its rest state."""
+    """The same network with a gain of two Taylor coefficients at its resting state."""
     gain = reservoir.gain
     if gain.kind is not None and "degree" in gain.parameters:
-        # The function is the same, and with it the rest state; only its series is cut.
-        cut = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
+        # The function is the same, and with it the resting state; only its series is cut.
+        gain = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
     elif not reservoir.rest.any():
-        cut = Gain.polynomial((0.0, *gain.coefficients[1:3]))
-    elif len(gain.coefficients) <= 3:
-        cut = gain
-    else:
-        return None
-    network = replace(reservoir, gain=cut)
+        gain = Gain.polynomial((0.0, *gain.coefficients[1:3]))
+    network = replace(reservoir, gain=gain)
     found = network.coefficients
     return network if len(found) == 3 and np.any(found[2]) else None

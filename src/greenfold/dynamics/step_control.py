@@ -17,8 +17,7 @@ from ..unfolding.walk import Plan, Walk
 #: Series that are integrated to find the error: as many of the largest as of the others.
 _N_LARGEST, _N_OTHERS = 8, 8
 #: The series left out may err more than those looked at; this share of `tol` is theirs.
-_MARGIN = 0.5
-_MAX_SUBSTEPS = 256
+_MARGIN, _MAX_SUBSTEPS = 0.5, 256
 #: Long sub-steps may diverge where the network does not. Within this part of the fastest
 #: rate of the network they are believed, if halved ones diverge at the same place.
 _TRUSTED_REACH = 0.05
@@ -35,9 +34,8 @@ class StepError:
     n_sub : int
         Sub-steps per step of the stimulus.
     error : float
-        Largest error of a neuron at the end of any step, relative to the largest state
-        of the series looked at: the difference to halved sub-steps, times 16/15, since
-        the halved ones err too.
+        Largest error of a neuron at the end of any step, relative to the largest state of
+        the series looked at: 16/15 of the difference to halved sub-steps, which err too.
     series : tuple of int
         The series looked at.
     """
@@ -52,20 +50,9 @@ def plan_substeps(
 ) -> StepError:
     """A number of sub-steps, near the fewest, whose error stays below ``tol``.
 
-    The order of the method foretells how many are needed, until the error found agrees.
-
-    Parameters
-    ----------
-    make : callable
-        Number of sub-steps to the `Plan`, on the host.
-    X : array (n_cases, n_channels, n_steps)
-        The eight series of largest norm and eight spread over the others are integrated,
-        on the host in float64.
-    u : ndarray (n_neurons, n_channels)
-    tol : float
-        See `StepError.error`.
-    known : int
-        A number that did at another u: it is kept if it does here, or else exceeded.
+    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` did at another
+    u: it is kept if it does here, or else exceeded. The order of the method foretells how
+    many are needed, until the error found agrees.
 
     Raises
     ------
@@ -74,11 +61,9 @@ def plan_substeps(
     Divergence
         Where the network diverges, however short the sub-steps.
     """
-    if tol < 1e3 * np.finfo(np.float64).eps:
-        raise ValueError(
-            f"`tol` must be at least {1e3 * np.finfo(np.float64).eps:.1g}, below which "
-            f"rounding hides the error of a step; got {tol:g}."
-        )
+    least = 1e3 * np.finfo(np.float64).eps
+    wanted = f"be at least {least:.1g}, below which rounding hides the error of a step"
+    check.must(tol >= least, "tol", wanted, f"{tol:g}")
     probe = _Probe(make, X, u)
     if known and (error := probe.error(known)) <= tol:
         return StepError(known, error, probe.series)

@@ -6,9 +6,9 @@ state, splits into a linear part and what the gain has beyond its slope s, f,
     T ḋ = −A d + W f(d) + u x,    A = I − W diag(s).
 
 The linear part and the input, constant over a step, are integrated exactly; f enters
-through four stages of an exponential Runge–Kutta method of order 4. With L = −T⁻¹A, h the
-length of the step, and f₁ … f₄ at the stages, this is Krogstad's method (J. Comput. Phys.
-203, 2005) in differences:
+through four stages. With L = −T⁻¹A, h the length of the step, and f₁ … f₄ at the stages,
+this is Krogstad's exponential Runge–Kutta method of order 4 (J. Comput. Phys. 203, 2005) in
+differences, seven products with N×N matrices instead of ten:
 
     a  = E d + k,               k = (h/2) φ₁(hL/2) T⁻¹ (W f₁ + u x),   E = exp(hL/2)
     b  = a + h φ₂(hL/2) T⁻¹W (f₂ − f₁)
@@ -16,22 +16,10 @@ length of the step, and f₁ … f₄ at the stages, this is Krogstad's method (
     c  = m + 2h φ₂(hL) T⁻¹W (f₃ − f₁)
     d' = m + h (2φ₂ − 4φ₃)(hL) T⁻¹W (f₂ + f₃ − 2f₁) + h (4φ₃ − φ₂)(hL) T⁻¹W (f₄ − f₁)
 
-In this form a step takes seven products with N×N matrices, and its adjoint seven; written
-out as a tableau it takes ten. Cox and Matthews' method is the same with other factors in b
-and c. Its error was between 0.9 and 1.2 times Krogstad's on tanh, biased tanh and quadratic
-networks at steps of 0.1 to 3.6 τ, with the same work; Krogstad's has the higher order where
-the network is stiff.
+The leaky echo state network is y' = (1 − a) y + a φ(W y + u x + b). It rests where
+y* = φ(W y* + b); with p* = W y* + b, deviations d follow exactly
 
-In discrete time the leaky echo state network is (reservoirpy's convention)
-
-    y' = (1 − a) y + a φ(W y + u x + b)
-
-It rests where y* = φ(W y* + b); with p* = W y* + b, deviations d from there follow the same
-map without a constant,
-
-    d' = (1 − a) d + a [φ(W d + u x + p*) − φ(p*)],
-
-exactly: there are no sub-steps.
+    d' = (1 − a) d + a [φ(W d + u x + p*) − φ(p*)].
 """
 
 from __future__ import annotations
@@ -58,18 +46,9 @@ def _one_by_one(function: Function, derivative: Function, y: Any) -> tuple[Any, 
 class NonlinearPart(HasArrays):
     """f(d) = φ(y* + d) − φ(y*) − s d, what a gain has beyond a line at y*.
 
-    Make one with `NonlinearPart.around`.
-
-    Attributes
-    ----------
-    function : callable
-        φ, elementwise on arrays of any namespace.
-    with_slope : callable
-        y ↦ (φ(y), φ'(y)).
-    centre, offset : array (N,) or None
-        y* and φ(y*); None stands for 0, which costs nothing.
-    slope : array (N,) or float
-        s.
+    ``with_slope`` maps y to (φ(y), φ'(y)). ``centre`` y* and ``offset`` φ(y*) are (N,), or
+    None for 0, which costs nothing; ``slope`` s is (N,) or a number. See
+    `NonlinearPart.around`.
     """
 
     function: Function
@@ -136,14 +115,8 @@ class NonlinearPart(HasArrays):
 class LeakyStep(Step):
     """A `Step` of an echo state network; make one with `leaky_step`.
 
-    Attributes
-    ----------
-    W : array (N, N)
-        Transposed weights, acting on rows of states from the right.
-    leak, keep : array (N,)
-        a and 1 − a, for each neuron.
-    change : NonlinearPart
-        φ(p* + p) − φ(p*).
+    ``W`` are the transposed weights, acting on rows from the right; ``leak`` and ``keep``
+    are a and 1 − a for each neuron, ``change`` is φ(p* + p) − φ(p*).
     """
 
     W: Any
@@ -154,10 +127,8 @@ class LeakyStep(Step):
     #: A map has no length.
     reach = 0.0
 
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.W.shape[0]
+    def __post_init__(self) -> None:
+        vars(self).update(n_neurons=self.W.shape[0])
 
     def input_map(self, u: Any) -> Any:
         """The input itself, (n_channels, N)."""
@@ -212,20 +183,10 @@ def leaky_step(
 class ExponentialStep(Step):
     """A `Step` in continuous time; make one with `exponential_step`.
 
-    The matrices act on rows of states from the right, so they are stored transposed.
-
-    Attributes
-    ----------
-    reach : float
-        Bound on ‖hL‖, the length of the step in units of the network's fastest rate.
-    f : NonlinearPart
-    E : array (N, N)
-        Half a step of the linear network.
-    F : array (N, N)
-        Response to a constant input u x over half a step.
-    P, Q2, Q3, R, S : array (N, N)
-        Weights of f₁ in k, of f₂ − f₁ in b, of f₃ − f₁ in c, of f₂ + f₃ − 2f₁ and of
-        f₄ − f₁ in the result.
+    ``reach`` bounds ‖hL‖. The (N, N) matrices act on rows from the right, so they are
+    stored transposed: E is half a step of the linear network, F its response to a constant
+    input, P, Q2, Q3, R and S are the weights of f₁ in k, of f₂ − f₁ in b, of f₃ − f₁ in c,
+    of f₂ + f₃ − 2f₁ and of f₄ − f₁ in the result.
     """
 
     reach: float
@@ -240,16 +201,10 @@ class ExponentialStep(Step):
 
     #: Products of N×N matrices with a batch in `advance`, and in `retreat`.
     n_products = 7
+    n_slopes = 4.0  # f' at the four stages
 
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.E.shape[0]
-
-    @property
-    def n_slopes(self) -> float:
-        """F' at the four stages."""
-        return 4
+    def __post_init__(self) -> None:
+        vars(self).update(n_neurons=self.E.shape[0])
 
     def input_map(self, u: Any) -> Any:
         """The input's part of k, as (n_channels, N)."""

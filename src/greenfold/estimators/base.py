@@ -22,7 +22,7 @@ from .._base.archive import refuse
 from .._base.codec import Arrays, Field, Saved, Stored
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
-from ..stimuli.chunks import by_pieces
+from ..stimuli.chunks import by_chunks
 from ..systems import Network
 
 #: Draws of a network before its `g` is given up as unstable.
@@ -144,7 +144,7 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
             )
         return codes
 
-    @by_pieces
+    @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Class labels (n_cases,)."""
         scores = self.decision_function(X)

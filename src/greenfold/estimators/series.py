@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
 from ..stimuli.base import Series
-from ..stimuli.chunks import Pieces, first_of, host_labels, pieces_of, rows_of
+from ..stimuli.chunks import Chunks, chunks_of, host_labels
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
@@ -374,7 +374,7 @@ def _joined_sums(one: Sums, other: Sums) -> Sums:
 
 def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Collection:
     """Read series with gaps; more than ``most`` of them in chunks stay where they are."""
-    chunks = pieces_of(X)
+    chunks = chunks_of(X)
     if chunks is None:
         return collect(read_values(estimator, X, fitting=fitting, gaps=True))
     match_shape(estimator, *chunks.shape[1:], fitting=fitting)
@@ -431,10 +431,10 @@ def _complete(one: np.ndarray, index: int) -> np.ndarray:
 class _ChunkedCollection(Collection):
     """A collection that is not in memory; some series at a time are brought here."""
 
-    def __init__(self, chunks: Pieces) -> None:
+    def __init__(self, chunks: Chunks) -> None:
         super().__init__([], chunks.shape[0], chunks.shape[1])
         self.chunks = chunks
-        parts = chunks.each(_checked, (chunks.series, first_of(chunks)))
+        parts = chunks.each(_checked, (chunks.series, chunks.firsts))
         # The workers of a cluster keep them: every part of the series asks for them all.
         self._parts = chunks.keep(parts, 8.0 * float(np.prod(chunks.shape)))
 
@@ -467,7 +467,7 @@ class _ChunkedCollection(Collection):
         return self.chunks.each(_answer, (self._parts,), question, *arguments)
 
     def _promise(self, chosen: np.ndarray) -> Any:
-        return self.chunks.join(rows_of(self.chunks, chosen, self._parts), np.concatenate)
+        return self.chunks.join(self.chunks.rows(chosen, self._parts), np.concatenate)
 
 
 def _checked(X: Any, first: int) -> np.ndarray:

@@ -21,19 +21,14 @@ def fit_slope(
     weights: np.ndarray | None = None,
     possible: np.ndarray | None = None,
 ) -> float:
-    """Slope a at which probabilities softmax(a · scores) are as sure as they are right.
+    """Slope a > 0 at which probabilities softmax(a · scores) are as sure as they are right.
 
     Of scores (n_cases, n_classes) of held-out cases and the index of their true classes;
-    ``possible`` says among which classes each case was told, all by default. The slope is
-    positive, so that the most probable class is the one of the largest score.
-
-    The mean of the largest probability, which grows with a, is to be the accuracy. Maximum
-    likelihood is the usual condition; it lets the one held-out case that is wrong by the
-    largest score decide, and on training data of UCR sets its calibration error was larger
-    for scores with heavy tails, as those of a discriminant analysis of many classes are.
-
-    Accuracy is counted as (k + ½)/(n + 1), by Jeffreys' prior: n cases that are all right
-    do not prove certainty.
+    ``possible`` says among which classes each case was told. The mean of the largest
+    probability, which grows with a, is to be the accuracy. (Maximum likelihood lets the one
+    case that is wrong by the largest score decide; its calibration error on UCR sets was
+    larger.) Accuracy is (k + ½)/(n + 1), by Jeffreys' prior: n cases that are all right do
+    not prove certainty.
     """
     n, _ = scores.shape
     omega = np.ones(n) if weights is None else weights
@@ -62,10 +57,8 @@ def fit_slope(
 def with_heavy_tails(log_odds: np.ndarray) -> np.ndarray:
     """Log-odds (n_cases, n_classes) of Gaussian clouds, for clouds with wider tails.
 
-    A distance d below the largest becomes log(1 + d), as for Student's distribution: what
-    lies far from a plane is less sure than a Gaussian says. With a slope fitted on one half
-    of held-out training series of 14 UCR sets the loss on the other half is 9 % below that
-    of d itself, and level with √(1 + d).
+    A distance d below the largest becomes log(1 + d), as for Student's distribution. On
+    held-out halves of 14 UCR training sets the loss was 9 % below that of d itself.
     """
     return -np.log1p(log_odds.max(axis=1, keepdims=True) - log_odds)
 

@@ -1,9 +1,8 @@
 """Covariances of long or wide series: kept by their factor where they are large.
 
-The covariance of n series of D values has rank n at most. Where D is large and n is not,
-it is kept as S with S Sᵀ = ψ, of shape (D, n), and never formed: 40 series of 64 channels
-and 200 steps have a ψ of 1.3 GB and an S of 4 MB. What the linear problem asks of ψ are
-products, sums, its trace and its root.
+The covariance of n series of D values has rank n at most. Where D is large and n is not, it
+is kept as S with S Sᵀ = ψ, of shape (D, n), and never formed: 40 series of 64 channels and
+200 steps have a ψ of 1.3 GB and an S of 4 MB.
 """
 
 from __future__ import annotations
@@ -22,15 +21,10 @@ _SHARE = 0.1
 
 
 class Factored:
-    """A symmetric, positive semi-definite matrix S Sᵀ that is known by S.
+    """A symmetric, positive semi-definite matrix S Sᵀ that is known by S (size, rank).
 
     It takes part in products, in sums with its like or with full matrices, and is scaled by
     numbers that are not negative. ``numpy.asarray`` forms it, where memory allows.
-
-    Parameters
-    ----------
-    factor : ndarray (size, rank)
-        The matrix S.
     """
 
     #: NumPy leaves operators between its arrays and this class to this class.

@@ -1,9 +1,8 @@
 """Clouds of states along the readouts, and the decision between them.
 
-Along a readout v the states of each class form a cloud. Taken as Gaussian with a common
-covariance, the clouds give log-odds that are linear in the readout values: the trained
-threshold, the probabilities, and, with more than two classes, the weights by which the
-readouts of all classes decide together (linear discriminant analysis).
+Taken as Gaussian with a common covariance, the clouds of the classes give log-odds that are
+linear in the readout values: the trained threshold, the probabilities, and the weights by
+which the readouts of several classes decide together (linear discriminant analysis).
 """
 
 from __future__ import annotations
@@ -78,10 +77,9 @@ class Clouds:
 class Decision:
     """Linear decision Z couplingᵀ − threshold on readout values Z.
 
-    There is one score for two classes (positive: the second), one per class for more, and
+    There is one score for two classes (positive: the second), one per class for more;
     ``slope`` are the log-odds per unit of the scores. ``sureness`` is the factor on the
-    log-odds `with_heavy_tails`, as held-out series found it; None leaves the probabilities
-    to the clouds.
+    log-odds `with_heavy_tails` that held-out series found; None leaves them to the clouds.
     """
 
     coupling: np.ndarray

@@ -11,12 +11,12 @@ from .._base import checks as check
 
 
 class SoftMargin(NamedTuple):
-    """Gaussian soft margin and the two terms it balances.
+    """Gaussian soft margin κ = separation − variance.
 
     Attributes
     ----------
     value : float
-        κ = separation − variance.
+        κ.
     separation : float
         v·M, the mean distance of the states from the decision plane.
     variance : float
@@ -34,9 +34,8 @@ def labelled(states: Any, labels: Any) -> np.ndarray:
     signs = check.host_array(labels, "labels", ndim=(1,))
     wanted = f"have one entry per case, {len(states)}"
     check.must(len(signs) == len(states), "labels", wanted, len(signs))
-    if not np.isin(signs, (-1, 1)).all():
-        found = np.unique(signs)[:4].tolist()
-        raise ValueError(f"`labels` must be −1 or +1; got values such as {found}.")
+    known, found = np.isin(signs, (-1, 1)).all(), np.unique(signs)[:4].tolist()
+    check.must(known, "labels", "be −1 or +1", f"values such as {found}")
     return states * signs[:, None]
 
 
@@ -69,8 +68,8 @@ def soft_margin(
     eta : float
         Control parameter η; large values approach the margin.
     average : bool
-        True takes the mean over the cases, as the paper does from its Gaussian form on;
-        False the sum, as in its definition, lower by ln(n_cases)/η.
+        The mean over the cases, as the paper takes it from its Gaussian form on, or the
+        sum, as in its definition, lower by ln(n_cases)/η.
     """
     eta = check.positive(eta, "eta")
     signed = labelled(states, labels)
@@ -86,9 +85,8 @@ def state_moments(
 
     Parameters
     ----------
-    states : array_like (n_cases, n_neurons)
-    labels : array_like (n_cases,)
-        ±1.
+    states, labels
+        As in `margin`.
     weights : array_like (n_cases,), optional
         Non-negative weights of the cases; equal by default.
 
@@ -138,16 +136,16 @@ def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftM
 def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     """Unit readout that maximises the margin, by a linear support vector machine.
 
-    For comparison with the soft margin's readout. The plane passes through the origin,
-    as in `def_margin`.
+    For comparison with the soft margin's readout. The plane passes through the origin, as
+    in `def_margin`.
 
     Parameters
     ----------
     states, labels
         As in `margin`.
     C : float
-        Penalty on states inside the margin, for states scaled to unit standard
-        deviation; large values approach the hard margin.
+        Penalty on states inside the margin, for states of unit standard deviation; large
+        values approach the hard margin.
     """
     from sklearn.svm import LinearSVC
 

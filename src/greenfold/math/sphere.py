@@ -2,15 +2,11 @@
 
     maximise  b·v − ½ vᵀ Q v   over ‖v‖ = 1
 
-This is the readout of a reservoir, and each half-step of the paper's alternation (cases
-A and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With Q = Σ_i q_i w_i w_iᵀ
+This is the readout of a reservoir, and each half-step of the paper's alternation (cases A
+and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With Q = Σ_i q_i w_i w_iᵀ
 and c_i = w_i·b the maximum is v = Σ_i c_i/(q_i − λ) w_i at the root λ < q_1 of the secular
-equation Σ_i (c_i/(q_i − λ))² = 1.
-
-The hard case: b has no component in the eigenspace of q_1 and there is no root. Then
-λ = q_1, and the rest of the norm is filled along w_1. With fewer input values than neurons
-Q is singular and b lies in its range; for a large η that is nearly the hard case, with a
-tiny c_1 and a root next to q_1.
+equation Σ_i (c_i/(q_i − λ))² = 1. In the hard case b has no component in the eigenspace of
+q_1 and there is no root: then λ = q_1, and the rest of the norm is filled along w_1.
 """
 
 from __future__ import annotations
@@ -43,8 +39,7 @@ class SphereMaximum:
     multiplier : ndarray (...)
         λ of the secular equation; (Q − λ) v = b.
     hard_case : ndarray (...) of bool
-        Whether v was completed along the lowest eigenvector, so that it is one of
-        several maximisers.
+        Whether v was completed along the lowest eigenvector: one of several maximisers.
     """
 
     v: np.ndarray
@@ -79,8 +74,9 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     fits = b.ndim > 0 and Q.ndim > 1 and Q.shape[-2:] == (b.shape[-1],) * 2
     wanted = "have shape (..., n, n) for `b` of shape (..., n)"
     check.must(fits, "Q", wanted, f"{Q.shape} and {b.shape}")
-    if not np.allclose(Q, np.swapaxes(Q, -1, -2), rtol=1e-8, atol=1e-12 * np.abs(Q).max()):
-        raise ValueError("`Q` must be symmetric; use (Q + Qᵀ)/2, which has the same form.")
+    back, tiny = np.swapaxes(Q, -1, -2), 1e-12 * np.abs(Q).max()
+    symmetric = np.allclose(Q, back, rtol=1e-8, atol=tiny)
+    check.must(symmetric, "Q", "be symmetric", "another, use (Q + Qᵀ)/2")
     return solve_in_eigenbasis(b, *np.linalg.eigh(Q))
 
 
@@ -98,8 +94,7 @@ def solve_in_eigenbasis(
         Eigenvectors in columns.
     resolution : float or ndarray (..., 1), optional
         Difference of eigenvalues below which they are one; by default what a symmetric
-        eigensolver resolves, 1e-13 of the largest. Squares of singular values are known
-        much better than that.
+        eigensolver resolves, 1e-13 of the largest.
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
@@ -144,9 +139,8 @@ def _secular_root(
 ) -> np.ndarray:
     """Distance δ = q_1 − λ > 0 of the root from the lowest eigenvalue.
 
-    Newton's method on 1/‖v(δ)‖ − 1, which is nearly linear in δ and convex, starting from
-    the lower end of the bracket [|c_1|, ‖b‖]: it approaches the root from below without
-    overshooting by more than rounding (Moré & Sorensen 1983).
+    Newton's method on 1/‖v(δ)‖ − 1, nearly linear in δ and convex, from the lower end of
+    the bracket [|c_1|, ‖b‖]: it approaches the root from below (Moré & Sorensen 1983).
     """
     tiny = np.finfo(float).tiny ** 0.25
     scale = np.where(size > 0, size, 1.0)

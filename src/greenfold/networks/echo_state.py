@@ -60,6 +60,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     _growth = ("spectral_radius", "spectral_radius")
     _fastest = 1.0
     _may_grow = True
+    _of_graph = {"leak": 0.3}  # noqa: RUF012
 
     def __init__(
         self,
@@ -103,60 +104,16 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         Parameters
         ----------
-        n_neurons : int
+        n_neurons, rng, connectivity
+            See `Reservoir.random`.
         leak, gain, bias, allow_unstable
             See `EchoStateNetwork`.
-        rng : numpy Generator, int or None
-        connectivity : float
-            Probability of a connection.
         spectral_radius : float
             Largest |λ| of W.
         """
         plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
         parts = {"gain": gain, "bias": bias, "allow_unstable": allow_unstable}
         return cls._draw(plan, spectral_radius, leak=leak, **parts)
-
-    @classmethod
-    def cycle(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        leak: Any = 1.0,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> EchoStateNetwork:
-        """A ring of neurons, each driving the next with the same weight.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        """
-        return cls(plans.cycle_weights(n_neurons, weight), leak, gain, bias)
-
-    @classmethod
-    def delay_line(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        leak: Any = 1.0,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> EchoStateNetwork:
-        """A chain of neurons, each driving the next: without a leak, a shift register.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        """
-        return cls(plans.delay_line_weights(n_neurons, weight), leak, gain, bias)
 
     @classmethod
     def spatial(
@@ -177,13 +134,10 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
         Parameters
         ----------
-        n_neurons : int
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        rng, reach, connectivity, positions, n_dimensions
+        n_neurons, rng, reach, connectivity, positions, n_dimensions
             See `Reservoir.spatial`.
-        spectral_radius : float
-            Largest |λ| of W.
+        leak, gain, bias, spectral_radius
+            As in `random`.
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, 1.0, rng, *place)
@@ -210,43 +164,17 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         weights = plans.legendre_step(n_neurons, theta).weights
         return cls(weights / slope_at_rest(gain, "remember"), 1.0, gain)
 
-    @classmethod
-    def from_graph(
-        cls,
-        graph: Any,
-        leak: Any = 0.3,
-        gain: Gain | None = None,
-        *,
-        spectral_radius: float | None = 0.9,
-        weight: str | None = "weight",
-        nodes: Any = None,
-        inhibitory: Any = None,
-        bias: Any = None,
-    ) -> EchoStateNetwork:
-        """A graph as a network; an edge from j to i becomes W_ij.
-
-        Parameters
-        ----------
-        graph, weight, nodes, inhibitory, spectral_radius
-            See `Reservoir.from_graph`.
-        leak, gain, bias
-            See `EchoStateNetwork`.
-        """
-        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
-        return cls(weights, leak, gain, bias)
-
     def with_leak(self, leak: Any) -> EchoStateNetwork:
         """The same network with another leak."""
-        return EchoStateNetwork(
-            self.weights, leak, self.gain, self.bias, self.allow_unstable
-        )
+        rest = self.gain, self.bias, self.allow_unstable
+        return EchoStateNetwork(self.weights, leak, *rest)
 
     @cached_property
     def linear_step(self) -> tuple[np.ndarray, np.ndarray]:
-        """E and F of the network linearised at rest: d' = E d + F u x.
+        """E = 1 − a + a φ' W and F = a φ' of the network at rest: d' = E d + F u x.
 
-        E = 1 − a + a φ' W and F = a φ', with the leak and the slope φ'(W y* + b) of each
-        neuron; both (n_neurons, n_neurons).
+        Both (n_neurons, n_neurons), with the leak a and the slope φ'(W y* + b) of each
+        neuron.
         """
         active = self.weights @ self.rest + (0.0 if self.bias is None else self.bias)
         slope = np.asarray(self.gain.derivative(active), dtype=np.float64)

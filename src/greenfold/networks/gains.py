@@ -1,12 +1,10 @@
 """Gain functions of the neurons: what is evaluated, expanded, saved and simulated.
 
-A gain is one entry of `KINDS`: a constructor that says by which name and numbers it can be
-made again. Everything else asks the gain itself, so a new one is written here alone.
-
-The functions that gains are made of stand first, as functions of the module, because a
-lambda does not pickle. Values and slopes are elementwise on arrays of any namespace; those
-named `…_both` return the two at once. A series takes points (N,) on the host and a degree,
-and gives the coefficients c_0 … c_degree of φ(point + d) in powers of d, (N,) each.
+A gain is one entry of `KINDS`; everything else asks the gain itself. The functions that
+gains are made of stand first, because a lambda does not pickle. Values and slopes are
+elementwise on arrays of any namespace; those named `…_both` return the two at once. A
+series takes points (N,) on the host and a degree, and gives the coefficients c_0 … c_degree
+of φ(point + d) in powers of d, (N,) each.
 """
 
 from __future__ import annotations
@@ -21,6 +19,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import namespace
+
+Function = Callable[[Any], Any]
 
 
 def horner(coefficients: Any, y: Any) -> Any:
@@ -56,24 +56,11 @@ def tanh_both(y: Any) -> tuple[Any, Any]:
     return bent, slope
 
 
-def tanh_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
-    """From f' = 1 − f²."""
-    return _tanh_series_from(np.tanh(points), degree)
-
-
-def _tanh_series_from(value: np.ndarray, degree: int) -> list[np.ndarray]:
-    f = [value]
-    for k in range(degree):
-        f.append(((k == 0) - _square(f, k)) / (k + 1))
-    return f
-
-
-# (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y): nothing cancels near
-# rest, and it is exactly zero there.
-
-
 def biased(y: Any, t: float) -> Any:
-    """Biased tanh, t = tanh b."""
+    """Biased tanh with t = tanh b, written so that nothing cancels near rest.
+
+    (tanh(y + b) − tanh b)/(1 − tanh² b) = tanh y/(1 + tanh b tanh y).
+    """
     bent = tanh(y)
     return bent / (1 + t * bent)
 
@@ -90,9 +77,11 @@ def biased_both(y: Any, t: float) -> tuple[Any, Any]:
 
 
 def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]:
-    """Tanh around b + point, in the units of the biased one."""
+    """Tanh around b + point, in the units of the biased one; from f' = 1 − f²."""
     bent = np.tanh(points)
-    f = _tanh_series_from((t + bent) / (1 + t * bent), degree)
+    f = [(t + bent) / (1 + t * bent)]
+    for k in range(degree):
+        f.append(((k == 0) - _square(f, k)) / (k + 1))
     return [biased(points, t), *(c / (1 - t**2) for c in f[1:])]
 
 
@@ -150,8 +139,6 @@ _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 1559
 
 #: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
 _MAX_BIAS = 5.0
-
-
 #: A field that is neither printed nor compared.
 _HIDDEN: Any = {"repr": False, "compare": False}
 
@@ -160,15 +147,13 @@ _HIDDEN: Any = {"repr": False, "compare": False}
 class Gain:
     """Gain function φ of the neurons, with its Taylor coefficients at rest.
 
-    Make one with `Gain.linear`, `Gain.quadratic`, `Gain.polynomial`, `Gain.tanh`,
-    `Gain.biased_tanh`, `Gain.sigmoid`, `Gain.softplus`, `Gain.relu` or `Gain.custom`.
+    Make one with a class method such as `Gain.quadratic` or `Gain.tanh`.
 
     Attributes
     ----------
     coefficients : tuple of float
-        Taylor coefficients φ(0), c_1, c_2, … of φ in increasing powers, used by the
-        unfolding of a network that rests at zero. `simulate` and `Dynamics` use the
-        exact function instead.
+        Taylor coefficients φ(0), c_1, c_2, … in increasing powers, used by the unfolding of
+        a network that rests at zero; `simulate` and `Dynamics` use the exact function.
     name : str
         What is printed.
     kind : str or None
@@ -184,13 +169,11 @@ class Gain:
     kind: str | None = field(default=None, **_HIDDEN)
     parameters: Mapping[str, Any] = field(default_factory=dict, **_HIDDEN)
     nest_model: str | None = field(default=None, **_HIDDEN)
-    _function: Callable[[Any], Any] | None = field(default=None, **_HIDDEN)
+    _function: Function | None = field(default=None, **_HIDDEN)
     #: φ and φ' at once, or φ' alone.
-    _both: Callable[[Any], tuple[Any, Any]] | None = field(default=None, **_HIDDEN)
-    _derivative: Callable[[Any], Any] | None = field(default=None, **_HIDDEN)
-    _series: Callable[[np.ndarray, int], list[np.ndarray]] | None = field(
-        default=None, **_HIDDEN
-    )
+    _both: Function | None = field(default=None, **_HIDDEN)
+    _derivative: Function | None = field(default=None, **_HIDDEN)
+    _series: Callable[..., list[np.ndarray]] | None = field(default=None, **_HIDDEN)
 
     def __post_init__(self) -> None:
         coefficients = check.host_array(self.coefficients, "coefficients", ndim=(1,))
@@ -223,14 +206,14 @@ class Gain:
     def tanh(cls, degree: int = 11) -> Gain:
         """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
 
-        The series converges for |y| < π/2 only: read the `order` of an unfolding of
-        a tanh network as a statement about small states.
+        The series converges for |y| < π/2 only: the `order` of an unfolding speaks of small
+        states.
         """
         degree = check.count(degree, "degree")
         most = len(_TANH) - 1
         check.must(degree <= most, "degree", f"be at most {most}", degree)
         parts = {"_function": tanh, "_both": tanh_both, "nest_model": "tanh_rate_ipn"}
-        made = cls._smooth("tanh", degree, tanh_series, **parts)
+        made = cls._smooth("tanh", degree, partial(biased_series, t=0.0), **parts)
         return replace(made, coefficients=_TANH[: degree + 1])
 
     @classmethod
@@ -238,8 +221,8 @@ class Gain:
         """φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b): it saturates, and is not odd.
 
         A tanh neuron whose rest lies at b, in units in which its slope there is 1. The
-        unfolding sees its Taylor polynomial up to ``degree``, which begins with
-        y − tanh(b) y² and converges for |y| < √(b² + π²/4) only.
+        unfolding sees its Taylor polynomial up to ``degree``, which begins with y − tanh(b)
+        y² and converges for |y| < √(b² + π²/4) only.
 
         Parameters
         ----------
@@ -251,23 +234,17 @@ class Gain:
         wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
         check.must(abs(value) <= _MAX_BIAS, "b", wanted, f"{value:g}")
         t = float(np.tanh(value))
-        return cls._smooth(
-            "biased_tanh",
-            degree,
-            partial(biased_series, t=t),
-            name=f"biased_tanh(b={value:g})",
-            parameters={"b": value},
-            _function=partial(biased, t=t),
-            _both=partial(biased_both, t=t),
-        )
+        parts = {"name": f"biased_tanh(b={value:g})", "parameters": {"b": value}}
+        parts |= {"_function": partial(biased, t=t), "_both": partial(biased_both, t=t)}
+        return cls._smooth("biased_tanh", degree, partial(biased_series, t=t), **parts)
 
     @classmethod
     def sigmoid(cls, degree: int = 11) -> Gain:
         """φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
 
         It is ½ at zero, so that a network with it rests elsewhere (`Reservoir.rest`). The
-        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
-        the series converges for |y| < π.
+        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero the
+        series converges for |y| < π.
         """
         parts = {"_function": sigmoid, "_both": sigmoid_both}
         return cls._smooth("sigmoid", degree, sigmoid_series, **parts)
@@ -276,9 +253,7 @@ class Gain:
     def softplus(cls, degree: int = 11) -> Gain:
         """φ(y) = log(1 + e^y), a rectified gain without a kink.
 
-        It is log 2 at zero, so that a network with it rests elsewhere (`Reservoir.rest`).
-        The unfolding sees its Taylor polynomial around that state up to ``degree``; at zero
-        the series converges for |y| < π.
+        It is log 2 at zero; the rest is as for `sigmoid`.
         """
         parts = {"_function": softplus, "_derivative": sigmoid}
         return cls._smooth("softplus", degree, softplus_series, **parts)
@@ -296,30 +271,24 @@ class Gain:
     def relu(cls) -> Gain:
         """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
 
-        It has two slopes and no Taylor series: an unfolding of order 0 takes the slope of
-        each neuron where it rests, 0 or 1. A bias puts the rest away from the kink; without
-        one all neurons rest on it, and the slope is taken to be the mean, ½. Higher orders
-        do not exist.
+        It has no Taylor series: an unfolding of order 0 takes the slope of each neuron
+        where it rests, 0 or 1, or the mean ½ on the kink, where all rest without a bias.
+        Higher orders do not exist.
         """
         return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
     @classmethod
-    def custom(
-        cls,
-        function: Callable[[Any], Any],
-        derivative: Callable[[Any], Any],
-        name: str = "custom",
-    ) -> Gain:
-        """A gain of one's own, for `Dynamics` and `simulate`.
+    def custom(cls, function: Function, derivative: Function, name: str = "custom") -> Gain:
+        """A gain of your own, for `Dynamics` and `simulate`.
 
-        An unfolding knows its slope at rest and nothing more: the linear order exists,
-        higher ones do not. A model with it can not be saved.
+        An unfolding knows its slope at rest: the linear order exists, higher ones do not. A
+        model with it can not be saved.
 
         Parameters
         ----------
         function : callable
-            φ, elementwise, with φ(0) = 0. Write it with the functions of the array
-            library whose arrays it is to be called with.
+            φ, elementwise, with φ(0) = 0. Write it with the functions of the array library
+            whose arrays it is to be called with.
         derivative : callable
             φ'. It is compared once with differences of ``function`` between −3 and 3.
         name : str
@@ -372,7 +341,7 @@ class Gain:
         Returns
         -------
         tuple of ndarray (n_neurons,)
-            c_0 = 0, c_1, … up to the degree of the gain, or to its slope where it has no
+            From c_0 = 0 up to the degree of the gain, or to its slope where it has no
             series.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
@@ -422,16 +391,15 @@ _STEP = 1e-5
 _AGREE = 1e-4
 
 
-def _check_derivative(function: Callable[[Any], Any], derivative: Callable[[Any], Any]):
+def _check_derivative(function: Function, derivative: Function) -> None:
     """Refuse a gain that is not zero at rest, or whose derivative is another's."""
     found = {}
     for argument, call in (("function", function), ("derivative", derivative)):
         check.must(callable(call), argument, "be callable", repr(call), TypeError)
         with np.errstate(all="ignore"):
             value = check.host_array(call(_GRID.copy()), argument)
-        wanted = f"work elementwise; for an array of shape {_GRID.shape} it returned shape"
-        if value.shape != _GRID.shape:
-            raise ValueError(f"`{argument}` must {wanted} {value.shape}.")
+        shape, got = _GRID.shape, f"shape {value.shape}"
+        check.must(value.shape == shape, argument, f"return shape {shape} for it", got)
         found[argument] = value
     at_rest = float(check.host_array(function(np.zeros(1)), "function").ravel()[0])
     wanted = "be zero at zero, so that the resting network stays at rest"

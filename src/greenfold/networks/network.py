@@ -10,9 +10,9 @@ import numpy as np
 from .._base import checks as check
 from .._base import codec
 from .._base.printing import Shown
+from . import weights as plans
 from .gains import KINDS, Gain
 from .resting_state import UnstableError
-from .weights import Plan
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -33,13 +33,14 @@ class Network(Shown, codec.Saved):
     _fastest: ClassVar[float] = np.inf
     #: How the largest eigenvalue is shown, and the attribute that it is.
     _growth: ClassVar[tuple[str, str]]
+    #: What a network from a graph has unless it is given.
+    _of_graph: ClassVar[dict[str, Any]] = {}
 
     def __init__(
         self, weights: Any, speed: Any, gain: Any, bias: Any, allow_unstable: Any
     ) -> None:
-        if not isinstance(gain, Gain):
-            example = "such as Gain.quadratic(0.05)"
-            raise TypeError(f"`gain` must be a Gain, {example}; got {gain!r}.")
+        wanted = "be a Gain, such as Gain.quadratic(0.05)"
+        check.must(isinstance(gain, Gain), "gain", wanted, repr(gain), TypeError)
         matrix = check.square_weights(weights)
         name = self._speed
         parts = {
@@ -88,7 +89,7 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def _draw(
-        cls, plan: Plan, spectral_radius: Any, max_draws: Any = None, **parts: Any
+        cls, plan: plans.Plan, spectral_radius: Any, max_draws: Any = None, **parts: Any
     ) -> Self:
         """The first stable network of a plan; with None, the one that is drawn."""
         if spectral_radius is not None or max_draws is None:
@@ -110,6 +111,82 @@ class Network(Shown, codec.Saved):
                     allow = "allow_unstable" in str(error)
                     message = _say_draws(found, plan.g, hopeless, allow)
                     raise UnstableError(message, min(found)) from None
+
+    @classmethod
+    def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:
+        """A ring of neurons, each driving the next with the same weight.
+
+        Parameters
+        ----------
+        n_neurons : int
+        weight : float
+            Below 1 in size for a stable network of a gain of slope 1.
+        *args, **kwargs
+            What the class takes after the weights: ``tau`` or ``leak``, ``gain``, ``bias``.
+        """
+        return cls(plans.cycle_weights(n_neurons, weight), *args, **kwargs)
+
+    @classmethod
+    def delay_line(
+        cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any
+    ) -> Self:
+        """A chain of neurons, each driving the next; any weight is stable.
+
+        In continuous time it is a cascade of low-pass filters, in discrete time without a
+        leak a shift register.
+
+        Parameters
+        ----------
+        n_neurons, weight, *args, **kwargs
+            As in `cycle`.
+        """
+        return cls(plans.delay_line_weights(n_neurons, weight), *args, **kwargs)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Any,
+        *args: Any,
+        spectral_radius: float | None = 0.9,
+        weight: str | None = "weight",
+        nodes: Any = None,
+        inhibitory: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A graph as a network: a connectome, or one of NetworkX's many kinds.
+
+        An edge from j to i becomes W_ij, so that activity runs along the edges. Entry
+        [i, j] of a matrix is the edge from i to j; a matrix that is W goes to the class.
+
+        Parameters
+        ----------
+        graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
+            Directed or not, with self-loops or not, connected or not.
+        spectral_radius : float, optional
+            Scale the weights so that the largest |λ| of W is this; None leaves them as they
+            are.
+        weight : str or None
+            Attribute of an edge of a NetworkX graph that is its weight; edges without it,
+            or all if None, weigh 1.
+        nodes : iterable, optional
+            Which nodes become neurons, and in which order: nodes of a NetworkX graph, or
+            row numbers of a matrix.
+        inhibitory : iterable, optional
+            Nodes whose outgoing weights are negated.
+        *args, **kwargs
+            As in `cycle`; ``leak`` is 0.3 by default.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from greenfold import Reservoir
+        >>> edges = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])  # 0 → 1 → 2 → 0
+        >>> Reservoir.from_graph(edges, spectral_radius=0.5).weights.round(2).tolist()
+        [[0.0, 0.0, 0.5], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
+        """
+        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
+        usual = {} if args else cls._of_graph
+        return cls(weights, *args, **{**usual, **kwargs})
 
     @property
     def n_neurons(self) -> int:

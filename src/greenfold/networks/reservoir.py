@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
@@ -24,25 +24,23 @@ __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
 class Reservoir(Network, kind="reservoir"):
     """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
-    The paper's network has one time constant and no bias. Where a bias, or a gain that is
-    not zero at zero, moves the rest state away from zero, it is found, checked for
-    stability, and everything is counted from it: states of `unfold`, `Dynamics` and
-    `simulate` are deviations from ``rest``, where every series begins.
+    The paper's network has one time constant and no bias. A bias, or a gain that is not
+    zero at zero, moves the resting state; states of `unfold`, `Dynamics` and `simulate` are
+    deviations from ``rest``, where every series begins.
 
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
-        W_ij is the connection from neuron j to neuron i. Stored dense: the
-        propagator of a sparse network is dense.
+        W_ij is the connection from neuron j to neuron i. Stored dense: the propagator of a
+        sparse network is dense.
     tau : float or array_like (n_neurons,)
         Time constant of the neurons, or of each, in the unit of time that the stimuli use.
     gain : Gain, optional
         φ; linear by default. A gain with φ' ≠ 1 at rest is exact too: the linear part of
         the dynamics then has the connectivity W diag(φ').
     allow_unstable : bool
-        Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact
-        over a finite time. A non-linear one is always refused, as in the paper: the
-        perturbation expansion is built on growing modes and diverges.
+        Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact over a
+        finite time. A non-linear one is always refused, as in the paper.
     bias : float or array_like (n_neurons,), optional
         b, a constant input to each neuron.
 
@@ -83,11 +81,9 @@ class Reservoir(Network, kind="reservoir"):
 
     def _say_growth(self) -> str:
         radius = self.spectral_abscissa
-        escape = (
-            "or pass allow_unstable=True"
-            if self.gain.is_linear
-            else "since a non-linear network cannot be unfolded around growing modes"
-        )
+        escape = "since a non-linear network cannot be unfolded around growing modes"
+        if self.gain.is_linear:
+            escape = "or pass allow_unstable=True"
         if isinstance(self.tau, np.ndarray):
             return (
                 "with these time constants its fastest growing mode grows by "
@@ -121,17 +117,15 @@ class Reservoir(Network, kind="reservoir"):
         ----------
         n_neurons : int
         g : float
-            Spread of the weights; the eigenvalues fill a disc of radius g. Networks
-            scatter around it, the more the smaller they are, so that one with g close to
-            1 may be unstable: at g = 0.9 and 100 neurons, four of a hundred are.
+            Spread of the weights; the eigenvalues fill a disc of radius g, about. At g =
+            0.9 and 100 neurons, four networks of a hundred are unstable.
         tau, gain, allow_unstable, bias
             See `Reservoir`.
         rng : numpy Generator, int or None
             Source of randomness.
         max_draws : int
-            Draw again while the network is unstable, at most so many in all. The first
-            stable draw is kept, so that seeds whose first one is stable give the same
-            network for any number.
+            Draw again while the network is unstable, at most so many in all; the first
+            stable draw is kept.
         spectral_radius : float, optional
             Scale the weights so that the largest |λ| of W is this, whatever g is.
         connectivity : float
@@ -161,80 +155,32 @@ class Reservoir(Network, kind="reservoir"):
 
         Parameters
         ----------
-        n_neurons : int
+        n_neurons, rng, connectivity, max_draws, spectral_radius
+            As in `random`.
         g : float
             Radius of the disc that the bulk of the eigenvalues fills.
         tau : float, (float, float) or array_like (n_neurons,)
             Two numbers are the time constants of excitatory and inhibitory neurons.
         gain, bias
             See `Reservoir`; two numbers are the bias of either population.
-        rng : numpy Generator, int or None
         excitatory : float
             Share of excitatory neurons, which come first.
-        connectivity : float
-            Probability of a connection.
         inhibition : float, optional
             Inhibition over excitation, summed over the inputs of each neuron: 1 is
-            balanced, more is dominated by inhibition. None leaves it as it is drawn.
-        max_draws, spectral_radius
-            As in `random`.
+            balanced. None leaves it as it is drawn.
 
         Examples
         --------
         >>> import numpy as np
         >>> from greenfold import Reservoir
         >>> network = Reservoir.excitatory_inhibitory(50, tau=(0.02, 0.01), rng=0)
-        >>> np.unique(np.sign(network.weights[:, :40])).tolist()
-        [1.0]
-        >>> np.unique(np.sign(network.weights[:, 40:])).tolist()
-        [-1.0]
+        >>> signs = np.unique(np.sign(network.weights), axis=0)
+        >>> signs.tolist() == [[1.0] * 40 + [-1.0] * 10]
+        True
         """
         plan = plans.dale_plan(n_neurons, g, rng, excitatory, connectivity, inhibition)
         parts = {"tau": plan.per_neuron(tau), "gain": gain, "bias": plan.per_neuron(bias)}
         return cls._draw(plan, spectral_radius, max_draws, **parts)
-
-    @classmethod
-    def cycle(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> Self:
-        """A ring of neurons, each driving the next with the same weight.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-            Below 1 in size for a gain of slope 1.
-        tau, gain, bias
-            See `Reservoir`.
-        """
-        return cls(plans.cycle_weights(n_neurons, weight), tau, gain, bias=bias)
-
-    @classmethod
-    def delay_line(
-        cls,
-        n_neurons: int,
-        weight: float = 0.9,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        bias: Any = None,
-    ) -> Self:
-        """A chain of neurons, each driving the next: a cascade of low-pass filters.
-
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-        tau, gain, bias
-            See `Reservoir`.
-        """
-        return cls(plans.delay_line_weights(n_neurons, weight), tau, gain, bias=bias)
 
     @classmethod
     def oscillators(
@@ -247,9 +193,9 @@ class Reservoir(Network, kind="reservoir"):
         """A network of independent damped oscillators, whose modes are chosen, not drawn.
 
         Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
-        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its eigenvalues a ± ib make the linear mode
-        of the network (paper, equation 1, `eom_network`) decay as exp(−t/T_j) and turn by
-        ω_j per unit of time, exactly and for every τ.
+        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its linear mode (paper, equation 1,
+        `eom_network`) decays as exp(−t/T_j) and turns by ω_j per unit of time, exactly and
+        for every τ.
 
         Parameters
         ----------
@@ -265,16 +211,13 @@ class Reservoir(Network, kind="reservoir"):
 
         Notes
         -----
-        W is block-diagonal and real, and stored dense as every network. The reservoirs of
-        ``greenfold.estimators.pooled`` are these, at a cost linear in the number of
-        neurons.
+        The reservoirs of ``greenfold.estimators.pooled`` are these, at a cost linear in the
+        number of neurons.
 
         Examples
         --------
         >>> from greenfold import Reservoir
         >>> network = Reservoir.oscillators([2.0, 8.0], [1.0, 0.5])
-        >>> network
-        Reservoir(4 neurons, tau=2, gain=linear)
         >>> network.modes().time_constants.tolist()
         [8.0, 8.0, 2.0, 2.0]
         """
@@ -305,13 +248,11 @@ class Reservoir(Network, kind="reservoir"):
 
         Parameters
         ----------
-        n_neurons : int
+        n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
+            As in `random`.
         g : float
             Radius of the disc that the eigenvalues fill, about; for a short reach some
             scatter beyond it.
-        tau, gain, bias
-            See `Reservoir`.
-        rng : numpy Generator, int or None
         reach : float
             Length over which the probability falls by e, in the unit of the positions.
         connectivity : float
@@ -321,8 +262,6 @@ class Reservoir(Network, kind="reservoir"):
             cube), which closes on itself: none is at an edge.
         n_dimensions : int
             Of positions that are drawn.
-        max_draws, spectral_radius
-            As in `random`.
 
         Examples
         --------
@@ -344,8 +283,8 @@ class Reservoir(Network, kind="reservoir"):
     ) -> Self:
         """The Legendre delay system: a window of length θ slides over the input.
 
-        With the input projection of `greenfold.networks.weights.legendre_delay` the
-        states are the coefficients of the last θ of the input along orthonormal Legendre
+        With the input projection of `greenfold.networks.weights.legendre_delay` the states
+        are the coefficients of the last θ of the input along orthonormal Legendre
         polynomials, and a fixed readout is the input θ ago (LegT). Any other u can be
         solved for.
 
@@ -363,63 +302,11 @@ class Reservoir(Network, kind="reservoir"):
         Examples
         --------
         >>> from greenfold import Reservoir
-        >>> network = Reservoir.legendre(12, theta=3.0)
-        >>> network
+        >>> Reservoir.legendre(12, theta=3.0)
         Reservoir(12 neurons, tau=0.25, gain=linear)
-        >>> bool(abs(network.weights.trace()) < 1e-12)
-        True
         """
         made = plans.legendre_delay(n_neurons, theta, tau)
         return cls(made.weights / slope_at_rest(gain, "remember"), made.tau, gain)
-
-    @classmethod
-    def from_graph(
-        cls,
-        graph: Any,
-        tau: Any = 0.25,
-        gain: Gain | None = None,
-        *,
-        spectral_radius: float | None = 0.9,
-        weight: str | None = "weight",
-        nodes: Any = None,
-        inhibitory: Any = None,
-        allow_unstable: bool = False,
-        bias: Any = None,
-    ) -> Self:
-        """A graph as a network: a connectome, or one of NetworkX's many kinds.
-
-        An edge from j to i becomes W_ij, so that activity runs along the edges. Matrices
-        are read as graphs, entry [i, j] for the edge from i to j; a matrix that is W itself
-        goes to `Reservoir`.
-
-        Parameters
-        ----------
-        graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
-            Directed or not, with self-loops or not, connected or not.
-        tau, gain, allow_unstable, bias
-            See `Reservoir`.
-        spectral_radius : float, optional
-            Scale the weights so that the largest |λ| of W is this; None leaves them as they
-            are.
-        weight : str or None
-            Attribute of an edge of a NetworkX graph that is its weight; edges without it,
-            or all if None, weigh 1.
-        nodes : iterable, optional
-            Which nodes become neurons, and in which order: nodes of a NetworkX graph, or
-            row numbers of a matrix.
-        inhibitory : iterable, optional
-            Nodes whose outgoing weights are negated.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from greenfold import Reservoir
-        >>> edges = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])  # 0 → 1 → 2 → 0
-        >>> Reservoir.from_graph(edges, spectral_radius=0.5).weights.round(2).tolist()
-        [[0.0, 0.0, 0.5], [0.5, 0.0, 0.0], [0.0, 0.5, 0.0]]
-        """
-        weights = plans.graph_weights(graph, weight, nodes, inhibitory, spectral_radius)
-        return cls(weights, tau, gain, allow_unstable, bias=bias)
 
     def with_tau(self, tau: Any) -> Reservoir:
         """The same network with another time constant.
@@ -473,10 +360,9 @@ class Reservoir(Network, kind="reservoir"):
 
     def modes(self) -> Modes:
         """Eigenvalues, left eigenvectors and time constants of the connectivity."""
-        eigenvalues, left = cast(
-            "tuple[np.ndarray, np.ndarray]",
-            linalg.eig(self.mode_matrix(self.linear_weights), left=True, right=False),
-        )
+        eig: Any = linalg.eig
+        matrix = self.mode_matrix(self.linear_weights)
+        eigenvalues, left = eig(matrix, left=True, right=False)
         order = np.argsort(-np.real(eigenvalues), kind="stable")
         eigenvalues = eigenvalues[order]
         with np.errstate(divide="ignore"):
@@ -486,16 +372,15 @@ class Reservoir(Network, kind="reservoir"):
         return Modes(eigenvalues, left.conj().T[order], constants, self.pace)
 
     def linearized_abscissa(self, states: Any) -> np.ndarray:
-        """Largest Re λ̃ of the connectivity linearised around given states.
+        """Largest Re λ̃ of the connectivity W_ij φ'(y_j), linearised around given states.
 
-        The linearised connectivity is W_ij φ'(y_j) (paper, supplement "Linearized
-        connectivity", where φ'(y) = 1 + 2αy). The network is locally stable where
-        the result is below 1.
+        The network is locally stable where the result is below 1 (paper, supplement
+        "Linearized connectivity", where φ'(y) = 1 + 2αy).
 
         Parameters
         ----------
         states : array_like (..., n_neurons)
-            Any collection of states, for example a trajectory, as deviations from rest.
+            For example a trajectory, as deviations from rest.
 
         Returns
         -------

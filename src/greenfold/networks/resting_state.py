@@ -1,8 +1,7 @@
 """The state in which an undriven network rests, and whether it stays there.
 
-A bias, or a gain that is not zero at zero, moves the resting state away from zero. It is
-found by Newton's method from zero, or from where the network itself settles when that finds
-a state that is not stable; both are refused unless small deviations decay.
+It is found by Newton's method from zero, or from where the network itself settles, and
+refused unless small deviations decay.
 """
 
 from __future__ import annotations
@@ -61,16 +60,10 @@ def continuous_resting_state(
         return float(rates.real.max())
 
     def settle(y: np.ndarray) -> np.ndarray:
-        run = solve_ivp(
-            lambda _, y: residual(y) / tau,
-            (0.0, _SETTLE * float(tau.max())),
-            y,
-            method="LSODA",
-            rtol=1e-8,
-            atol=1e-10,
-            jac=lambda _, y: jacobian(y) / tau[:, None],
-        )
-        return run.y[:, -1]
+        given = {"method": "LSODA", "rtol": 1e-8, "atol": 1e-10}
+        given["jac"] = lambda _, y: jacobian(y) / tau[:, None]
+        span = 0.0, _SETTLE * float(tau.max())
+        return solve_ivp(lambda _, y: residual(y) / tau, span, y, **given).y[:, -1]
 
     def size(y: np.ndarray) -> float:
         return float((np.abs(weights) @ np.abs(function(y))).max())
@@ -123,17 +116,15 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
         return found if close else None
 
     zero, tried = np.zeros(len(bias)), None
-    candidates = [lambda: fixed_point_near(zero), lambda: fixed_point_near(settle(zero))]
-    if not residual(zero).any():
-        candidates = [lambda: zero]
-    for find in candidates:
+    at_zero = not residual(zero).any()
+    for settled in (False,) if at_zero else (False, True):
         with np.errstate(over="ignore", invalid="ignore"):
-            candidate = find()
-        if candidate is None:
-            continue
-        tried = growth(candidate)
-        if tried < 0:
-            return candidate
+            start = settle(zero) if settled else zero
+            candidate = zero if at_zero else fixed_point_near(start)
+        if candidate is not None:
+            tried = growth(candidate)
+            if tried < 0:
+                return candidate
     if tried is None:
         raise ValueError(
             "`bias` leaves the network without a rest state that could be found from "

@@ -1,8 +1,7 @@
 """Weights of networks: drawn by a plan, laid out as a ring or a delay, or from a graph.
 
-Pure functions that check their arguments and return matrices, or a `Plan` to draw them;
-`Reservoir` and `EchoStateNetwork` make networks of these. W_ij is the connection from
-neuron j to neuron i.
+Functions check their arguments and return matrices, or a `Plan` to draw them. W_ij is the
+connection from neuron j to neuron i.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ def dale_plan(
 ) -> Plan:
     """Weights that obey Dale's law: a column has one sign, excitatory ones come first.
 
-    Strengths are those of a normal distribution without its sign. Each neuron then has its
-    inhibitory inputs scaled to the ratio ``inhibition`` where it has both, and all weights
-    to the radius g: of a matrix whose columns have variances σ_j², the bulk of the
-    eigenvalues fills a disc of radius √Σσ_j², and where excitation and inhibition of every
-    row cancel nothing lies outside of it (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
+    Strengths are those of a normal distribution without its sign. Inhibitory inputs of each
+    neuron are scaled to the ratio ``inhibition``, and all weights to the radius g: of a
+    matrix whose columns have variances σ_j², the bulk of the eigenvalues fills a disc of
+    radius √Σσ_j², and where excitation and inhibition of every row cancel nothing lies
+    outside of it (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
     """
     n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
     g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
@@ -111,10 +110,9 @@ def spatial_plan(
     """Normal weights between neurons that find each other by their distance d.
 
     A connection exists with the probability min(1, c exp(−d / reach)), with c so that the
-    mean over all pairs is ``connectivity``. The variance of the weights onto neuron i is g²
-    over the number of its connections to be expected: rows of the variances add up to g²,
-    hence the eigenvalues fill a disc of about radius g, as those of `random_plan` do.
-    Positions are given, or drawn in a unit cube that closes on itself.
+    mean over all pairs is ``connectivity``. The variances onto each neuron add up to g²,
+    hence the eigenvalues fill a disc of about radius g. Positions are given, or drawn in a
+    unit cube that closes on itself.
     """
     source = check.generator(rng)
     n_neurons = check.count(n_neurons, "n_neurons")
@@ -154,9 +152,7 @@ def spatial_plan(
 
 def _share(connectivity: float) -> float:
     value = check.positive(connectivity, "connectivity")
-    if value > 1:
-        meaning = "is the share of connections that exist and must be at most 1"
-        raise ValueError(f"`connectivity` {meaning}; got {value:g}.")
+    check.must(value <= 1, "connectivity", "be a share, at most 1", f"{value:g}")
     return value
 
 
@@ -196,11 +192,7 @@ def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
 def oscillator_weights(
     decay_times: Any, frequencies: Any, tau: float | None = None
 ) -> tuple[np.ndarray, float]:
-    """Independent damped oscillators, two neurons each: the weights, and τ.
-
-    Blocks [[a, −b], [b, a]] with a = 1 − τ/T_j and b = τω_j, for decay times T_j > 0 and
-    angular frequencies ω_j ≥ 0; τ is the shortest decay time by default.
-    """
+    """Independent damped oscillators, two neurons each: the weights, and τ."""
     T = check.host_array(decay_times, "decay_times", ndim=(1,))
     omega = check.host_array(frequencies, "frequencies", ndim=(1,))
     names, wanted = "decay_times` and `frequencies", "have one entry per oscillator each"
@@ -240,9 +232,9 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
     """The Legendre delay system (LegT) as a network in continuous time.
 
     With u, neuron i holds the coefficient of the last θ of the input along the i-th
-    orthonormal Legendre polynomial, and vᵀy is the input θ ago: the transfer function from
-    input to vᵀy is the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith,
-    NeurIPS 2019; in the basis of Gu et al., NeurIPS 2020).
+    orthonormal Legendre polynomial, and vᵀy is the input θ ago: its transfer function is
+    the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith, NeurIPS 2019; in
+    the basis of Gu et al., NeurIPS 2020).
 
     Parameters
     ----------
@@ -298,8 +290,8 @@ def graph_weights(
 ) -> np.ndarray:
     """Weights W of a graph, W_ij of the edge from node j to node i; see `from_graph`.
 
-    Of a matrix, as in `scipy.sparse.csgraph`, entry [i, j] is the edge from i to j; it is
-    transposed. An edge of an undirected graph runs both ways; parallel ones add up.
+    Entry [i, j] of a matrix is the edge from i to j, as in `scipy.sparse.csgraph`. An edge
+    of an undirected graph runs both ways; parallel ones add up.
     """
     if hasattr(graph, "is_multigraph") and hasattr(graph, "adj"):
         adjacency, names = _of_networkx(graph, weight, nodes)
@@ -308,9 +300,7 @@ def graph_weights(
     weights = np.ascontiguousarray(adjacency.T)
     places = {name: i for i, name in enumerate(names)}
     for node in () if inhibitory is None else inhibitory:
-        if node not in places:
-            missing = f"names the node {node!r}, which is not in the network"
-            raise ValueError(f"`inhibitory` {missing}.")
+        check.must(node in places, "inhibitory", "name nodes of the network", repr(node))
         weights[:, places[node]] *= -1
     if spectral_radius is None:
         return weights
@@ -319,9 +309,7 @@ def graph_weights(
     return _scaled(weights, radius, f" = {radius:g}", "graph", advice)
 
 
-def _of_networkx(
-    graph: Any, weight: str | None, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, Sequence[Any]]:
+def _of_networkx(graph: Any, weight: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     try:
         import networkx
     except ImportError:
@@ -346,9 +334,7 @@ def _of_networkx(
     return check.host_array(made, "graph"), names
 
 
-def _of_matrix(
-    graph: Any, nodes: Iterable[Hashable] | None
-) -> tuple[np.ndarray, Sequence[Any]]:
+def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     shape = np.shape(graph)
     wanted = "be a graph of NetworkX or a square matrix, one row and one column per node"
     square = len(shape) == 2 and shape[0] == shape[1]

@@ -1,18 +1,12 @@
 """The paper's algorithms: u and v in turn, linear and, as its Algorithm 1, at O(α).
 
-For a fixed readout the soft margin is a polynomial of degree four in u,
-
-    κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u].
-
-The first rounds leave out σ₁ and σ₂ and solve the quadratic problem that remains (cases A
-and B); when they saturate, a root finder solves the Lagrange conditions of the whole
-polynomial (case C). The tensors σ₁ and σ₂ of the paper, N³ and N⁴ numbers, are never
-formed: their contractions with u come from the adjoint of the unfolding.
+For a fixed readout κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u]. The first rounds
+leave out σ₁ and σ₂ (cases A and B); when they saturate, a root finder solves the Lagrange
+conditions of the whole polynomial (case C). The tensors are never formed: their
+contractions with u come from the adjoint of the unfolding.
 """
 
 from __future__ import annotations
-
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.optimize import root
@@ -20,44 +14,25 @@ from scipy.optimize import root
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from ..stimuli.base import Stimuli
-from ..systems import QuadraticSystem
+from ..unfolding.unfolding import Unfolding
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
 from .result import Candidate
 
 #: A round of the quadratic problem that gains less than this, relative to κ, saturates it.
 _NEARLY_SATURATED = 1e-2
-#: The alternation ends after this many rounds of case C without a new best. The soft
-#: margin of the paper's algorithm rests on plateaus and falls on restarts; one round says
-#: nothing.
+#: The alternation ends after this many rounds of case C without a new best: the soft margin
+#: of the paper's algorithm rests on plateaus and falls on restarts.
 _PATIENCE = 3
-#: Evaluations of the root finder for each unknown. Where it needs more than a few
-#: Jacobians, of one evaluation for each unknown, it has stalled.
+#: Evaluations of the root finder for each unknown; beyond a few Jacobians it has stalled.
 _EVALUATIONS = 20
 
 
-@runtime_checkable
-class PaperSystem(QuadraticSystem, Protocol):
-    """What the algorithm asks of a system beyond its kernels."""
-
-    def readout_kernels(self, v: Any) -> Any:
-        """The kernels of one readout as a function of u."""
-        ...
-
-    def square_of_input(self) -> Any:
-        """Contractions m₁ of the quadratic response with a readout."""
-        ...
-
-
 class FixedReadout:
-    """κ(u) at one readout, and its gradient.
-
-    Of the network only the kernels of this readout are needed, several times cheaper than
-    the states of all neurons.
-    """
+    """κ(u) at one readout, and its gradient, by the kernels of this readout alone."""
 
     def __init__(
-        self, system: PaperSystem, stimuli: Stimuli, eta: float, v: np.ndarray
+        self, system: Unfolding, stimuli: Stimuli, eta: float, v: np.ndarray
     ) -> None:
         self._stimuli, self._eta = stimuli, eta
         self._readout = system.readout_kernels(v)
@@ -66,9 +41,9 @@ class FixedReadout:
         """κ and ∂κ/∂u, the latter (n_inputs, n_channels)."""
         kernels = self._readout.at(u)
         a, C = kernels.a, kernels.C
-        margin, a_bar, C_bar = self._stimuli.kernel_margin(
-            a.ravel(), C.reshape(a.size, a.size), self._eta
-        )
+        assert C is not None
+        given = a.ravel(), C.reshape(a.size, a.size), self._eta
+        margin, a_bar, C_bar = self._stimuli.kernel_margin(*given)
         return margin, kernels.pullback(a_bar.reshape(a.shape), C_bar.reshape(C.shape))
 
 
@@ -77,10 +52,8 @@ class QuadraticInput:
 
     def __init__(self, problem: NonlinearProblem) -> None:
         system, stimuli = problem.system, problem.stimuli
-        if not (
-            isinstance(system, PaperSystem)
-            and system.has_kernels_of_all(stimuli.n_channels)
-        ):
+        n = stimuli.n_channels
+        if not (isinstance(system, Unfolding) and system.has_kernels_of_all(n)):
             raise ValueError(
                 "`method` = 'alternating' is the paper's O(α) algorithm: it needs order 1, "
                 "a quadratic gain and a readout at the end of a step; use 'ascent'."
@@ -114,9 +87,8 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
     def conditions(flat: np.ndarray) -> np.ndarray:
         point = flat[:-1].reshape(shape)
         _, gradient = objective(point)
-        return np.append(
-            (gradient + 2 * flat[-1] * point).ravel(), flat[:-1] @ flat[:-1] - 1
-        )
+        slope = (gradient + 2 * flat[-1] * point).ravel()
+        return np.append(slope, flat[:-1] @ flat[:-1] - 1)
 
     _, gradient = objective(u)
     start = np.append(u.ravel(), -0.5 * float((gradient * u).sum()))
@@ -137,8 +109,7 @@ def alternate_nonlinear(
 ) -> Candidate:
     """Alternate between readout and input projection from one start.
 
-    It ends after ``max_iter`` rounds, or three of case C that gain less than ``tol``,
-    relative to κ.
+    It ends after ``max_iter`` rounds, or three of case C that gain less than ``tol``.
     """
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
@@ -180,8 +151,8 @@ def alternate(
     """Alternate between the optimal readout and the optimal input projection.
 
     Each half-step is a quadratic problem on the sphere (paper, supplement cases A and B);
-    the soft margin never falls. Stops when it is saturated: when a whole round raises it
-    by less than ``tol``, relative to its size; or after ``max_iter`` rounds.
+    the soft margin never falls. It ends where a round gains less than ``tol``, relative to
+    κ.
     """
     v, margin = problem.best_readout(u)
     history = [(margin.separation, margin.variance)]

@@ -1,14 +1,13 @@
 """Ascent of F(u) = max_v κ(u, v) over unit input projections.
 
-By the envelope theorem the gradient of F is ∂κ/∂u at the optimal v, so the readout never
-has to be followed: each evaluation solves it exactly. The sphere is taken by extending F
-to all of space as F(w/‖w‖); its gradient is then the Riemannian one, and a quasi-Newton
-method for free variables needs no change.
+By the envelope theorem the gradient of F is ∂κ/∂u at the optimal v, which each evaluation
+solves exactly. F is extended to all of space as F(w/‖w‖), so that a quasi-Newton method for
+free variables serves the sphere.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -42,26 +41,15 @@ def ascend(
     *,
     max_iter: int,
     tol: float,
-    scale: np.ndarray | None = None,
+    scale: Any = None,
     reach: float = 1.0,
 ) -> Candidate:
     """Maximise F from one start by L-BFGS.
 
-    Parameters
-    ----------
-    objective : Objective
-    u : ndarray (n_inputs, n_channels)
-        Where to start.
-    max_iter : int
-        Largest number of evaluations after the first.
-    tol : float
-        Relative change of κ per step that ends the ascent.
-    scale : ndarray (n_inputs, 1), optional
-        Units of the rows of u in which to step; one by default.
-    reach : float
-        Length of the first trial step, in these units. L-BFGS knows nothing of the
-        curvature yet; near an optimum a step of one would leave it, and cost evaluations
-        on the way back.
+    ``max_iter`` counts the evaluations after the first, ``tol`` is the relative change of κ
+    per step that ends it. ``scale`` (n_inputs, 1) has the units of the rows of u in which
+    to step, ``reach`` is the length of the first trial step in them: near an optimum a step
+    of one would leave it, and cost evaluations on the way back.
     """
     units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None

@@ -1,8 +1,7 @@
 """Upper bounds, lowered by descent in their own variables.
 
-κ is concave in its kernel, so that every kernel a gives a bound on all projections: that of
-κ linearised at a, for which the maximum over u and v is a singular value or a relaxation of
-one. The bound is convex in a, and in whatever else the relaxation leaves free (weights of
+κ is concave in its kernel, so κ linearised at any kernel a bounds all projections. The
+bound is convex in a, and in whatever else the relaxation leaves free (weights of
 comparisons, multipliers of a mask). One descent serves them all; a problem supplies the
 value that is proven, one to descend, which may be smoothed, and its gradient.
 """
@@ -40,9 +39,8 @@ class _Closed(Exception):
 class Metric:
     """Coordinates c = rootᵀa of kernels in which a bound is about equally curved.
 
-    Only ψa matters: a kernel is sought in the range of ψ where that is not everything.
-    Entries that noise adds to a kernel are taken in one unit. Of root and inverse, both
-    (D, rank), inverseᵀ root = 1.
+    Only ψa matters: a kernel is sought in the range of ψ. Entries that noise adds to a
+    kernel are taken in one unit. Of root and inverse, both (D, rank), inverseᵀ root = 1.
     """
 
     root: np.ndarray
@@ -120,8 +118,8 @@ def soft_maximum(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """A smooth function just above the largest eigenvalue, and what its gradient rests on.
 
-    Where a relaxation is not tight, several eigenvalues meet at its optimum. The share of
-    each in the gradient is a Boltzmann weight; shares, largest first, with their vectors.
+    Several eigenvalues meet where a relaxation is not tight; the share of each in the
+    gradient is a Boltzmann weight. Shares, largest first, with their vectors.
     """
     share = np.exp((values - values[-1]) / width)
     total = float(share.sum())
@@ -145,26 +143,12 @@ def descend(
     memory: int = 30,
     tol: float = 1e-13,
 ) -> float:
-    """The lowest proven bound that is met by L-BFGS.
+    """The lowest proven bound that is met by L-BFGS, from ``kernels`` and ``extra``.
 
-    Parameters
-    ----------
-    bound : callable
-        See `Bound`.
-    kernels, extra : ndarray
-        Where to start.
-    metrics : sequence of Metric
-        Of each kernel.
-    unit : float
-        Size of the bound; L-BFGS takes its tolerance relative to one.
-    max_evaluations, memory, tol
-        Of each descent: its evaluations, the steps it remembers, the gain that ends it.
-    smoothing : sequence of float
-        One descent after the other, each from where the last one ended.
-    limits : sequence of (low, high), optional
-        Of the extra variables.
-    goal : float
-        Value at which nothing is left to do.
+    ``metrics`` has one for each kernel, ``limits`` a range for each extra variable.
+    ``unit`` is the size of the bound. One descent per entry of ``smoothing`` follows the
+    other, each of ``max_evaluations``, ``memory`` steps and down to a gain of ``tol``. At
+    ``goal`` nothing is left to do.
     """
     extra = np.zeros(0) if extra is None else extra
     own = [m.coordinates(a) for m, a in zip(metrics, kernels, strict=True)]
@@ -189,15 +173,8 @@ def descend(
     options = {"maxfun": max_evaluations, "maxcor": memory, "ftol": tol, "gtol": 0.0}
     try:
         for width in smoothing:
-            point = minimize(
-                function,
-                point,
-                args=(width,),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=ranges,
-                options=options,
-            ).x
+            given = {"args": (width,), "jac": True, "bounds": ranges, "options": options}
+            point = minimize(function, point, method="L-BFGS-B", **given).x
     except _Closed:
         pass
     return float(lowest)

@@ -1,34 +1,20 @@
 """The global optimum of the linear problem, with its certificate.
 
-The kernel a is linear in X = v uᵀ and κ is concave in a, so maximising κ over the convex
-hull of the unit rank-one matrices, the nuclear-norm ball ‖X‖_* ≤ 1, bounds every pair of
-unit projections from above. Frank–Wolfe solves that relaxation: with d = μ − ηψa the best
-atom is the leading singular pair of G(d) = Σ_n d_n G⁽¹⁾_n, and
-
-    κ(a) + σ_max(G(d)) − d·a
-
-is an upper bound on the global maximum at every iterate. The fully corrective form keeps
-the atoms and re-solves for their weights.
-
-The answer is found first: an ascent from the leading pair of G(μ), the best atom at X = 0.
-It joins the atoms, and where the relaxation is tight, which is the rule, the bound closes
-on it at the next singular value decomposition. Where the optimal X has a higher rank, the
-relaxation is solved to the end, the ascent starts again from the singular pairs of X and
-mixtures of them, and the gap that remains is reported.
-
-Frank–Wolfe alone crawls where the optimal X has rank two or more. Between its steps the
-factors of X = A Bᵀ are improved by a quasi-Newton method: ½(‖A‖² + ‖B‖²) is an upper bound
-on the nuclear norm that is attained, so that X/½(‖A‖² + ‖B‖²) sweeps the unit ball
-(hybrid algorithm of Laue 2012). Only the bound proves anything; this step just gets there
-sooner.
+Maximising κ, concave in X = v uᵀ, over the nuclear-norm ball ‖X‖_* ≤ 1 bounds every pair of
+unit projections. Frank–Wolfe solves that relaxation: with d = μ − ηψa the best atom is the
+leading singular pair of G(d) = Σ_n d_n G⁽¹⁾_n, and κ(a) + σ_max(G(d)) − d·a is an upper
+bound at every iterate. Atoms are re-weighted in every step and the factors of X = A Bᵀ
+improved in between (hybrid algorithm of Laue 2012). The answer is found first, by an ascent
+from the leading pair of G(μ); where the relaxation is tight, which is the rule, the bound
+closes on it. Where it is not, the ascent starts again from the singular pairs of X.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .alternating import alternate
 from .ascent import ascend
@@ -37,82 +23,30 @@ from .linear import LinearProblem
 from .result import Candidate, relative_gap
 
 #: Atoms whose weight falls below this share of the largest one are dropped.
-_NEGLIGIBLE = 1e-12
-_NOTHING = 1e-30
-#: The relaxation counts as solved when it can gain less than this share of the tolerance.
-_RELAXED = 0.1
-#: Evaluations of one local improvement of the relaxed solution.
-_IMPROVE_EVALUATIONS = 200
-#: Singular value decompositions without progress that count as a stall.
-_PATIENCE = 10
-#: Singular pairs of X below this share of the leading one are not started from, and the
-#: random mixtures of the others that are.
-_MINOR = 1e-6
-_MIXTURES = 8
+_NEGLIGIBLE, _NOTHING = 1e-12, 1e-30
+#: The relaxation counts as solved when it can gain less than this share of the tolerance,
+#: and as stalled after so many singular value decompositions without progress.
+_RELAXED, _PATIENCE = 0.1, 10
+#: Evaluations of one local improvement of the relaxed solution, and of lowering the bound.
+_IMPROVE_EVALUATIONS, _TIGHTEN_EVALUATIONS = 200, 300
+#: Singular pairs of X below this share of the leading one are not started from; random
+#: mixtures of the others that are.
+_MINOR, _MIXTURES = 1e-6, 8
 #: Evaluations of one ascent, and the relative change of κ that ends it.
-_ASCENT_EVALUATIONS = 500
-_ASCENT_TOL = 1e-14
+_EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 #: Amplification of which no digit is left of what is not amplified.
 _BEYOND = 1e15
 #: Where a network amplifies much: single inputs and random ones that are tried, how many of
 #: the best are ascended from, rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
-#: Singular value decompositions that may be spent on lowering the bound.
-_TIGHTEN_EVALUATIONS = 300
-
-
-def improve(
-    problem: LinearProblem, A: np.ndarray, B: np.ndarray, *, max_iter: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Raise κ over X = A Bᵀ with ‖X‖_* ≤ 1, in so many evaluations.
-
-    A is (n_outputs, rank) and B (n_inputs, n_channels, rank); those returned are scaled so
-    that ½(‖A‖² + ‖B‖²) ≤ 1.
-    """
-    split = A.size
-
-    def unpack(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return flat[:split].reshape(A.shape), flat[split:].reshape(B.shape)
-
-    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        left, right = unpack(flat)
-        size = 0.5 * float(flat @ flat)
-        a, pull = problem.kernel_of(left, right)
-        a = a / size
-        shrink = _best_scale(problem, a)
-        margin = problem.margin_of_kernel(shrink * a)
-        d = problem.gradient_at(shrink * a) * (shrink / size)
-        left_bar, right_bar = pull(d)
-        # The scale ½‖·‖² is differentiated too: a depends on it as 1/size.
-        radial = float(d @ a)
-        gradient = np.concatenate([left_bar.ravel(), right_bar.ravel()]) - radial * flat
-        return -margin.value, -gradient
-
-    start = np.concatenate([A.ravel(), B.ravel()])
-    start = start / np.sqrt(0.5 * start @ start)
-    options = {"maxfun": max_iter, "maxiter": max_iter, "maxcor": 20}
-    options |= {"ftol": 1e-15, "gtol": 0.0}
-    end = minimize(negative, start, jac=True, method="L-BFGS-B", options=options).x
-    left, right = unpack(end / np.sqrt(0.5 * end @ end))
-    shrink = np.sqrt(_best_scale(problem, problem.kernel_of(left, right)[0]))
-    return left * shrink, right * shrink
-
-
-def _best_scale(problem: LinearProblem, a: np.ndarray) -> float:
-    """The t in [0, 1] that maximises κ(t a)."""
-    linear = float(a @ problem.mean)
-    curvature = float(problem.eta * (a @ problem.spread(a)))
-    if curvature <= 0:
-        return 1.0 if linear > 0 else 0.0
-    return float(np.clip(linear / curvature, 0.0, 1.0))
 
 
 def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
     """The lowest bound met by descent from a kernel.
 
-    σ_max(G(μ − ηψa)) + (η/2) aᵀψa bounds κ from above for *any* kernel a, not only for
-    those of the relaxed problem. Frank–Wolfe stalls where minute weights of large atoms
-    decide; this D-dimensional convex descent does not need them.
+    σ_max(G(μ − ηψa)) + (η/2) aᵀψa bounds κ from above for *any* kernel a. Frank–Wolfe
+    stalls where minute weights of large atoms decide; this convex descent does not need
+    them.
     """
     metric = metric_of(problem)
     if metric.is_empty:
@@ -130,9 +64,8 @@ def tighten(problem: LinearProblem, kernel: np.ndarray) -> float:
     scale = bound([kernel])[1] + problem.offset
     if scale == 0:
         return 0.0
-    return descend(
-        bound, [kernel], [metric], unit=scale, max_evaluations=_TIGHTEN_EVALUATIONS
-    )
+    limit = _TIGHTEN_EVALUATIONS
+    return descend(bound, [kernel], [metric], unit=scale, max_evaluations=limit)
 
 
 class _Atoms:
@@ -167,10 +100,7 @@ class _Atoms:
         return self.weights @ self.kernels
 
     def starts(self) -> list[np.ndarray]:
-        """Input projections to ascend from: the singular pairs of X, and mixtures of them.
-
-        Where X has a higher rank, the best unit pair need not be near its leading one.
-        """
+        """Input projections to ascend from: singular pairs of X, and mixtures of them."""
         _, values, right = _thin_svd(self.left * self.weights, self.right, _MINOR)
         rank = len(values)
         rng = np.random.default_rng(0)
@@ -184,7 +114,7 @@ class _Atoms:
         left, values, right = _thin_svd(self.left * self.weights, self.right, _NEGLIGIBLE)
         root = np.sqrt(values)
         B = (right * root).reshape(*self._shape, -1).swapaxes(0, 1)
-        A, B = improve(self.problem, left * root, B, max_iter=_IMPROVE_EVALUATIONS)
+        A, B = self.problem.improve(left * root, B, max_iter=_IMPROVE_EVALUATIONS)
         B = B.swapaxes(0, 1).reshape(len(right), -1)
         self.left, self.weights, self.right = _thin_svd(A, B, _NEGLIGIBLE)
         self.weights = self.weights / max(1.0, self.weights.sum())
@@ -207,12 +137,11 @@ def _thin_svd(
 def simplex_qp(b: np.ndarray, H: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Maximise b·w − ½ wᵀHw over w ≥ 0, Σw ≤ 1, by an active-set method.
 
-    A small convex problem, as many unknowns as there are atoms, but the certificate is
-    only as tight as its solution: the weight of a new atom may be many orders below the
-    others, where general solvers stop early. Each round solves the optimality conditions
-    on the support exactly, leaves it at the first weight that would turn negative, and
-    takes in the atom that violates optimality most (Lawson & Hanson 1974, ch. 23). H is
-    positive semi-definite, ``start`` feasible.
+    The certificate is only as tight as this: the weight of a new atom may be many orders
+    below the others, where general solvers stop early. Each round solves the optimality
+    conditions on the support exactly, leaves it at the first weight that would turn
+    negative, and takes in the atom that violates optimality most (Lawson & Hanson 1974, ch.
+    23). H is positive semi-definite, ``start`` feasible.
     """
     # An atom of zero effect takes up the weight that is not used.
     m = len(b) + 1
@@ -276,8 +205,7 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     bound, slack, rounding, pair = np.inf, np.inf, 0.0, None
     slacks: list[float] = []
     best: Candidate | None = None
-    status = "max_iterations"
-    n_svd = 0
+    status, n_svd = "max_iterations", 0
     try:
         while n_svd < max_iter:
             d = problem.gradient_at(kernel)
@@ -285,10 +213,12 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
             pair = (u, v)
             n_svd += 1
             value = problem.margin_of_kernel(kernel).value
-            slack_of_bound = problem.rounding(d)
-            bound = min(bound, value + sigma - float(d @ kernel) + slack_of_bound)
+            bound = min(bound, value + sigma - float(d @ kernel) + problem.rounding(d))
             if best is None:
-                rounding = _rounding(problem, u, v)
+                # Class means are known to the rounding of the series, whose size along the
+                # kernel is √(aᵀψa): a soft margin below is zero.
+                _, mean, spread = problem.margin_of_kernel(problem.kernel(u, v))
+                rounding = 1e-14 * (abs(mean) + np.sqrt(2 * spread / problem.eta))
                 best = _ascend(problem, u)
                 if problem.growth > AMPLIFIED and best.status != "interrupted":
                     best = _better(best, rescue(problem))
@@ -304,9 +234,8 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 status = "certified"
                 break
             slacks.append(slack)
-            stalled = len(slacks) > _PATIENCE and min(slacks) > 0.8 * min(
-                slacks[:-_PATIENCE]
-            )
+            earlier = slacks[:-_PATIENCE]
+            stalled = earlier and min(slacks) > 0.8 * min(earlier)
             if slack <= _RELAXED * tol or stalled:
                 status = "relaxed"
                 break
@@ -333,8 +262,8 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
                 bound = best.margin.value
             if relative_gap(bound, best.margin.value) <= tol:
                 status = "certified"
-            elif problem.growth > AMPLIFIED and problem.rounding(problem.mean) > tol * abs(
-                best.margin.value
+            elif problem.growth > AMPLIFIED and (
+                problem.rounding(problem.mean) > tol * abs(best.margin.value)
             ):
                 status = "unresolved"
     except KeyboardInterrupt:
@@ -347,20 +276,16 @@ def solve(problem: LinearProblem, *, max_iter: int, tol: float) -> tuple[Candida
     return replace(best, status=status, upper_bound=bound), n_svd
 
 
-def _ascend(
-    problem: LinearProblem, start: np.ndarray, scale: np.ndarray | None = None
-) -> Candidate:
-    return ascend(
-        problem, start, max_iter=_ASCENT_EVALUATIONS, tol=_ASCENT_TOL, scale=scale
-    )
+def _ascend(problem: LinearProblem, start: np.ndarray, scale: Any = None) -> Candidate:
+    return ascend(problem, start, max_iter=_EVALUATIONS, tol=_ASCENT_TOL, scale=scale)
 
 
 def rescue(problem: LinearProblem) -> Candidate:
     """The best answer from many starts, for a network that amplifies some inputs much.
 
-    There the leading pair of G(μ) drives what is amplified most and is the worst place to
-    begin. All single inputs and some random projections are tried, and the best of them
-    ascended from, in coordinates in which the inputs are alike.
+    There the leading pair of G(μ) drives what is amplified most, the worst place to begin.
+    The best of all single inputs and some random ones are ascended from, in coordinates in
+    which the inputs are alike.
     """
     if problem.growth > _BEYOND:
         raise OverflowError(
@@ -389,16 +314,6 @@ def rescue(problem: LinearProblem) -> Candidate:
             best = found if best is None else _better(best, found)
     assert best is not None
     return _better(best, alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9))
-
-
-def _rounding(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
-    """Size of a soft margin that is zero up to rounding, judged by a typical pair.
-
-    The class means are known to the rounding of the series, whose size along the kernel
-    is the deviation √(aᵀψa).
-    """
-    _, separation, variance = problem.margin_of_kernel(problem.kernel(u, v))
-    return 1e-14 * (abs(separation) + np.sqrt(2 * variance / problem.eta))
 
 
 def _better(one: Candidate, other: Candidate) -> Candidate:

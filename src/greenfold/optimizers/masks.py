@@ -1,19 +1,16 @@
-"""Masks of a few levels, and readouts of a few bits: entries exchanged while κ rises.
+"""Masks that hardware can have, and readouts of a few bits.
 
-Masks are unit vectors, so that the upper bound of the free problem bounds them too: what a
-mask reaches is said as a share of what any mask could. From the free optimum u* they are
-rounded, then improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a
-set of levels, is
-
-    κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖² ,
-
-and changing one entry changes each of the three sums by a few known numbers. All single
-changes, and all pairs of them, are compared at once, and the best one costs a row of Q. The
-same search serves the mask u (b, Q from the readout's response) and a quantised readout v.
+Masks are unit vectors, so that the upper bound of the free problem bounds them too. From
+the free optimum, masks in a range are ascended; masks of a few levels are rounded, then
+improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a set of
+levels, is κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²: changing one entry changes each of the three
+sums by a few known numbers, so that all single changes, and all pairs of them, are compared
+at once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -21,16 +18,13 @@ import numpy as np
 
 from ..devices.device import Device
 from ..math.sphere import maximize_on_sphere
-from .box import ascend_in_box, solve_in_box
+from .ascent import Objective
 from .linear import LinearProblem
 from .result import Candidate
 
-#: Up to so many levels every entry may change to any other; beyond, to its neighbours.
-_ALL_LEVELS = 8
-#: Changes whose pairs are compared; beyond, single ones only.
-_PAIRED = 700
-#: Relative gain below which a change is rounding.
-_GAIN = 1e-12
+#: Up to so many levels every entry may change to any other; beyond, to its neighbours. Up
+#: to so many changes pairs of them are compared. A smaller relative gain is rounding.
+_ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
 _QUANTISED_ROUNDS, _ROUNDS = 5, 50
 #: Random roundings beside that of u*, and how far they lie from it.
@@ -41,6 +35,16 @@ _ENUMERATED = 2**12
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
 #: Relative distance to the bound at which there is nothing left to gain.
 _REACHED = 1e-7
+#: Evaluations of one ascent in a range; those that every start is given, and how many of
+#: them, the best, are then taken further.
+_EVALUATIONS, _GLANCE, _AHEAD = 400, 30, 2
+#: A step is taken if it gains this share of its slope over the least of the last few κ:
+#: spectral steps are long because they need not rise every time.
+_SUFFICIENT, _REMEMBERED = 1e-4, 8
+#: Relative gain in so many steps that ends the ascent.
+_TOL = 1e-9
+#: Starts drawn around the free optimum, and anywhere.
+_DRAWN = 4
 
 
 def solve_mask(
@@ -52,7 +56,7 @@ def solve_mask(
     if device.is_discrete:
         found = _Discrete(problem, device, free.u.shape, enough).solve(free.u, rng)
     else:
-        found = solve_in_box(problem, device.limits, free.u, enough, rng)
+        found = _solve_in_box(problem, device.limits, free.u, enough, rng)
     return replace(found, upper_bound=free.upper_bound)
 
 
@@ -60,7 +64,7 @@ def solve_mask_near(problem: LinearProblem, device: Device, u: np.ndarray) -> Ca
     """A mask and its readout, improved from a mask of the same kind alone."""
     if device.is_discrete:
         return _Discrete(problem, device, u.shape, np.inf).from_start(u.ravel())
-    return ascend_in_box(problem, u, *device.limits)
+    return ascend_in_box(problem, u, device.limits)
 
 
 def quantise_readout(
@@ -114,9 +118,9 @@ class UnitQuadratic:
 
 
 def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Exchange entries, one or two at a time, until none helps.
+    """Exchange entries ``levels[index]``, one or two at a time, until none helps.
 
-    Entries are ``levels[index]``, levels ascending; the index of the end is returned.
+    Levels ascend; the index of the end is returned.
     """
     index = index.copy()
     s = levels[index]
@@ -181,8 +185,8 @@ def nearest(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
 def roundings(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
     """Roundings of a vector to levels that are known up to a common factor.
 
-    One for each of several factors, from one at which the largest entry has the outermost
-    level to one at which a typical entry has it.
+    Factors reach from one at which the largest entry has the outermost level to one at
+    which a typical entry has it.
     """
     size = np.abs(values)
     reach = float(np.abs(levels).max())
@@ -199,10 +203,7 @@ def roundings(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def symmetric_levels(values: np.ndarray, n_levels: int) -> np.ndarray:
-    """Levels ±m₁, ±m₂, … (and 0 for an odd number) nearest to a vector, in mean square.
-
-    Lloyd's iteration on the sizes of the entries.
-    """
+    """Levels ±m₁, … (and 0 for an odd number) nearest to a vector, by Lloyd's iteration."""
     size = np.sort(np.abs(values))
     half = n_levels // 2
     zero = [0.0] * (n_levels % 2)
@@ -261,7 +262,7 @@ class _Discrete:
         """Ascent in ranges that close in on ±1/√n, each from the last one's end."""
         for c in _NARROWING:
             high = c / np.sqrt(u.size)
-            u = ascend_in_box(self.problem, u, -high, high, enough=self.enough).u
+            u = ascend_in_box(self.problem, u, (-high, high), self.enough).u
         return u.ravel()
 
     def _judged(self, s: np.ndarray) -> Candidate:
@@ -338,8 +339,7 @@ def _refit(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best sizes ±m of levels for entries that keep their places.
 
-    With s = Z m and ZᵀZ diagonal, κ is a quadratic function on a sphere of as many
-    dimensions as there are sizes.
+    With s = Z m and ZᵀZ diagonal, κ is a quadratic function on a sphere.
     """
     n_levels, half = len(levels), len(levels) // 2
     # Sizes are counted from the middle; zero, where there is one, is none of them.
@@ -358,3 +358,152 @@ def _refit(
         sizes[k] = np.abs(s[(place == k) & (sign != 0)][0])
     new = _mirrored(np.sort(sizes) * (1 + 1e-12 * np.arange(half)), n_levels)
     return new, nearest(s, new)
+
+
+# Entries in a range
+
+
+def into_box(w: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The unit vector with entries in [low, high] that is nearest to w.
+
+    It is w times a positive factor, clipped. As the factor grows, entries reach the ends of
+    the range one after the other; in between, the squared norm is that of the entries at
+    their ends plus the factor squared times that of the others.
+    """
+    if not np.abs(w).max() > 0:
+        w = np.ones_like(w)
+    flat = w.ravel()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turns = np.concatenate([low / flat, high / flat])
+    turns = np.sort(turns[np.isfinite(turns) & (turns > 0)])
+
+    def clipped(factor: float) -> np.ndarray:
+        return np.minimum(np.maximum(factor * flat, low), high)
+
+    def square(factor: float) -> float:
+        made = clipped(factor)
+        return float(made @ made)
+
+    place = bisect_left(turns, 1.0, key=square)
+    before = turns[place - 1] if place else 0.0
+    inside = (before + turns[place]) / 2 if place < len(turns) else 2 * before + 1.0
+    made = clipped(inside)
+    free = (made > low) & (made < high)
+    room, length = 1 - float((made[~free] ** 2).sum()), float((flat[free] ** 2).sum())
+    if room > 0 and length > 0:
+        return clipped(np.sqrt(room / length)).reshape(w.shape)
+    # All of w points out of the range: fill it up along its largest entries.
+    made = clipped(2 * turns[-1] if len(turns) else 1.0)
+    for i in np.argsort(flat)[::-1]:
+        room = 1 - float(made @ made) + made[i] ** 2
+        made[i] = np.clip(np.sqrt(max(room, 0.0)), low, high)
+        if abs(made @ made - 1) < 1e-12:
+            break
+    return made.reshape(w.shape)
+
+
+def ascend_in_box(
+    objective: Objective,
+    u: np.ndarray,
+    limits: tuple[float, float],
+    enough: float = np.inf,
+    max_evaluations: int = _EVALUATIONS,
+) -> Candidate:
+    """Projected gradient ascent with spectral steps (Birgin, Martínez & Raydan 2000).
+
+    From what `into_box` makes of u, until κ is ``enough``; the best pair met.
+    """
+    u = into_box(u, *limits)
+    v, margin, gradient = objective.evaluate(u)
+    best = u, v, margin
+    slope = _tangent(gradient, u)
+    step = 1.0 / max(float(np.linalg.norm(slope)), 1e-300)
+    values, tops = [margin.value], [margin.value]
+    evaluations = 1
+    while best[2].value < enough:
+        length = step
+        while True:
+            new = into_box(u + length * slope, *limits)
+            moved = new - u
+            promised = float((slope * moved).sum())
+            stuck = float(np.linalg.norm(moved)) < 1e-12 or promised <= 0
+            if stuck or evaluations >= max_evaluations:
+                return Candidate(*best, "converged")
+            v, margin, gradient = objective.evaluate(new)
+            evaluations += 1
+            if margin.value >= min(values[-_REMEMBERED:]) + _SUFFICIENT * promised:
+                break
+            length *= 0.25
+        new_slope = _tangent(gradient, new)
+        curvature = float((moved * (slope - new_slope)).sum())
+        step = float((moved**2).sum()) / curvature if curvature > 0 else 4 * length
+        step = float(np.clip(step, 1e-6 * length, 1e6 * length))
+        u, slope = new, new_slope
+        values.append(margin.value)
+        if margin.value > best[2].value:
+            best = u, v, margin
+        tops.append(best[2].value)
+        gain = tops[-1] - tops[-1 - _REMEMBERED] if len(tops) > _REMEMBERED else np.inf
+        if gain <= _TOL * abs(tops[-1]):
+            break
+    return Candidate(*best, "converged")
+
+
+def _tangent(gradient: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return gradient - (gradient * u).sum() * u
+
+
+def _solve_in_box(
+    problem: LinearProblem,
+    limits: tuple[float, float],
+    u: np.ndarray,
+    enough: float,
+    rng: np.random.Generator,
+) -> Candidate:
+    """The best mask in a range, from the free optimum u with both signs and its sizes.
+
+    All starts are taken some way, those that are ahead then to the end.
+    """
+    low, high = limits
+    starts = [u, np.abs(u)] if low == -high else [u, -u, np.abs(u)]  # −u is the same mask
+    size = np.sqrt((u**2).mean())
+    starts += [u + size * w for w in rng.standard_normal((_DRAWN, *u.shape))]
+    starts += list(rng.standard_normal((_DRAWN, *u.shape)))
+    ends: list[Candidate] = []
+    for start in starts:
+        ends.append(ascend_in_box(problem, start, limits, enough, _GLANCE))
+        if ends[-1].margin.value >= enough:
+            return ends[-1]
+    ends.sort(key=lambda end: end.margin.value, reverse=True)
+    for i, end in enumerate(ends[:_AHEAD]):
+        ends[i] = ascend_in_box(problem, end.u, limits, enough)
+    best = max(ends, key=lambda end: end.margin.value)
+    if low < 0 and np.isfinite(high - low):
+        best = _swapped(problem, best, limits, enough)
+    return best
+
+
+def _swapped(
+    problem: LinearProblem, best: Candidate, limits: tuple[float, float], enough: float
+) -> Candidate:
+    """Entries moved from one end of the range to the other, while that helps.
+
+    An ascent does not get there: on the way the norm would not be one.
+    """
+    low, high = limits
+    for _ in range(_ROUNDS):
+        flat, tried = best.u.ravel(), []
+        for i in np.flatnonzero((flat <= low + 1e-9) | (flat >= high - 1e-9)):
+            other = flat.copy()
+            other[i] = high if flat[i] < 0 else low
+            inside = into_box(other.reshape(best.u.shape), low, high)
+            tried.append((problem.best_readout(inside)[1].value, i, inside))
+        tried.sort(key=lambda one: one[:2], reverse=True)
+        for _, _, start in tried[:_AHEAD]:
+            found = ascend_in_box(problem, start, limits, enough)
+            if found.margin.value > best.margin.value * (1 + 1e-9):
+                best = found
+                break
+        else:
+            return best
+    return best

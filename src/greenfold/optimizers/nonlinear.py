@@ -1,11 +1,9 @@
 """The non-linear problem: κ(u, v) through the moments of a system's states.
 
-Through an integrated network, most of the way to an optimum needs neither all series nor
-short sub-steps. So every start is followed in a rough problem (some series, long sub-steps,
-single precision), what it ends with is judged on all series, and the best go on there. An
-error ε of the states moves the optimum by about ε and costs about ε² of κ, so that the last
-ascent may be integrated less accurately than its result: that is solved for once more at
-the tolerance asked for.
+Through an integrated network, every start is followed in a rough problem (some series, long
+sub-steps, single precision), what it ends with is judged on all series, and the best go on
+there. An error ε of the states moves the optimum by about ε and costs about ε² of κ, so
+that the last ascent may be integrated less accurately than its result.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -74,21 +73,17 @@ class NonlinearProblem:
 #: The rough problem: series, error of a state, gain of κ per step that ends an ascent,
 #: and length of the first step.
 _ROUGH_SERIES, _ROUGH_ERROR, _ROUGH_TOL, _ROUGH_REACH = 2000, 3e-2, 1e-3, 0.3
-#: The same in the ascent on all series, first in single precision, which is not used for
-#: smaller gains than these, then in double.
-_ERROR, _SINGLE_TOL, _REACH = 1e-3, 1e-6, 0.03
-#: With fewer series it is not used at all: there is little to win, and rounding would make
-#: equal problems, as one of a series twice and one of weight two, end apart.
-_SINGLE_FROM = 150
-#: Gain that ends the last ascent, by default; with more than `_ROUGH_SERIES` series κ
-#: itself is known to a per cent only, and the smallest gains are not worth their time.
+#: The same in the ascent on all series, first in single precision, down to this gain, then
+#: in double. With few series rounding would make equal problems, as one of a series twice
+#: and one of weight two, end apart.
+_ERROR, _SINGLE_TOL, _REACH, _SINGLE_FROM = 1e-3, 1e-6, 0.03, 150
+#: Gain that ends the last ascent; with more than `_ROUGH_SERIES` series κ itself is known
+#: to a per cent only.
 _TOL, _TOL_OF_MANY = 1e-7, 1e-5
 _ALL = 2**62
-#: Starts that go on, and the share of the best κ below which they do not.
-_N_BEST, _WORTH = 2, 0.95
-#: Two ends are taken for one where κ differs by less than this share: the rough ascents
-#: end before that, and there is nothing more to win from the other.
-_SAME = 5e-3
+#: Starts that go on, the share of the best κ below which they do not, and the difference
+#: below which two ends are taken for one: the rough ascents end before that.
+_N_BEST, _WORTH, _SAME = 2, 0.95, 5e-3
 #: Rounds of ascent and shorter sub-steps, after which the ascent ends as it is.
 _MAX_ROUNDS = 5
 
@@ -106,7 +101,7 @@ class Refinement:
         system: IntegratedSystem,
         *,
         max_iter: int,
-        tol: float | None = None,
+        tol: Any = None,
     ) -> None:
         self._problem, self._max_iter = problem, max_iter
 
@@ -133,8 +128,8 @@ class Refinement:
         """The best candidate, and κ on all series that each start ended with.
 
         Ctrl-C ends it with what is known then; before anything is, it goes on as
-        KeyboardInterrupt. Starts at which the network diverges are left out, unless it
-        does so at all of them.
+        KeyboardInterrupt. Starts at which the network diverges are left out, unless it does
+        so at all of them.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
             ends: list[Candidate] = []
@@ -166,11 +161,14 @@ class Refinement:
                 raise refused
             return self._finish(ends, bar)
 
+    def _ascent(
+        self, problem: NonlinearProblem, u: Any, tol: float, reach: float
+    ) -> Candidate:
+        return ascend(problem, u, max_iter=self._max_iter, tol=tol, reach=reach)
+
     def _follow(self, u: np.ndarray) -> Candidate:
         """Where one start leads in the rough problem, with κ on all series."""
-        found = ascend(
-            self._rough, u, max_iter=self._max_iter, tol=_ROUGH_TOL, reach=_ROUGH_REACH
-        )
+        found = self._ascent(self._rough, u, _ROUGH_TOL, _ROUGH_REACH)
         if found.status == "interrupted":
             return found
         v, margin = self._single.best_readout(found.u)
@@ -186,12 +184,7 @@ class Refinement:
             known = any(_same(ends[i], ends[j]) for j in chosen)
             if worth and not known and len(chosen) < _N_BEST:
                 chosen.append(i)
-        twins = [
-            next((j for j in chosen if _same(end, ends[j])), i)
-            for i, end in enumerate(ends)
-        ]
-        finished = list(ends)
-        interrupted = False
+        finished, interrupted = list(ends), False
         for number, i in enumerate(chosen):
             bar.advance(0, f"best start {number + 1} of {len(chosen)}, {top:.5g} so far")
             try:
@@ -206,16 +199,18 @@ class Refinement:
         best = finished[winner]
         status = "interrupted" if interrupted else best.status
         finished[winner] = self._settled(best, status, counts[winner])
-        return finished[winner], [finished[twin].margin.value for twin in twins]
+        # One that ended beside a chosen one would have got where that got.
+        own = [
+            next((j for j in chosen if _same(e, ends[j])), i) for i, e in enumerate(ends)
+        ]
+        return finished[winner], [finished[i].margin.value for i in own]
 
     def _ascend(self, found: Candidate) -> tuple[Candidate, int]:
         """To convergence on all series, with the evaluations that it took in all."""
         count = len(found.history)
         for problem, tol in self._stages:
             for _ in range(_MAX_ROUNDS):
-                found = ascend(
-                    problem, found.u, max_iter=self._max_iter, tol=tol, reach=_REACH
-                )
+                found = self._ascent(problem, found.u, tol, _REACH)
                 count += len(found.history)
                 if found.status != "converged" or problem.settle(found.u):
                     break

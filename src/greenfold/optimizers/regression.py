@@ -3,8 +3,8 @@
     J(u, V) = Σ_j (2 c_j·a_j − a_jᵀ R a_j) − λ Σ_j ‖v_j‖² ,   ‖u‖ = 1
 
 is what the targets' variance falls by. The readouts of a given u are linear algebra; u is
-ascended, by the envelope theorem, as for the soft margin. With D_j = 2 (c_j − R a_j) and σ
-the largest singular value of the stacked [G(D_1); …; G(D_C)],
+ascended as for the soft margin. With D_j = 2 (c_j − R a_j) and σ the largest singular value
+of the stacked [G(D_1); …; G(D_C)],
 
     J ≤ Σ_j a_jᵀ R a_j + σ²/(4λ)
 
@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from .._base import checks as check
 from ..math.margins import SoftMargin
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
 from .bounds import Metric, descend
-from .responses import Responses
+from .linear import Responses
 from .result import Candidate, RegressionProjections, relative_gap
 
 #: Evaluations of the descent of the bound.
@@ -62,9 +63,8 @@ class LinearRegression:
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal V, J, and ∂J/∂u at that V."""
         V, kernels = self.readouts(u)
-        D = self._by_channel(2 * (self.task.cross - kernels @ self.task.covariance))
         rows = self.system.readout_response(V)  # (K, n_inputs, n_targets)
-        gradient = np.einsum("jcn,nij->ic", D, rows)
+        gradient = np.einsum("jcn,nij->ic", self._gradient(kernels), rows)
         return V, self.gain(V, kernels), gradient
 
     def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -73,13 +73,14 @@ class LinearRegression:
         error = task.variance - 2 * (task.cross * a).sum(1)
         return error + ((a @ task.covariance) * a).sum(1)
 
-    def _by_channel(self, D: np.ndarray) -> np.ndarray:
+    def _gradient(self, kernels: np.ndarray) -> np.ndarray:
+        """D at kernels, (n_targets, n_channels, n_steps)."""
+        D = 2 * (self.task.cross - kernels @ self.task.covariance)
         return D.reshape(len(D), self.task.n_channels, self.task.n_steps)
 
     def leading(self, kernels: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """σ of the stacked G(D_j) at kernels, with its u and the left vectors."""
-        D = self._by_channel(2 * (self.task.cross - kernels @ self.task.covariance))
-        sums = [self.system.response_sum(d) for d in D]
+        sums = [self.system.response_sum(d) for d in self._gradient(kernels)]
         return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
 
     def bound(self, kernels: np.ndarray) -> tuple[float, np.ndarray]:
@@ -101,14 +102,9 @@ class LinearRegression:
             value, gradient = self.bound(np.stack(places))
             return value, value, gradient, np.zeros(0)
 
-        unit = max(abs(start), 1e-300)
-        return descend(
-            bound,
-            list(kernels),
-            [metric] * len(kernels),
-            unit=unit,
-            max_evaluations=_TIGHTEN_EVALUATIONS,
-        )
+        limits: dict[str, Any] = {"max_evaluations": _TIGHTEN_EVALUATIONS}
+        limits["unit"] = max(abs(start), 1e-300)
+        return descend(bound, list(kernels), [metric] * len(kernels), **limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +115,9 @@ class NonlinearRegression:
     task: RegressionTask
 
     def __post_init__(self) -> None:
-        if self.task.X is None or self.task.y is None:
-            raise ValueError(
-                "`task` has no series, which a system that is not linear needs; make it "
-                "with RegressionTask.from_series or from_cases."
-            )
+        has_series = self.task.X is not None and self.task.y is not None
+        wanted = "have series for a system that is not linear (`from_series`, `from_cases`)"
+        check.must(has_series, "task", wanted, "moments only")
 
     @cached_property
     def _prepared(self) -> PreparedStates | None:
@@ -202,8 +196,7 @@ def solve_regression(
     for _ in range(wanted - len(starts)):
         drawn = rng.standard_normal((system.n_inputs, task.n_channels))
         starts.append(drawn / np.linalg.norm(drawn))
-    best, values, bound = None, [], np.inf
-    gap = tol or 1e-4
+    best, values, bound, gap = None, [], np.inf, tol or 1e-4
     for start in starts:
         found = ascend(problem, start, max_iter=max_iter, tol=1e-12)
         values.append(found.margin.value)

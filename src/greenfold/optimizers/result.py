@@ -87,15 +87,15 @@ class Projections(Result, kind="projections"):
         Iterations of the method (of its best start).
     history : ndarray (n_entries, 2)
         Separation and variance term of the best pair so far, at the start and after each
-        round ("alternating") or after each evaluation ("convex", "ascent"), for the best
-        start. Through `Dynamics`, those of its last ascent, on all series.
+        round ("alternating") or evaluation ("convex", "ascent"), for the best start.
+        Through `Dynamics`, those of its last ascent, on all series.
     starts : ndarray (n_starts,)
         Soft margin that each start ended with.
     wall_time : float
         Seconds.
     validity : Validity or None
-        How far the perturbation expansion can be trusted at these projections; None for
-        a linear network, after an interruption, and where nothing was expanded.
+        How far the perturbation expansion can be trusted at these projections, where there
+        is one.
     fresh_margin, fresh_error : float or None
         κ of these projections on stimuli that were not fitted, and its standard error:
         where Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the
@@ -105,8 +105,7 @@ class Projections(Result, kind="projections"):
         largest state, at these projections on the fitted stimuli.
     growth : float or None
         How much the linear network amplifies its input, where the method looked at it:
-        about 1 for the paper's networks, many orders more for strongly non-normal or
-        unstable ones.
+        about 1 for the paper's networks, many orders more for strongly non-normal ones.
     mask : str or None
         The kind of mask that u is; None for a free one.
     noise_cost : dict or None

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, overload
 
@@ -23,9 +23,8 @@ from ..validity import ExpansionWarning, assess
 from . import certified
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
 from .ascent import ascend
-from .linear import LinearProblem
+from .linear import LinearProblem, noise_cost, problem_under_noise
 from .masks import quantise_readout, solve_mask
-from .noisy import noise_cost, problem_under_noise
 from .nonlinear import NonlinearProblem, Refinement
 from .regression import solve_regression
 from .result import Candidate, Projections, RegressionProjections
@@ -91,8 +90,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         roughly first: with some series, long sub-steps and single precision.
         "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
         (order 1), from random input projections.
-        "random": random input projections with the optimal readout each, the state of
-        the art to compare with; the best is returned, all are in `starts`.
+        "random": the best of random input projections, each with its optimal readout.
     device : Device, optional
         What the hardware can do: masks, inputs and outputs, bits, noise. Of a
         `RegressionTask` it may have inputs and outputs alone.
@@ -128,7 +126,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     Notes
     -----
     Ctrl-C returns the best projections found so far with the status "interrupted"; before
-    the first evaluation there are none, and KeyboardInterrupt is raised.
+    the first evaluation it raises KeyboardInterrupt.
 
     Examples
     --------
@@ -145,20 +143,23 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             "`system` must have the maps of greenfold.systems.System, as what `unfold` "
             f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
         )
-    if not isinstance(device, Device | None):
-        raise TypeError(f"`device` must be a Device; got {type(device).__name__}.")
-    if not isinstance(stimuli, Stimuli | RegressionTask | SequenceTask):
-        raise TypeError(
-            "`stimuli` must be GaussianStimuli or SampleStimuli, or of another subclass of "
-            f"greenfold.stimuli.Stimuli; got {type(stimuli).__name__}."
-        )
+    given, kind = isinstance(device, Device | None), type(device).__name__
+    check.must(given, "device", "be a Device", kind, TypeError)
+    tasks = Stimuli | RegressionTask | SequenceTask
+    known, kind = isinstance(stimuli, tasks), type(stimuli).__name__
+    wanted = "be GaussianStimuli, SampleStimuli or of another subclass of Stimuli"
+    check.must(known, "stimuli", wanted, kind, TypeError)
     device = Device() if device is None else device
     whole, part = system, device.part_of(system)
     system = whole if part is None else part
     stimuli.match(system)
     if u is not None:
         u = u if part is None else part.own_input(u, stimuli.n_channels)
-        u = _unit_input(u, system.n_inputs, stimuli.n_channels)
+        u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
+        if not u.any():
+            raise ValueError("`u` is zero; give a direction.")
+        u = u / np.abs(u).max()  # its square stays in range
+        u = u / np.linalg.norm(u)
     n_starts = None if n_starts is None else check.count(n_starts, "n_starts")
     max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
     tol = None if tol is None else check.positive(tol, "tol")
@@ -185,26 +186,15 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         )
     methods = LINEAR if system.is_linear else NONLINEAR
     method = next(iter(methods)) if method is None else method
-    if method not in methods:
-        raise ValueError(
-            f"`method` must be one of {', '.join(methods)} for a "
-            f"{'linear' if system.is_linear else 'non-linear'} system; got {method!r}."
-        )
+    linear = "linear" if system.is_linear else "non-linear"
+    wanted = f"be one of {', '.join(methods)} for a {linear} system"
+    check.must(method in methods, "method", wanted, repr(method))
     search["rng"] = check.generator(rng, beside=method == "random")
     run = Run(system, stimuli, eta, device, noise, started, **search)
     made = run.given(u) if u is not None else methods[method](run)
     if part is None:
         return made
     return replace(made, u=part.whole_input(made.u), v=part.whole_readout(made.v))
-
-
-def _unit_input(u: Any, n_inputs: int, n_channels: int) -> np.ndarray:
-    """A given input projection, scaled to unit norm."""
-    projection = check.input_projection(u, n_inputs, n_channels)
-    if not projection.any():
-        raise ValueError("`u` is zero; give a direction.")
-    projection = projection / np.abs(projection).max()  # its square stays in range
-    return projection / np.linalg.norm(projection)
 
 
 @dataclass(frozen=True)
@@ -236,15 +226,11 @@ class Run:
         problem.moments_at  # noqa: B018 - refuses what it cannot do before work is spent
         return problem
 
-    def starts(self, n_starts: int) -> Iterator[np.ndarray]:
+    def starts(self, n_starts: int | None) -> Iterator[np.ndarray]:
         """Random unit input projections."""
-        for _ in range(n_starts):
+        for _ in range(10 if n_starts is None else n_starts):
             u = self.rng.standard_normal((self.system.n_inputs, self.stimuli.n_channels))
             yield u / np.linalg.norm(u)
-
-    def given(self, u: np.ndarray) -> Projections:
-        """An input projection that is kept; its readout is solved."""
-        return self.finish([self.solve_readout(u)], "given", 1)
 
     def solve_readout(self, u: np.ndarray, status: str = "solved") -> Candidate:
         """The readout that is best for u."""
@@ -252,43 +238,61 @@ class Run:
             self.problem.settle(u)
         return Candidate(u, *self.problem.best_readout(u), status)
 
+    def given(self, u: np.ndarray) -> Projections:
+        """An input projection that is kept; its readout is solved."""
+        return self.finish([self.solve_readout(u)], "given", 1)
+
     def random(self) -> Projections:
         """Random input projections with the best readout of each."""
-        found = _collect(self.starts(self.n_starts or 10), self.solve_readout)
+        found = _collect(self.starts(self.n_starts), self.solve_readout)
         return self.finish(found, "random", 1)
 
     def alternating(self) -> Projections:
         """One projection after the other, as the paper does."""
-        problem, options = (
-            self.problem,
-            {"max_iter": self.max_iter, "tol": self.tol or 1e-6},
-        )
-        if isinstance(problem, LinearProblem):
-            found = _collect(
-                self.starts(self.n_starts or 10), lambda u: alternate(problem, u, **options)
-            )
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol or 1e-6}
+        if isinstance(self.problem, LinearProblem):
+            solve = partial(alternate, self.problem, **limits)
         else:
-            quadratic = QuadraticInput(problem)
-            found = _collect(
-                self.starts(self.n_starts or 10),
-                lambda u: alternate_nonlinear(problem, quadratic, u, **options),
-            )
-        return self.finish(found, "alternating")
+            quadratic = QuadraticInput(self.problem)
+            solve = partial(alternate_nonlinear, self.problem, quadratic, **limits)
+        return self.finish(_collect(self.starts(self.n_starts), solve), "alternating")
 
     def convex(self) -> Projections:
         """The global optimum of a linear system, with its bound."""
-        found, n_svd = certified.solve(
-            self.linear, max_iter=self.max_iter, tol=self.tol or 1e-4
-        )
+        problem, tol = self.linear, self.tol or 1e-4
+        found, n_svd = certified.solve(problem, max_iter=self.max_iter, tol=tol)
         if self.device.kind is not None and found.status != "interrupted":
-            found = solve_mask(self.linear, self.device, found, self.rng)
-        return replace(self.finish([found], "convex", n_svd), growth=self.linear.growth)
+            found = solve_mask(problem, self.device, found, self.rng)
+        return replace(self.finish([found], "convex", n_svd), growth=problem.growth)
 
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
-        if isinstance(self.system, IntegratedSystem):
-            return self.refined(self.system)
-        return self.finish(self.ascended(), "ascent")
+        if not isinstance(self.system, IntegratedSystem):
+            return self.finish(self.ascended(), "ascent")
+        linear = self.linear_start()
+        if linear.status == "interrupted":
+            return self.finish([linear], "ascent")
+        expanded, n_starts = self.system.quadratic, self.n_starts
+        if n_starts is None:
+            n_starts = 2 + (expanded is not None) + self.n_random
+
+        def starts() -> Iterator[np.ndarray]:
+            yield linear.u
+            yield -linear.u
+            if expanded is not None:
+                # To its end: what is solved for may then not be below its u, refitted.
+                run = replace(self, system=expanded, n_starts=None, tol=_EXPANDED)
+                ends = run.ascended()
+                for end in ends:
+                    end.raise_if_interrupted()
+                yield max(ends, key=lambda end: end.margin.value).u
+            yield from self.starts(n_starts)
+
+        assert isinstance(self.problem, NonlinearProblem)
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        refinement = Refinement(self.problem, self.system, **limits)
+        found, margins = refinement.run(islice(starts(), n_starts), n_starts)
+        return self.finish([found], "ascent", refinement.n_evaluations, margins)
 
     def linear_start(self) -> Candidate:
         """The linear optimum, as a start; stopped by Ctrl-C, with κ of the system."""
@@ -303,43 +307,15 @@ class Run:
         return 0 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 4
 
     def ascended(self) -> list[Candidate]:
-        """Where the ascents end, one a start."""
+        """Where the ascents end, one per start."""
         n_starts = 2 + self.n_random if self.n_starts is None else self.n_starts
-        problem, tol = self.problem, self.tol or 1e-7
+        problem = self.problem
         linear = self.linear_start()
         if linear.status == "interrupted":
             return [linear]
         starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
-        return _collect(
-            starts, lambda u: ascend(problem, u, max_iter=self.max_iter, tol=tol)
-        )
-
-    def refined(self, system: IntegratedSystem) -> Projections:
-        """The ascent through an integrated network."""
-        linear = self.linear_start()
-        if linear.status == "interrupted":
-            return self.finish([linear], "ascent")
-        expanded, n_starts = system.quadratic, self.n_starts
-        if n_starts is None:
-            n_starts = 2 + (expanded is not None) + self.n_random
-
-        def starts() -> Iterator[np.ndarray]:
-            yield linear.u
-            yield -linear.u
-            if expanded is not None:
-                # To its end: what is solved for may then not be below its u, refitted.
-                ends = replace(
-                    self, system=expanded, n_starts=None, tol=_EXPANDED
-                ).ascended()
-                for end in ends:
-                    end.raise_if_interrupted()
-                yield max(ends, key=lambda end: end.margin.value).u
-            yield from self.starts(n_starts)
-
-        assert isinstance(self.problem, NonlinearProblem)
-        refinement = Refinement(self.problem, system, max_iter=self.max_iter, tol=self.tol)
-        found, margins = refinement.run(islice(starts(), n_starts), n_starts)
-        return self.finish([found], "ascent", refinement.n_evaluations, margins)
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol or 1e-7}
+        return _collect(starts, lambda u: ascend(problem, u, **limits))
 
     def finish(
         self,
@@ -351,18 +327,18 @@ class Run:
         """Choose the best candidate and describe it."""
         best = max(candidates, key=lambda candidate: candidate.margin.value)
         interrupted = any(candidate.status == "interrupted" for candidate in candidates)
-        device, maps = self.device, self.system.maps
+        device = self.device
         if device.bits is not None and not interrupted:
             keep = device.kind is not None or method in ("given", "random")
             best = quantise_readout(self.linear, best, device.bits, keep_u=keep)
-        margin = best.margin
-        history = best.history or [(margin.separation, margin.variance)]
+        value, separation, variance = best.margin
+        history = best.history or [(separation, variance)]
         found = Projections(
             u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
             v=best.v,
-            soft_margin=margin.value,
-            separation=margin.separation,
-            variance=margin.variance,
+            soft_margin=value,
+            separation=separation,
+            variance=variance,
             eta=self.eta,
             upper_bound=best.upper_bound,
             method=method,
@@ -372,7 +348,7 @@ class Run:
             starts=np.array(starts or [one.margin.value for one in candidates]),
             wall_time=time.perf_counter() - self.started,
             mask=device.kind,
-            noise_cost=noise_cost(maps, best.u, best.v, self.eta, self.noise) or None,
+            noise_cost=noise_cost(self.linear, best.u, best.v, self.noise) or None,
         )
         if interrupted or self.system.is_linear:
             return found
@@ -398,24 +374,15 @@ class Run:
 
     def judge(self, expansion: Expansion, found: Projections) -> Projections:
         """Add the validity of the expansion, and warn where it fails."""
-        validity = assess(
-            expansion,
-            self.stimuli,
-            found.u,
-            found.v,
-            eta=self.eta,
-            soft_margin=found.soft_margin,
-        )
+        known: dict[str, Any] = {"eta": self.eta, "soft_margin": found.soft_margin}
+        validity = assess(expansion, self.stimuli, found.u, found.v, **known)
         if not validity.trustworthy:
-            advice = (
-                expansion.reservoir.gain.advice(validity.scale)
-                if validity.scale < 1
-                else "lower eta or raise the order"
-            )
-            verdict = " ".join(str(validity).split())
+            advice = "lower eta or raise the order"
+            if validity.scale < 1:
+                advice = expansion.reservoir.gain.advice(validity.scale)
             warnings.warn(
-                f"{verdict}; {advice}, or solve the network itself: `Dynamics`, or "
-                'order="exact" of a classifier.',
+                f"{' '.join(str(validity).split())}; {advice}, or solve the network itself "
+                'with `Dynamics`, or order="exact" of a classifier.',
                 ExpansionWarning,
                 stacklevel=6,
             )
@@ -423,22 +390,15 @@ class Run:
 
 
 #: Methods by name, the default first.
-LINEAR: dict[str, Callable[[Run], Projections]] = {
-    "convex": Run.convex,
-    "alternating": Run.alternating,
-    "random": Run.random,
-}
-NONLINEAR: dict[str, Callable[[Run], Projections]] = {
-    "ascent": Run.ascent,
-    "alternating": Run.alternating,
-    "random": Run.random,
-}
+_BOTH = {"alternating": Run.alternating, "random": Run.random}
+LINEAR: dict[str, Callable[[Run], Projections]] = {"convex": Run.convex, **_BOTH}
+NONLINEAR: dict[str, Callable[[Run], Projections]] = {"ascent": Run.ascent, **_BOTH}
 
 
 def _collect(
     starts: Iterable[np.ndarray], solve: Callable[[np.ndarray], Candidate]
 ) -> list[Candidate]:
-    """One candidate a start, until the last or Ctrl-C; none where the network diverges."""
+    """One candidate per start, until Ctrl-C; none where the network diverges."""
     found: list[Candidate] = []
     refused = None
     try:

@@ -2,9 +2,8 @@
 
     F(u) = Σ_j max_{v_j} κ_j(u, v_j) ,   ‖u‖ = ‖v_j‖ = 1
 
-is ascended over u: by the envelope theorem its gradient is the sum of those of the
-comparisons at their optimal readouts. Each κ_j is concave in its kernel. Linearised at any
-kernels a_j, with d_j = μ_j − ηψ_j a_j,
+is ascended over u. Each κ_j is concave in its kernel. Linearised at any kernels a_j, with
+d_j = μ_j − ηψ_j a_j,
 
     F ≤ Σ_j (η/2) a_jᵀψ_j a_j + max_u Σ_j ‖G(d_j) u‖ ,
 
@@ -13,30 +12,28 @@ and as 2‖x‖ ≤ w + ‖x‖²/w, the maximum is at most
     ½ Σ_j w_j + ½ λ_max(Σ_j G(d_j)ᵀG(d_j)/w_j)        for all weights w > 0,
 
 which is √(Σ w_j) σ_max([G(d_j)/√w_j]) at the best multiple of w. The sum is convex in the
-kernels and the weights together, so that a descent ends at the value of the relaxation. The
+kernels and the weights together: a descent ends at the value of the relaxation. The
 comparisons' own optima, each with its own u, add up to a second bound.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..math.margins import SoftMargin
 from .ascent import ascend
 from .bounds import descend, metric_of, soft_maximum
-from .linear import LinearProblem
-from .responses import Responses
+from .linear import LinearProblem, Responses
 from .result import Candidate, relative_gap
 
-#: Evaluations of one ascent, and how many of the starts, the best, are ascended from.
-_EVALUATIONS, _ASCENDED = 200, 4
-_TOL = 1e-9
+#: Evaluations and relative change of κ of one ascent, how many of the starts, the best, are
+#: ascended from, and random projections among them.
+_EVALUATIONS, _TOL, _ASCENDED, _DRAWN = 200, 1e-9, 4, 4
 #: Steps towards the largest Σ‖G(μ_j)u‖; it is a start.
 _STEPS = 20
-#: Random projections among the starts.
-_DRAWN = 4
 #: Evaluations of one descent of the bound, and by which share of λ_max each is smoothed.
 _DESCENT = 150
 _SMOOTHING = (1e-2, 1e-3, 1e-4)
@@ -46,24 +43,23 @@ _CLOSED, _DIRECTIONS = 1e-4, 4
 
 @dataclass(frozen=True, eq=False)
 class SharedProblem:
-    """Soft margins of several comparisons under one input projection, added.
+    """Soft margins of several comparisons of one system under one u, added.
 
-    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons). The parts
-    are of one system, with stimuli of one shape.
+    An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons).
     """
 
     parts: tuple[LinearProblem, ...]
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal readouts, Σκ_j, and its gradient by u at those readouts."""
-        found = [part.evaluate(u) for part in self.parts]
-        V = np.stack([v for v, _, _ in found], axis=1)
-        return V, _added([m for _, m, _ in found]), np.sum([g for _, _, g in found], axis=0)
+        V, margins, gradients = zip(*(part.evaluate(u) for part in self.parts), strict=True)
+        total = SoftMargin(*(float(sum(column)) for column in zip(*margins, strict=True)))
+        return np.stack(V, axis=1), total, np.sum(gradients, axis=0)
 
     def best_readouts(self, u: np.ndarray) -> tuple[np.ndarray, list[SoftMargin]]:
         """Optimal readouts (n_outputs, n_comparisons), and κ_j of each."""
-        found = [part.best_readout(u) for part in self.parts]
-        return np.stack([v for v, _ in found], axis=1), [m for _, m in found]
+        V, margins = zip(*(part.best_readout(u) for part in self.parts), strict=True)
+        return np.stack(V, axis=1), list(margins)
 
     def kernels(self, u: np.ndarray, V: np.ndarray) -> list[np.ndarray]:
         """Kernels of all comparisons."""
@@ -71,16 +67,14 @@ class SharedProblem:
 
     def responses(self, gradients: list[np.ndarray]) -> Responses:
         """G(d_j) of all comparisons."""
-        pairs = zip(self.parts, gradients, strict=True)
-        one = self.parts[0]
+        one, pairs = self.parts[0], zip(self.parts, gradients, strict=True)
         sums = [part.response_sum(d) for part, d in pairs]
         return Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
 
     def stacked_atom(self) -> np.ndarray:
         """A u of large Σ_j ‖G(μ_j)u‖, (n_inputs, n_channels): the problem of small η.
 
-        From the leading vector of the stacked G(μ_j); each step maximises a lower bound
-        on the sum that touches it, so that no step falls.
+        Each step maximises a lower bound on the sum that touches it, so that no step falls.
         """
         responses = self.responses([part.mean for part in self.parts])
         flat = responses.leading()[1].T.ravel()
@@ -123,18 +117,11 @@ class SharedBound:
     def tighten(self, kernels: list[np.ndarray], u: np.ndarray, goal: float) -> float:
         """Lower the bound by descent in kernels and weights, down to ``goal`` at most."""
         start = _Linearised(self.problem, kernels).weights_of(u)
-        unit = float(start.sum())
-        return descend(
-            self.smoothed,
-            kernels,
-            [metric_of(part) for part in self.problem.parts],
-            np.log(start),
-            unit=unit,
-            max_evaluations=_DESCENT,
-            # λ_max is about Σw, at its best multiple.
-            smoothing=[share * unit for share in _SMOOTHING],
-            goal=goal,
-        )
+        metrics, unit = [metric_of(part) for part in self.problem.parts], float(start.sum())
+        # λ_max is about Σw, at its best multiple.
+        limits: dict[str, Any] = {"smoothing": [share * unit for share in _SMOOTHING]}
+        limits |= {"unit": unit, "max_evaluations": _DESCENT, "goal": goal}
+        return descend(self.smoothed, kernels, metrics, np.log(start), **limits)
 
     def _keep(
         self, linearised: _Linearised, w: np.ndarray, top: float, flat: np.ndarray
@@ -178,12 +165,9 @@ class _Linearised:
         pairs = list(zip(problem.parts, kernels, strict=True))
         gradients = [part.gradient_at(a) for part, a in pairs]
         self.responses = problem.responses(gradients)
-        self.curved = sum(
-            0.5 * part.eta * float(a @ part.spread(a)) - part.offset for part, a in pairs
-        )
-        self.rest = self.curved + sum(
-            part.rounding(d) for part, d in zip(problem.parts, gradients, strict=True)
-        )
+        curved = [0.5 * p.eta * float(a @ p.spread(a)) - p.offset for p, a in pairs]
+        rounded = [p.rounding(d) for p, d in zip(problem.parts, gradients, strict=True)]
+        self.curved, self.rest = sum(curved), sum(curved) + sum(rounded)
 
     def weights_of(self, u: np.ndarray) -> np.ndarray:
         """‖G(d_j)u‖, the best weights where u attains the maximum; none at zero."""
@@ -216,8 +200,8 @@ def solve_shared(
     """The best u for all comparisons, with a proven bound on the sum of soft margins.
 
     It starts from the projections ``own`` that the comparisons would have alone, whose
-    bounds add up to ``separate``, from the leading vector of the stacked G(μ_j) and random
-    ones. With ``certify`` the relaxation is solved to its end, and ascended from too.
+    bounds add up to ``separate``. With ``certify`` the relaxation is solved to its end, and
+    ascended from too.
     """
     rng = np.random.default_rng(0)
     drawn = rng.standard_normal((_DRAWN, *own[0].shape))
@@ -250,7 +234,3 @@ def _ascend(problem: SharedProblem, start: np.ndarray) -> Candidate:
     found = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOL)
     found.raise_if_interrupted()
     return found
-
-
-def _added(margins: list[SoftMargin]) -> SoftMargin:
-    return SoftMargin(*(float(sum(column)) for column in zip(*margins, strict=True)))

@@ -1,13 +1,12 @@
-"""What is classified: two classes of stimuli, and their moments.
+"""What is told apart or predicted: stimuli of two classes, and tasks of regression.
 
 `GaussianStimuli` and `SampleStimuli` answer the same questions: the moments μ = ⟨ζx⟩ and
 ψ = cov(ζx) of the labelled stimuli, and M(u), Σ(u) of the labelled network states. The
-linear problem needs nothing else, so its cost does not depend on how many series there
-are.
+linear problem needs nothing else, so its cost does not depend on how many series there are.
 """
 
 from .base import Series, Stimuli
-from .frame import Frame, frame_in_pieces, frame_of_classes, frame_with_series, frames_of
+from .frame import Frame
 from .gaussian import GaussianStimuli
 from .regression import RegressionTask
 from .samples import SampleStimuli
@@ -21,8 +20,4 @@ __all__ = [
     "SequenceTask",
     "Series",
     "Stimuli",
-    "frame_in_pieces",
-    "frame_of_classes",
-    "frame_with_series",
-    "frames_of",
 ]

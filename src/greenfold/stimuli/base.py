@@ -1,12 +1,4 @@
-"""What both kinds of stimuli have in common: moments of labelled stimuli and states.
-
-Labels of two classes, of any kind, and how much each class counts.
-
-Series of one or several lengths, aligned at their ends.
-
-All end at the readout. A series that is shorter than the longest one starts later, and
-what comes before its start is marked as absent.
-"""
+"""What all stimuli have in common: moments of stimuli and states, series, labels."""
 
 from __future__ import annotations
 
@@ -26,7 +18,9 @@ from .design import Design, Moments
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A collection of series, aligned at their ends.
+    """A collection of series of one or several lengths, aligned at their ends.
+
+    All end at the readout; a shorter series starts later.
 
     Attributes
     ----------
@@ -76,15 +70,12 @@ class Series:
 def label_array(labels: Any, n_cases: int) -> np.ndarray:
     """Labels on the host, one of one kind for each series."""
     array = to_host(labels)
-    if array.ndim != 1 or len(array) != n_cases:
-        raise ValueError(
-            f"`labels` must have one entry per series, shape ({n_cases},); got shape "
-            f"{array.shape}."
-        )
+    wanted = f"have one entry per series, shape ({n_cases},)"
+    check.must(array.shape == (n_cases,), "labels", wanted, f"shape {array.shape}")
     if array.dtype.kind == "O":
         kinds = sorted({type(label).__name__ for label in array})
-        if len(kinds) > 1 or kinds == ["NoneType"]:
-            raise TypeError(f"`labels` must be of one kind; got {', '.join(kinds)}.")
+        mixed = len(kinds) > 1 or kinds == ["NoneType"]
+        check.must(not mixed, "labels", "be of one kind", ", ".join(kinds), TypeError)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("`labels` must not be NaN or infinite.")
     return array
@@ -104,12 +95,9 @@ def signs_of(labels: Any, n_cases: int) -> np.ndarray:
 
 def two_classes(classes: np.ndarray) -> np.ndarray:
     """Refuse any other number of classes."""
-    if len(classes) != 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
-        raise ValueError(
-            f"`labels` must hold exactly two classes; got {len(classes)}: {shown}"
-            f"{', …' if len(classes) > 5 else ''}."
-        )
+    got = ", ".join(repr(c) for c in classes[:5].tolist())
+    got = f"{len(classes)}: {got}{', …' if len(classes) > 5 else ''}"
+    check.must(len(classes) == 2, "labels", "hold exactly two classes", got)
     return classes
 
 
@@ -121,17 +109,15 @@ def class_share(
         return np.array([0.5, 0.5])
     if class_weight is None:
         return np.array([n_minus, n_plus]) / (n_minus + n_plus)
-    if isinstance(class_weight, dict):
-        try:
-            given = np.array([float(class_weight[c]) for c in classes.tolist()])
-        except (KeyError, TypeError, ValueError):
-            given = np.zeros(2)
-        if (given > 0).all() and np.isfinite(given).all():
-            return given / given.sum()
-    raise ValueError(
-        "`class_weight` must be 'balanced', None, or a dict with a positive weight for "
-        f"each of the labels {classes.tolist()}; got {class_weight!r}."
-    )
+    try:
+        given = np.array([float(class_weight[c]) for c in classes.tolist()])
+    except (KeyError, TypeError, ValueError, IndexError):
+        given = np.zeros(2)
+    positive = (given > 0).all() and np.isfinite(given).all()
+    wanted = "be 'balanced', None, or a dict with a positive weight for each of the labels"
+    fits = isinstance(class_weight, dict) and positive
+    check.must(fits, "class_weight", f"{wanted} {classes.tolist()}", repr(class_weight))
+    return given / given.sum()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,13 +138,14 @@ class Stimuli(Shown):
     n_channels: int
     n_steps: int
 
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
     def _facts(self) -> dict[str, Any]:
-        return {
-            "channels": self.n_channels,
-            "steps": self.n_steps,
-            "mu_norm": float(np.linalg.norm(self.mu)),
-            "separability": self.separability,
-        }
+        facts = {"channels": self.n_channels, "steps": self.n_steps}
+        norm = float(np.linalg.norm(self.mu))
+        return {**facts, "mu_norm": norm, "separability": self.separability}
 
     @property
     def separability(self) -> float:
@@ -180,8 +167,7 @@ class Stimuli(Shown):
 
         Returns
         -------
-        M : ndarray (n_outputs,)
-        Sigma : ndarray (n_outputs, n_outputs)
+        M, Sigma : ndarray (n_outputs,) and (n_outputs, n_outputs)
         """
         projection = check.input_projection(u, system.n_inputs, self.n_channels)
         found = self.moment_map(system)(projection)
@@ -190,15 +176,8 @@ class Stimuli(Shown):
     def moment_map(self, system: System) -> Callable[[np.ndarray], Moments]:
         """Prepare M(u) and Σ(u) as functions of u that can be differentiated.
 
-        Parameters
-        ----------
-        system : System
-
-        Returns
-        -------
-        callable
-            Takes u (n_inputs, n_channels), returns an object with ``M``, ``Sigma`` and
-            ``pull(v, eta)``, the gradient of the soft margin at fixed v.
+        What is returned takes u (n_inputs, n_channels) and gives an object with ``M``,
+        ``Sigma`` and ``pull(v, eta)``, the gradient of the soft margin at fixed v.
         """
         self.match(system)
         if system.is_linear:
@@ -213,58 +192,40 @@ class Stimuli(Shown):
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """A cheaper `moment_map`, for the beginning of an ascent.
+        """A cheaper `moment_map` of an integrated system, for the beginning of an ascent.
 
-        Parameters
-        ----------
-        system : System
-            An integrated one.
-        n_series : int
-            About so many series stand for all, where there are more.
-        single : bool
-            Integrate in single precision.
+        About ``n_series`` series stand for all, where there are more, and are integrated in
+        single precision with ``single``.
         """
         del n_series, single
         return self.moment_map(system)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
+        raise self._linear_only()
+
+    def _linear_only(self) -> TypeError:
+        return TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
 
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of the predictor z = a·x + xᵀCx on these stimuli, and its derivatives.
+        """κ of the predictor z = a·x + xᵀCx on these stimuli, ∂κ/∂a and ∂κ/∂C.
 
-        Parameters
-        ----------
-        a : ndarray (n_channels · n_steps,)
-        C : ndarray (n_channels · n_steps, n_channels · n_steps)
-            Symmetric.
-        eta : float
-
-        Returns
-        -------
-        margin : SoftMargin
-        a_bar, C_bar : ndarray
-            ∂κ/∂a and ∂κ/∂C.
+        ``a`` has n_channels · n_steps entries, C as many rows and columns, and is
+        symmetric.
         """
-        raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
+        raise self._linear_only()
 
     @property
     def labelled_second_moment(self) -> np.ndarray:
         """⟨ζ x xᵀ⟩, (D, D): χ of Gaussian classes, what a quadratic network can use."""
-        raise TypeError(f"{type(self).__name__} has no moments beyond the linear order.")
+        raise self._linear_only()
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """Series with the rule that makes moments of their states.
 
-        Parameters
-        ----------
-        degree : int or None
-            Of the states as polynomials of the stimulus; an exact rule is used where
-            there is one for it.
-        n_series : int
-            About how many series to choose where there is none.
+        Where there is an exact rule for states of ``degree`` in the stimulus, it is used;
+        else about ``n_series`` series are chosen.
         """
         raise TypeError(f"{type(self).__name__} has no series to look at.")
 
@@ -276,11 +237,14 @@ class Stimuli(Shown):
 
     def match(self, system: System | LinearSystem) -> None:
         """Refuse a system for stimuli of another length."""
-        if system.n_steps != self.n_steps:
-            raise ValueError(
-                f"`stimuli` have {self.n_steps} steps, but the system was made for "
-                f"{system.n_steps}; make it with n_steps={self.n_steps}."
-            )
+        match_steps("stimuli", self.n_steps, system)
+
+
+def match_steps(name: str, n_steps: int, system: System | LinearSystem) -> None:
+    """Refuse a system for series of another length."""
+    if system.n_steps != n_steps:
+        given = f"`{name}` has {n_steps} steps, but the system was made for"
+        raise ValueError(f"{given} {system.n_steps}; make it with n_steps={n_steps}.")
 
 
 class LinearMoments:

@@ -1,12 +1,7 @@
-"""What is asked of series in pieces, wherever they are.
+"""Series in chunks: in memory, in a file read slice by slice, or on dask's workers.
 
-Series read slice by slice, here: a memory map, a data set of HDF5 or Zarr, Parquet.
-
-Series as a dask array, on the workers of a cluster or by a scheduler of this process.
-
-Whether something handed in as series lies in pieces.
-
-Methods of estimators on series in pieces: lazily of dask arrays, else piece by piece.
+`Chunks` maps functions over the chunks and reduces what they return, where the chunks are.
+Series in memory are one chunk.
 """
 
 from __future__ import annotations
@@ -15,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce, wraps
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from .._base import checks as check
 from .._base.arrays import (
     BATCH_BYTES,
     check_device_name,
@@ -28,81 +24,108 @@ from .._base.arrays import (
     to_host,
 )
 
-#: Parts that are merged in one task.
+#: Memory that the series of one chunk of a file take, in float64.
+_CHUNK_BYTES = 2**24
+#: Parts that are merged in one task of dask.
 _FAN = 8
 
 
-class DaskPieces:
-    """The chunks of a dask array along its first axis.
+class _Promise:
+    """Something to compute when it is asked for, and to remember if it is `kept`."""
 
-    Where a cluster works, what is to be kept stays with its workers, and what a lost worker
-    held is computed again, because dask knows how. Otherwise a scheduler of this process
-    works, and only what is small is kept.
+    def __init__(
+        self, work: Callable[..., Any], arguments: Sequence[Any], kept: bool
+    ) -> None:
+        self._work, self._arguments, self.kept = work, arguments, kept
+        self._found: list[Any] = []
 
-    Parameters
-    ----------
-    X : dask array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-    client : distributed.Client, optional
-        Whose cluster works; by default the one that is in use, if there is one.
-    device : str
-        To which a worker moves the chunks it keeps.
+    def value(self) -> Any:
+        if self._found:
+            return self._found[0]
+        found = self._work(*map(_value, self._arguments))
+        if self.kept:
+            self._found.append(found)
+        return found
+
+
+def _value(part: Any) -> Any:
+    return part.value() if isinstance(part, _Promise) else part
+
+
+class Chunks:
+    """Series (n_cases, n_channels, n_steps), cut along their first axis, of this process.
+
+    `each` promises what a function gives per chunk; `total` and `collect` compute it and
+    bring it here. Promises on series in memory are kept; of a file one chunk after the
+    other is read, so that memory is bounded. ``series`` holds one array (n, n_channels,
+    n_steps), or its promise, per chunk, ``sizes`` the number of series of each. ``device``
+    says where to work on them, such as "cuda".
     """
 
-    def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
-        check_chunks(X)
-        self.device = check_device_name(device)
-        self._client = client if client is not None else _default_client()
-        self._check_client()
-        if X.ndim == 2:
-            X = X[:, None, :]
-        # Channels and steps of a series belong together.
-        X = X.rechunk({1: -1, 2: -1})
-        self.shape = (int(X.shape[0]), int(X.shape[1]), int(X.shape[2]))
-        chunks = zip(X.chunks[0], X.to_delayed().ravel(), strict=True)
-        known = [(int(n), part) for n, part in chunks if n]
-        self.sizes = tuple(n for n, _ in known)
-        self.series: list[Any] = [part for _, part in known]
+    device = "cpu"
 
-    def _check_client(self) -> None:
-        if self._client is not None and not hasattr(self._client, "persist"):
-            raise TypeError(
-                "`client` must be a distributed.Client; got "
-                f"{type(self._client).__name__}, use distributed.Client(address)."
-            )
-        status = getattr(self._client, "status", "running")
-        if status != "running":
-            raise ConnectionError(
-                f"`client` is {status}: make one that is connected, "
-                "distributed.Client(address), and the stimuli again."
-            )
+    def __init__(
+        self, series: list[Any], sizes: Sequence[int], shape: Any, in_memory: bool = False
+    ) -> None:
+        self.series, self.sizes, self.in_memory = series, tuple(sizes), in_memory
+        n_cases, n_channels, n_steps = (int(n) for n in shape)
+        self.shape = n_cases, n_channels, n_steps
+
+    @classmethod
+    def of_array(cls, X: Any) -> Chunks:
+        """Series in memory, (n_cases, n_channels, n_steps), as one chunk."""
+        return Chunks([X], [X.shape[0]], X.shape, in_memory=True)
+
+    @classmethod
+    def of_slices(cls, source: Any) -> Chunks:
+        """What can be sliced, such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`."""
+        n_cases, *shape = _check_source(source).shape
+        shape = [1, *shape][-2:]
+        rows = max(1, _CHUNK_BYTES // (8 * int(np.prod(shape))))
+        # A file in chunks is read in whole ones, where these are not far apart in size.
+        own = getattr(source, "chunks", None)
+        if own and own[0] and int(own[0]) <= 4 * rows:
+            rows = max(1, rows // int(own[0])) * int(own[0])
+        edges = [*range(0, int(n_cases), rows), int(n_cases)]
+
+        def read(part: slice) -> np.ndarray:
+            values = np.asarray(source[part])
+            return values[:, None, :] if values.ndim == 2 else values
+
+        parts = [_Promise(read, (slice(a, b),), kept=False) for a, b in pairwise(edges)]
+        return Chunks(parts, np.diff(edges).tolist(), (n_cases, *shape))
+
+    @property
+    def firsts(self) -> list[int]:
+        """Position of the first series of every chunk."""
+        return np.cumsum([0, *self.sizes[:-1]]).tolist()
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        """One entry per series, cut as the chunks are."""
+        if len(self.sizes) == 1:
+            return [values]
+        return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def share(self, value: Any) -> Any:
-        """The value as the result of a task, which travels from worker to worker."""
-        from dask.delayed import delayed
-
-        promise = delayed(_same, pure=False, traverse=False)(value)
-        return self._persist([promise])[0]
+        """A value that every chunk needs, brought to where they are once."""
+        return value
 
     def each(
         self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
     ) -> list[Any]:
-        """One task a piece."""
-        from dask.delayed import delayed
-
-        task = delayed(work, pure=False, traverse=False)
-        return [task(*own, *shared) for own in zip(*lists, strict=True)]
+        """Promises of ``work(*entries, *shared)``; it may run in another process."""
+        entries = zip(*lists, strict=True)
+        return [_Promise(work, (*own, *shared), self.in_memory) for own in entries]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """Begin to compute them, and leave the results with the workers."""
-        if self._client is None and n_bytes > BATCH_BYTES:
-            return parts
-        return self._persist(parts)
+        """The same promises, computed once where there is room for so many bytes."""
+        for part in parts:
+            part.kept = part.kept or n_bytes <= BATCH_BYTES
+        return parts
 
     def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """One task."""
-        from dask.delayed import delayed
-
-        return delayed(work, pure=False)(parts)
+        """A promise of ``work`` of the list of all these parts."""
+        return _Promise(lambda *found: work(list(found)), parts, self.in_memory)
 
     def total(
         self,
@@ -111,106 +134,133 @@ class DaskPieces:
         finish: Callable[..., Any] | None = None,
         *shared: Any,
     ) -> Any:
-        """A tree of tasks, always the same one."""
-        from dask.delayed import delayed
+        """All parts merged two by two in one order, and ``finish(merged, *shared)``."""
+        merged = self._merged(parts, merge)
+        if finish is not None:
+            (merged,) = self.each(finish, ([merged],), *shared)
+        return self.collect([merged])[0]
 
-        task = delayed(_merge_all, pure=False)
+    def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        return reduce(merge, map(_value, parts))
+
+    def collect(self, parts: list[Any]) -> list[Any]:
+        """All parts, brought here."""
+        return [_value(part) for part in parts]
+
+    def rows(
+        self,
+        index: np.ndarray,
+        series: list[Any] | None = None,
+        take: Callable[[Any, np.ndarray], np.ndarray] | None = None,
+    ) -> list[Any]:
+        """The series at sorted positions ``index``, one part per chunk with some."""
+        edges = np.cumsum([0, *self.sizes])
+        within = np.searchsorted(index, edges)
+        wanted = [
+            index[a:b] - first
+            for a, b, first in zip(within[:-1], within[1:], edges[:-1], strict=True)
+        ]
+        some = [k for k, rows in enumerate(wanted) if len(rows)]
+        chosen = [(series or self.series)[k] for k in some]
+        return self.each(take or _rows, (chosen, [wanted[k] for k in some]))
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """The series at sorted positions ``index``, brought here."""
+        return np.concatenate(self.collect(self.rows(index)))
+
+
+class DaskChunks(Chunks):
+    """The chunks of a dask array along its first axis.
+
+    Where a cluster works, by default that of the ``client`` in use, what is kept stays with
+    its workers, and what a lost worker held is computed again. Otherwise a scheduler of
+    this process works, and only what is small is kept.
+    """
+
+    def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
+        _check_source(X)
+        self.device = check_device_name(device)
+        self._client = client if client is not None else _default_client()
+        self._check_client()
+        if X.ndim == 2:
+            X = X[:, None, :]
+        # Channels and steps of a series belong together.
+        X = X.rechunk({1: -1, 2: -1})
+        chunks = zip(X.chunks[0], X.to_delayed().ravel(), strict=True)
+        known = [(int(n), part) for n, part in chunks if n]
+        super().__init__([part for _, part in known], [n for n, _ in known], X.shape)
+
+    def _check_client(self) -> None:
+        client = self._client
+        if client is not None and not hasattr(client, "persist"):
+            got = f"{type(client).__name__}, use distributed.Client(address)"
+            check.must(False, "client", "be a distributed.Client", got, TypeError)
+        status = getattr(client, "status", "running")
+        if status != "running":
+            advice = (
+                "make one that is connected, distributed.Client(address), and the stimuli"
+            )
+            raise ConnectionError(f"`client` is {status}: {advice} again.")
+
+    def share(self, value: Any) -> Any:
+        """The value as the result of a task, which travels from worker to worker."""
+        return self._compute([_task(_same)(value)], keep=True)[0]
+
+    def each(
+        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
+    ) -> list[Any]:
+        """One task per chunk."""
+        task = _task(work)
+        return [task(*own, *shared) for own in zip(*lists, strict=True)]
+
+    def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
+        """Begin to compute them, and leave the results with the workers."""
+        if self._client is None and n_bytes > BATCH_BYTES:
+            return parts
+        return self._compute(parts, keep=True)
+
+    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
+        """One task."""
+        return _task(work)(parts)
+
+    def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        """A tree of tasks, always the same one."""
+        task = _task(_merge_all)
         while len(parts) > 1:
             groups = [parts[i : i + _FAN] for i in range(0, len(parts), _FAN)]
             parts = [task(merge, group) for group in groups]
-        if finish is not None:
-            parts = [delayed(finish, pure=False, traverse=False)(parts[0], *shared)]
-        return self.collect(parts)[0]
+        return parts[0]
 
     def collect(self, parts: list[Any]) -> list[Any]:
         """All of them."""
+        return self._compute(parts, keep=False)
+
+    def _compute(self, parts: list[Any], *, keep: bool) -> list[Any]:
+        """Results brought here, or left with the workers."""
+        from dask import base
+
         self._check_client()
-        with telling_what_was_lost():
+        with naming_what_was_lost():
             if self._client is None:
-                from dask import base
-
-                return list(base.compute(*parts))
-            futures = self._client.compute(parts)
-            return self._client.gather(futures)
-
-    def _persist(self, parts: list[Any]) -> list[Any]:
-        self._check_client()
-        with telling_what_was_lost():
-            if self._client is None:
-                from dask import base
-
-                return list(base.persist(*parts))
-            return list(self._client.persist(parts))
+                return list((base.persist if keep else base.compute)(*parts))
+            if keep:
+                return list(self._client.persist(parts))
+            return self._client.gather(self._client.compute(parts))
 
 
-def map_rows(
-    work: Callable[..., Any], X: Any, none: np.ndarray, estimator: Any, method: str
-) -> Any:
-    """A dask array of ``work(chunk, estimator, method, none)``, a row for each series.
-
-    Parameters
-    ----------
-    work : callable
-    X : dask array
-    none : ndarray (0, …)
-        The result of no series.
-    estimator : object
-        Sent to each worker once.
-    method : str
-        Its name.
-    """
-    import dask.array as da
+def _task(work: Any) -> Any:
     from dask.delayed import delayed
 
-    whole = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
-    map_blocks: Any = da.map_blocks
-    return map_blocks(
-        work,
-        whole,
-        chunks=(whole.chunks[0], *((n,) for n in none.shape[1:])),
-        drop_axis=list(range(1, X.ndim)),
-        new_axis=list(range(1, none.ndim)) or None,
-        dtype=none.dtype,
-        meta=none,
-        estimator=delayed(estimator, pure=False, traverse=False),
-        method=method,
-        none=none,
-    )
-
-
-def check_chunks(X: Any, *, known: bool = True) -> None:
-    """Refuse what cannot be cut into pieces, before anything is computed.
-
-    ``known`` says that the sizes of the chunks must be, not only those of a series.
-    """
-    if X.ndim not in (2, 3):
-        raise ValueError(
-            "`X` must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); "
-            f"got shape {tuple(X.shape)}."
-        )
-    if np.isnan(np.array(X.shape if known else X.shape[1:], dtype=float)).any():
-        raise ValueError(
-            "`X` has chunks of unknown size, so that labels cannot be told to belong to "
-            "its series; call X.compute_chunk_sizes() first."
-        )
-    if 0 in X.shape:
-        raise ValueError(f"`X` is empty: it has shape {tuple(X.shape)}.")
-    if np.dtype(X.dtype).kind not in "iufb":
-        raise TypeError(
-            f"`X` must hold real numbers of fixed width; got dtype {X.dtype}, use "
-            "X.astype(float)."
-        )
+    return delayed(work, pure=False, traverse=False)
 
 
 def _default_client() -> Any:
     """The client in use; None where there is none."""
     try:
         from distributed import default_client
-    except ImportError:
-        return None
-    try:
+
         return default_client()
-    except ValueError:
+    except (ImportError, ValueError):
         return None
 
 
@@ -219,15 +269,16 @@ def _same(value: Any) -> Any:
 
 
 def _merge_all(merge: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    found = parts[0]
-    for part in parts[1:]:
-        found = merge(found, part)
-    return found
+    return reduce(merge, parts)
+
+
+def _rows(X: Any, rows: np.ndarray) -> np.ndarray:
+    return to_host(namespace(X).take(X, like(rows, X), axis=0))
 
 
 @contextmanager
-def telling_what_was_lost() -> Iterator[None]:
-    """One sentence where a cluster, or every worker with a piece, is gone."""
+def naming_what_was_lost() -> Iterator[None]:
+    """One sentence where a cluster, or every worker with a chunk, is gone."""
     try:
         from concurrent.futures import CancelledError
 
@@ -245,218 +296,9 @@ def telling_what_was_lost() -> Iterator[None]:
             "X.rechunk, or give the workers more memory."
         ) from None
     except (CancelledError, CommClosedError, TimeoutError) as error:
-        raise ConnectionError(
-            "the dask cluster that holds `X` was lost "
-            f"({type(error).__name__}): connect to one, and make the array and the stimuli "
-            "again."
-        ) from error
-
-
-#: Memory that the series of one piece take, in float64.
-_PIECE_BYTES = 2**24
-
-
-class Later:
-    """Something to be computed when it is asked for, and kept if it is wanted again."""
-
-    def __init__(self, work: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        self._work, self._arguments = work, arguments
-        self._kept: list[Any] | None = None
-
-    def keep(self) -> None:
-        """Compute it once only."""
-        self._kept = []
-
-    def value(self) -> Any:
-        """What it is."""
-        if self._kept:
-            return self._kept[0]
-        found = self._work(*(_value(argument) for argument in self._arguments))
-        if self._kept is not None:
-            self._kept.append(found)
-        return found
-
-
-def _value(argument: Any) -> Any:
-    return argument.value() if isinstance(argument, Later) else argument
-
-
-class SlicedPieces:
-    """Pieces of anything that has a shape, a dtype and can be sliced along its first axis.
-
-    One piece after the other is read, so that memory is bounded however many there are.
-
-    Parameters
-    ----------
-    source : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        Such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`.
-    """
-
-    def __init__(self, source: Any) -> None:
-        shape = tuple(int(n) for n in source.shape)
-        self._source = source
-        self.device = "cpu"
-        n_channels = 1 if len(shape) == 2 else shape[1]
-        self.shape = (shape[0], n_channels, shape[-1])
-        size = int(np.prod(self.shape[1:]))
-        rows = max(1, _PIECE_BYTES // (8 * size))
-        # A file in chunks is read in whole ones, where these are not far apart in size.
-        chunks = getattr(source, "chunks", None)
-        if chunks and chunks[0] and int(chunks[0]) <= 4 * rows:
-            rows = max(1, rows // int(chunks[0])) * int(chunks[0])
-        edges = [*range(0, shape[0], rows), shape[0]]
-        self._slices = [slice(a, b) for a, b in pairwise(edges)]
-        self.sizes = tuple(part.stop - part.start for part in self._slices)
-        self.series: list[Any] = [Later(self._read, (part,)) for part in self._slices]
-
-    def _read(self, part: slice) -> np.ndarray:
-        values = np.asarray(self._source[part])
-        return values[:, None, :] if values.ndim == 2 else values
-
-    def share(self, value: Any) -> Any:
-        """The value itself."""
-        return value
-
-    def each(
-        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
-    ) -> list[Any]:
-        """One `Later` a piece."""
-        entries = zip(*lists, strict=True)
-        return [Later(work, (*own, *shared)) for own in entries]
-
-    def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """Keep them where they are small; else each is computed whenever it is needed."""
-        if n_bytes <= BATCH_BYTES:
-            for part in parts:
-                part.keep()
-        return parts
-
-    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """One `Later`."""
-        return Later(lambda *found: work(list(found)), parts)
-
-    def total(
-        self,
-        parts: list[Any],
-        merge: Callable[[Any, Any], Any],
-        finish: Callable[..., Any] | None = None,
-        *shared: Any,
-    ) -> Any:
-        """One part after the other."""
-        found = reduce(merge, (part.value() for part in parts))
-        return found if finish is None else finish(found, *shared)
-
-    def collect(self, parts: list[Any]) -> list[Any]:
-        """All of them."""
-        return [part.value() for part in parts]
-
-
-class Pieces(Protocol):
-    """Series (n_cases, n_channels, n_steps), cut along their first axis.
-
-    `each` says what is to be computed of every piece and computes nothing; what it returns
-    are promises. `total` and `collect` compute, where the pieces are, and bring the result
-    here. The order in which a total is added up is always the same, whoever is first.
-    """
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Series, channels and steps."""
-        ...
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Number of series of every piece."""
-        ...
-
-    @property
-    def series(self) -> list[Any]:
-        """Promises of the pieces, (n, n_channels, n_steps) each."""
-        ...
-
-    @property
-    def device(self) -> str:
-        """Where the work on a piece is done: "cpu", or such as "cuda"."""
-        ...
-
-    def share(self, value: Any) -> Any:
-        """A value that every piece needs, brought to where they are once."""
-        ...
-
-    def each(
-        self, work: Callable[..., Any], lists: Sequence[Sequence[Any]], *shared: Any
-    ) -> list[Any]:
-        """Promises of ``work(*entries, *shared)``, with one entry of each list a piece.
-
-        Parameters
-        ----------
-        work : callable
-            A function of a module: it may run in another process.
-        lists : sequence of lists
-            Promises, or plain values, one for each piece.
-        *shared
-            Plain values, or what `share` returned.
-        """
-        ...
-
-    def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """The same promises, computed once where there is room for so many bytes."""
-        ...
-
-    def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """A promise of ``work`` of all these parts together."""
-        ...
-
-    def total(
-        self,
-        parts: list[Any],
-        merge: Callable[[Any, Any], Any],
-        finish: Callable[..., Any] | None = None,
-        *shared: Any,
-    ) -> Any:
-        """All parts merged two by two, and ``finish(merged, *shared)`` of it."""
-        ...
-
-    def collect(self, parts: list[Any]) -> list[Any]:
-        """All parts, brought here."""
-        ...
-
-
-def split(values: np.ndarray, pieces: Pieces) -> list[np.ndarray]:
-    """One entry a series, cut as the pieces are."""
-    return np.split(values, np.cumsum(pieces.sizes)[:-1])
-
-
-def first_of(pieces: Pieces) -> list[int]:
-    """Position of the first series of every piece."""
-    return np.cumsum([0, *pieces.sizes[:-1]]).tolist()
-
-
-def rows_of(
-    pieces: Pieces, index: np.ndarray, series: list[Any] | None = None
-) -> list[Any]:
-    """Promises of the series at sorted positions ``index``, one of each piece with some.
-
-    ``series`` are promises of the pieces, where they are not those that were given.
-    """
-    edges = np.cumsum([0, *pieces.sizes])
-    within = np.searchsorted(index, edges)
-    wanted = [
-        index[a:b] - first
-        for a, b, first in zip(within[:-1], within[1:], edges[:-1], strict=True)
-    ]
-    some = [k for k, rows in enumerate(wanted) if len(rows)]
-    chosen = [(series or pieces.series)[k] for k in some]
-    return pieces.each(_rows, (chosen, [wanted[k] for k in some]))
-
-
-def take(pieces: Pieces, index: np.ndarray) -> np.ndarray:
-    """The series at sorted positions ``index``, brought here."""
-    return np.concatenate(pieces.collect(rows_of(pieces, index)))
-
-
-def _rows(X: Any, rows: np.ndarray) -> np.ndarray:
-    return to_host(namespace(X).take(X, like(rows, X), axis=0))
+        lost = f"the dask cluster that holds `X` was lost ({type(error).__name__})"
+        advice = "connect to one, and make the array and the stimuli again"
+        raise ConnectionError(f"{lost}: {advice}.") from error
 
 
 def is_dask(value: Any) -> bool:
@@ -473,41 +315,43 @@ def is_sliced(value: Any) -> bool:
     return sliced and not isinstance(value, np.ndarray) and not is_array(value)
 
 
-def pieces_of(X: Any, client: Any = None, device: str = "cpu") -> Pieces | None:
-    """Series in pieces, or None for those that are in memory.
+def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
+    """Series in chunks, or None for those in memory.
 
-    A dask array is, and whatever can be sliced but is no array of a library: a data set of
-    HDF5 or Zarr, and what `greenfold.datasets.open_series` returns. A memory map of NumPy
-    counts as an array, because joblib hands arrays of any kind around as such.
+    A memory map of NumPy counts as in memory, because joblib hands arrays around as such.
     """
     if is_dask(X):
         if not hasattr(X, "chunks"):
-            raise TypeError(
-                f"`X` must be a dask array; got a dask {type(X).__name__}, use "
-                "X.to_dask_array(lengths=True)."
-            )
-
-        return DaskPieces(X, client, device)
-    return SlicedPieces(check_source(X)) if is_sliced(X) else None
+            got = f"a dask {type(X).__name__}, use X.to_dask_array(lengths=True)"
+            check.must(False, "X", "be a dask array", got, TypeError)
+        return DaskChunks(X, client, device)
+    return Chunks.of_slices(X) if is_sliced(X) else None
 
 
-def check_source(X: Any) -> Any:
+def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
     """Refuse what cannot hold series, before anything is read."""
     shape = tuple(X.shape)
-    if len(shape) not in (2, 3) or 0 in shape:
+    wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
+    check.must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
+    if np.isnan(np.array(shape if sizes_known else shape[1:], dtype=float)).any():
         raise ValueError(
-            "`X` must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), "
-            f"none of them zero; got shape {shape}."
+            "`X` has chunks of unknown size, so that labels cannot be matched to its "
+            "series; call X.compute_chunk_sizes() first."
         )
-    if np.dtype(X.dtype).kind not in "iufb":
-        raise TypeError(f"`X` must hold real numbers of fixed width; got dtype {X.dtype}.")
+    if 0 in shape:
+        raise ValueError(f"`X` is empty: it has shape {shape}.")
+    wanted, got = (
+        "hold real numbers of fixed width",
+        f"dtype {X.dtype}, use X.astype(float)",
+    )
+    check.must(np.dtype(X.dtype).kind in "iufb", "X", wanted, got, TypeError)
     return X
 
 
 def host_labels(y: Any) -> Any:
-    """Labels brought here, however they were given; only these are."""
+    """Labels brought here, however they were given."""
     if is_dask(y):
-        with telling_what_was_lost():
+        with naming_what_was_lost():
             return y.compute()
     return np.asarray(y[:]) if is_sliced(y) else y
 
@@ -515,8 +359,8 @@ def host_labels(y: Any) -> Any:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def by_pieces(method: Method) -> Method:
-    """A method (self, X) whose result has a row for each series, for series in pieces too.
+def by_chunks(method: Method) -> Method:
+    """Let a method (self, X) with one row per series in its result take chunks too.
 
     Of a dask array it returns one, of which nothing is computed yet; of a file that is read
     slice by slice, an array.
@@ -527,26 +371,41 @@ def by_pieces(method: Method) -> Method:
         if is_dask(X):
             return _lazily(self, method, X)
         if is_sliced(X):
-            pieces = SlicedPieces(check_source(X))
-            parts = pieces.each(_run, (pieces.series,), self, method, X.ndim)
-            return np.concatenate(pieces.collect(parts))
+            chunks = Chunks.of_slices(X)
+            parts = chunks.each(_run, (chunks.series,), self, method, X.ndim)
+            return np.concatenate(chunks.collect(parts))
         return method(self, X)
 
     return wrapper  # pyright: ignore[reportReturnType]
-
-
-def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
-
-    check_chunks(X, known=False)
-    # One series of zeros says what the rows will be, and refuses what does not fit.
-    row = method(estimator, np.zeros((1, *(int(n) for n in X.shape[1:])), X.dtype))
-    return map_rows(_block, X, row[:0], estimator, method.__name__)
 
 
 def _run(
     X: np.ndarray, estimator: Any, method: Callable[..., Any], ndim: int
 ) -> np.ndarray:
     return method(estimator, X[:, 0, :] if ndim == 2 else X)
+
+
+def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
+    """A dask array with the rows that the method gives per chunk."""
+    import dask.array as da
+
+    _check_source(X, sizes_known=False)
+    # One series of zeros says what the rows will be, and refuses what does not fit.
+    row = method(estimator, np.zeros((1, *(int(n) for n in X.shape[1:])), X.dtype))
+    none, whole = row[:0], X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
+    map_blocks: Any = da.map_blocks
+    return map_blocks(
+        _block,
+        whole,
+        chunks=(whole.chunks[0], *((n,) for n in none.shape[1:])),
+        drop_axis=list(range(1, X.ndim)),
+        new_axis=list(range(1, none.ndim)) or None,
+        dtype=none.dtype,
+        meta=none,
+        estimator=_task(estimator),  # sent to each worker once
+        method=method.__name__,
+        none=none,
+    )
 
 
 def _block(X: Any, estimator: Any, method: str, none: np.ndarray) -> np.ndarray:

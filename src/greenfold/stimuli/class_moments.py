@@ -11,19 +11,18 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import BATCH_BYTES, batches, like, namespace, to_host
 from ..math.covariances import DENSE_SIZE, Factored, Symmetric, outer, refuse_if_large
+from .chunks import Chunks
+
+#: Memory beside the series themselves in which a chunk is reduced to its moments.
+_WORKING_BYTES = 2**24
 
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Number, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; merges exactly.
+    """Weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; merges exactly.
 
-    Attributes
-    ----------
-    count : float
-        Total weight of the series; their number, where each has the weight one.
-    mean : ndarray (n_channels · n_steps,)
-    scatter : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
-        Of few long series, and before the first one, kept by its factor.
+    Series of weight one count as their number. The scatter of few long series, and that
+    before the first one, is kept by its factor.
     """
 
     count: float
@@ -45,11 +44,10 @@ class ClassMoments:
         first: int = 0,
         budget: int = BATCH_BYTES,
     ) -> ClassMoments:
-        """Moments of some of the series, (n_cases, n_channels, n_steps).
+        """Moments of some series of (n_cases, n_channels, n_steps), in ``budget`` bytes.
 
         ``weights``, one positive number per row, count a series as so many. ``first`` is
-        the position of the first series among those of the caller, ``budget`` the bytes to
-        work in.
+        the position of the first series among those of the caller.
         """
         xp = namespace(X)
         size = X.shape[1] * X.shape[2]
@@ -94,8 +92,11 @@ class ClassMoments:
         mean = self.mean + shift * (other.count / total)
         scatter = self.scatter + other.scatter
         between = outer(shift, self.count * other.count / total, scatter)
-        scatter = scatter + between
-        return ClassMoments(total, mean, scatter)
+        return ClassMoments(total, mean, scatter + between)
+
+    def scaled(self, unit: float) -> ClassMoments:
+        """Of the series times ``unit``."""
+        return ClassMoments(self.count, self.mean * unit, self.scatter * unit**2)
 
     @property
     def covariance(self) -> Symmetric:
@@ -103,16 +104,63 @@ class ClassMoments:
         return self.scatter / self.count
 
 
+def moments_of_classes(
+    chunks: Chunks, codes: np.ndarray, n_classes: int
+) -> list[ClassMoments]:
+    """Moments of the classes 0, 1, … in one pass, added up where the series are."""
+    lists = chunks.series, chunks.firsts, chunks.split(small_codes(codes, n_classes))
+    budget = BATCH_BYTES if chunks.in_memory else _WORKING_BYTES
+    parts = chunks.each(moments_of_chunk, lists, n_classes, chunks.shape[1:], budget)
+    return chunks.total(parts, merge_classes)
+
+
+def small_codes(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Codes of classes in a small type, in which they travel to the chunks."""
+    return codes.astype(np.int8 if n_classes < 128 else np.int32)
+
+
+def moments_of_chunk(
+    X: Any,
+    first: int,
+    codes: np.ndarray,
+    n_classes: int,
+    shape: tuple[int, int],
+    budget: int = _WORKING_BYTES,
+) -> list[ClassMoments]:
+    """Moments of every class in one chunk, whose first series is ``first`` of all."""
+    X = checked_chunk(X, first, shape)
+    if X.shape[0] != len(codes):
+        raise ValueError(
+            f"`X` promises {len(codes)} series in the chunk from series {first} on, which "
+            f"holds {X.shape[0]}; call X.compute_chunk_sizes()."
+        )
+    return [
+        ClassMoments.of(X, np.flatnonzero(codes == c), first=first, budget=budget)
+        for c in range(n_classes)
+    ]
+
+
+def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
+    """A chunk as (n, n_channels, n_steps), if that is what it is."""
+    X = check.stimuli(X, shape[1])
+    got = f"shape {tuple(X.shape)} from series {first} on"
+    check.must(
+        X.shape[1] == shape[0], "X", f"have {shape[0]} channel(s) in every chunk", got
+    )
+    return X
+
+
+def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[ClassMoments]:
+    """Moments of both, class by class."""
+    return [a.merge(b) for a, b in zip(one, other, strict=True)]
+
+
 def labelled_moments(
     means: Sequence[np.ndarray], covariances: Sequence[Symmetric], share: np.ndarray
 ) -> tuple[np.ndarray, Any]:
     """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1.
 
-    Parameters
-    ----------
-    means, covariances : two ndarray (D,), two ndarray or Factored (D, D)
-    share : ndarray (2,)
-        Weight of each class, adding to one.
+    ``share`` (2,) holds the weight of each class, adding to one.
     """
     mu = share[1] * means[1] - share[0] * means[0]
     # Within the classes and between them: no difference of large numbers.

@@ -1,41 +1,37 @@
-"""Moments of the labelled states as differentiable functions of u.
+"""Moments of the labelled states of weighted series, as differentiable functions of u.
 
-A *moment map* is prepared once for a system and a set of stimuli. At a projection u it
-gives M(u) and Σ(u), and pulls the soft margin at a fixed v back to u:
-
-    κ = v·M − (η/2) vᵀΣv,     ∂κ/∂u by the adjoint of the system.
-
-The maps here serve stimuli that are a finite set of weighted series, or Gaussian classes
-written as such; `closed_form` holds the closed form.
-
-How the states of one piece of the series are made, and how a gradient comes back.
-
-A *passage* goes to where the pieces are, once, and stays there: u and v follow at every
-evaluation. What its `back` returns for the pieces is added up; `finish` makes the gradient
-of the sum.
+M, Σ and, at a fixed v, the gradient of κ = v·M − (η/2) vᵀΣv are sums over series: each is a
+map over the chunks and a reduction. The states stay where they are made.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 
-from .._base.arrays import arrived, like, movable, namespace, on_gpu, to_host, working_bytes
-from ..math.margins import SoftMargin
-from ..systems import (
-    IntegratedSystem,
-    KernelsOfAll,
-    PreparedStates,
-    QuadraticSystem,
-    StatesAt,
-    System,
+from .._base import checks as check
+from .._base.arrays import (
+    arrived,
+    like,
+    movable,
+    namespace,
+    on_device,
+    on_gpu,
+    to_host,
+    wide,
+    working_bytes,
 )
+from ..math.margins import SoftMargin
+from ..systems import Divergence, IntegratedSystem, KernelsOfAll, QuadraticSystem, System
+from .chunks import Chunks
+from .class_moments import ClassMoments, checked_chunk
 
 #: Products of the stimuli are kept between evaluations up to this size.
 _PRODUCT_BYTES = 2**28
@@ -49,26 +45,6 @@ class Moments(Protocol):
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v, shape (n_neurons, n_channels)."""
-        ...
-
-
-class WeightedSeries(Protocol):
-    """Series with their labels and weights, from which moments of states are formed.
-
-    `Design` forms them here, from series in memory; `scattered.ScatteredDesign` where the
-    series are.
-    """
-
-    def moment_map(
-        self, system: System, *, single: bool = False
-    ) -> Callable[[np.ndarray], Moments]:
-        """M(u) and Σ(u) as functions of u; see `Stimuli.moment_map`."""
-        ...
-
-    def kernel_margin(
-        self, a: np.ndarray, C: np.ndarray, eta: float
-    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
         ...
 
 
@@ -106,232 +82,324 @@ class Design:
             return second[:, None] * Y if Y.ndim == 2 else second * Y
         return second @ Y
 
-    def moments(self, Y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """M and Σ from states, which may live on a device."""
+    def summary(self, Y: Any) -> ClassMoments:
+        """Weight, mean and scatter of the labelled states; those of chunks are merged."""
+        Y = arrived(Y)
         xp, first = namespace(Y), like(self.first, Y)
-        M = first @ Y
         if self.second.ndim == 1:
             # Σ p (y − ζM)(y − ζM)ᵀ: no difference of large numbers, never indefinite.
+            weight = float(self.second.sum())
+            M = (first @ Y) / weight
             centred = Y - xp.sign(first)[:, None] * M
-            Sigma = xp.matrix_transpose(centred) @ self._times_second(centred)
+            scatter = xp.matrix_transpose(centred) @ self._times_second(centred)
         else:
-            Sigma = xp.matrix_transpose(Y) @ self._times_second(Y) - M[:, None] * M
-        Sigma = to_host(Sigma)
-        return to_host(M), (Sigma + Sigma.T) / 2
+            weight, M = 1.0, first @ Y
+            scatter = xp.matrix_transpose(Y) @ self._times_second(Y) - M[:, None] * M
+        return ClassMoments(weight, to_host(M), to_host(scatter))
 
-    def cotangent(self, z: Any, eta: float, separation: float | None = None) -> Any:
-        """∂κ/∂z for decision values z = Y v at fixed v, where z lives.
+    def moments(self, Y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """M and Σ from states, which may live on a device."""
+        found = self.summary(Y)
+        Sigma = np.asarray(found.covariance)
+        return found.mean, (Sigma + Sigma.T) / 2
 
-        ``separation`` is v·M, where these series are a part of all.
-        """
-        first = like(self.first, z)
-        mean = float(first @ z) if separation is None else separation
-        return first * (1 + eta * mean) - eta * self._times_second(z)
+    def cotangent(self, z: Any, eta: float, separation: float) -> Any:
+        """∂κ/∂z for decision values z = Y v at fixed v, with v·M = ``separation``."""
+        return like(self.first, z) * (1 + eta * separation) - eta * self._times_second(z)
 
-    def kernel_margin(
-        self, a: np.ndarray, C: np.ndarray, eta: float
-    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+    def decision_values(self, kernel: tuple[np.ndarray, np.ndarray]) -> Any:
+        """Z = a·x + xᵀCx of every series, as (n_points, 1)."""
         X = self._flat()
-        z = X @ like(a, X) + namespace(X).sum((X @ like(C, X)) * X, axis=1)
-        M, Sigma = self.moments(z[:, None])
-        separation, variance = float(M[0]), 0.5 * eta * float(Sigma[0, 0])
-        margin = SoftMargin(separation - variance, separation, variance)
-        return margin, *self.kernel_cotangents(z, eta)
+        a, C = (like(one, X) for one in kernel)
+        return movable((X @ a + namespace(X).sum((X @ C) * X, axis=1))[:, None])
 
-    def kernel_cotangents(self, z: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
-        """∂κ/∂a (D,) and ∂κ/∂C (D, D) for decision values z = a·x + xᵀCx."""
-        return self.cotangents_of_kernels(self.cotangent(z, eta))
-
-    def cotangents_of_kernels(self, bar: Any) -> tuple[np.ndarray, np.ndarray]:
-        """∂κ/∂a and ∂κ/∂C from ∂κ/∂z."""
-        X = self._flat()
+    def kernel_cotangents(self, z: Any, eta: float, separation: float) -> np.ndarray:
+        """∂κ/∂C and below it ∂κ/∂a, (D + 1, D), for z = a·x + xᵀCx."""
+        X, bar = self._flat(), self.cotangent(arrived(z)[:, 0], eta, separation)
         squares = namespace(X).matrix_transpose(X * bar[:, None]) @ X
-        return to_host(bar @ X), to_host(squares)
+        return np.concatenate([to_host(squares), to_host(bar @ X)[None]])
 
     def _flat(self) -> Any:
         return namespace(self.X).reshape(self.X, (self.X.shape[0], -1))
+
+    def in_precision(self, single: bool) -> Any:
+        """The series, in single precision if asked to."""
+        xp = namespace(self.X)
+        return xp.astype(self.X, xp.float32) if single else self.X
+
+    def norms(self, single: bool) -> np.ndarray:
+        """Squared norms of the series, as a system sees them."""
+        X = to_host(self.in_precision(single)).astype(np.float64, copy=False)
+        return np.einsum("nck,nck->n", X, X)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Some of the series, on the host."""
+        return to_host(namespace(self.X).take(self.X, like(rows, self.X), axis=0))
+
+    def states(self, kernels: KernelsOfAll, *, keep: bool) -> Any:
+        """States of the series from the kernels of all outputs.
+
+        With ``keep`` the products of the series with themselves are kept between
+        evaluations while they are small.
+        """
+        steps = kernels.read_steps
+        n_cases, *shape = self.X.shape
+        room = working_bytes(self.X) / 4 if on_gpu(self.X) else _PRODUCT_BYTES
+        fits = keep and 8.0 * n_cases * math.prod(shape) ** 2 <= room
+        if fits and steps not in self._kept:
+            self._kept[steps] = kernels.products(self.X)
+        return kernels.states_of(self.X, self._kept.get(steps))
 
     def moment_map(
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
         """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
-        if isinstance(system, IntegratedSystem):
-            xp = namespace(self.X)
-            X = xp.astype(self.X, xp.float32) if single else self.X
-            return WalkedMap(self, system.prepare(X))
-        return partial(self.at, system)
-
-    def at(self, system: System, u: np.ndarray) -> DesignMoments:
-        """States, moments and what `pull` needs, at one projection."""
-        return DesignMoments(self, system, u)
-
-    def states(self, kernels: KernelsOfAll) -> Any:
-        """States of the series from the kernels of all outputs.
-
-        The products of the series with themselves are kept between evaluations while they
-        are small.
-        """
-        steps = kernels.read_steps
-        n_cases, *shape = self.X.shape
-        room = working_bytes(self.X) / 4 if on_gpu(self.X) else _PRODUCT_BYTES
-        if 8.0 * n_cases * math.prod(shape) ** 2 > room and steps not in self._kept:
-            return kernels.states_of(self.X, None)
-        if steps not in self._kept:
-            self._kept[steps] = kernels.products(self.X)
-        return kernels.states_of(self.X, self._kept[steps])
+        return WeightedSeries(Chunks.of_array(self.X), [self]).moment_map(
+            system, single=single
+        )
 
 
 def _design(X: Any, first: np.ndarray, second: np.ndarray) -> Design:
     return Design(arrived(X), first, second)
 
 
-class DesignMoments:
-    """`Moments` of a design at one u."""
+class WeightedSeries:
+    """Weighted series in chunks, one `Design` per chunk, which stays where it is made."""
 
-    def __init__(self, design: Design, system: System, u: np.ndarray) -> None:
-        self.design, self.system, self.u = design, system, u
-        self._kernels = None
-        n_cases, n_channels = design.X.shape[:2]
+    def __init__(self, chunks: Chunks, designs: list[Any]) -> None:
+        self.chunks, self.designs = chunks, designs
+
+    @classmethod
+    def of_chunks(
+        cls,
+        chunks: Chunks,
+        first: np.ndarray,
+        second: np.ndarray,
+        centre: np.ndarray,
+        scale: float,
+    ) -> WeightedSeries:
+        """Series that enter the network as (x − centre) · scale, weighted as a `Design`."""
+        lists = chunks.series, chunks.firsts, chunks.split(first), chunks.split(second)
+        made = chunks.each(_design_of_chunk, lists, centre, scale, chunks.device)
+        return cls(chunks, chunks.keep(made, 8.0 * np.prod(chunks.shape)))
+
+    def moment_map(
+        self, system: System, *, single: bool = False
+    ) -> Callable[[np.ndarray], Moments]:
+        """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
+        if isinstance(system, IntegratedSystem):
+            return IntegratedMap(self, system, single)
+        chunks = self.chunks
+        way: Any = _ByStates(system)
         if isinstance(system, QuadraticSystem) and system.prefers_kernels(
-            n_cases, n_channels
+            *chunks.shape[:2]
         ):
-            self._kernels = system.kernels_of_all(u, design.X)
-            Y = design.states(self._kernels)
-        else:
-            Y = system.states(design.X, u)
-        self._states = Y
-        self.M, self.Sigma = design.moments(Y)
+            # Products with themselves are larger than the series: kept in memory only.
+            way = _ByKernels(system, keep=chunks.in_memory)
+        shared = chunks.share(way)
+        return lambda u: StateMoments(self, shared, u, system.n_outputs)
+
+    def kernel_margin(
+        self, a: np.ndarray, C: np.ndarray, eta: float
+    ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
+        """κ of the predictor a·x + xᵀCx, and ∂κ/∂a, ∂κ/∂C."""
+        chunks = self.chunks
+        z = chunks.each(Design.decision_values, (self.designs,), chunks.share((a, C)))
+        lists = self.designs, chunks.keep(z, 8.0 * chunks.shape[0])
+        found = chunks.total(chunks.each(Design.summary, lists), ClassMoments.merge)
+        separation = float(found.mean[0])
+        variance = 0.5 * eta * float(found.covariance[0, 0])
+        bars = chunks.each(Design.kernel_cotangents, lists, eta, separation)
+        total = chunks.total(bars, operator.add)
+        margin = SoftMargin(separation - variance, separation, variance)
+        return margin, total[-1], total[:-1]
+
+
+class StateMoments:
+    """`Moments` of weighted series at one u.
+
+    ``way`` leads from series to states and back, as `Chunks.share` returned it.
+    """
+
+    def __init__(
+        self, series: WeightedSeries, way: Any, u: np.ndarray, n_outputs: int
+    ) -> None:
+        chunks = series.chunks
+        self._series, self._way, self._u = series, way, u
+        states = chunks.each(_states, (series.designs, chunks.firsts), way, u)
+        self._states = chunks.keep(states, 8.0 * chunks.shape[0] * n_outputs)
+        parts = chunks.each(Design.summary, (series.designs, self._states))
+        found: ClassMoments = chunks.total(parts, ClassMoments.merge)
+        Sigma: Any = found.covariance
+        self.M, self.Sigma = found.mean, (Sigma + Sigma.T) / 2
 
     def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
         """∂κ/∂u at fixed v."""
-        design, z = self.design, self._states @ like(v, self._states)
-        if self._kernels is None:
-            bar = design.cotangent(z, eta)
-            return to_host(self.system.pullback(design.X, self.u, bar, v)[0])
-        shape = design.X.shape[1:]
-        a_bar, C_bar = design.kernel_cotangents(z, eta)
-        return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
+        chunks, lists = self._series.chunks, (self._series.designs, self._states)
+        fixed = self._way, self._u, v
+        parts = chunks.each(_back, lists, *fixed, eta, float(v @ self.M))
+        return chunks.total(parts, operator.add, _finish, *fixed)
 
 
-class WalkedMap:
-    """Moments of a design through an integrated system, as a function of u."""
+class IntegratedMap:
+    """Moments through an integrated system, as a function of u.
 
-    def __init__(self, design: Design, prepared: PreparedStates) -> None:
-        self._design, self._prepared = design, prepared
+    The number of sub-steps is found here, in chunks on the series that would be looked at
+    if all were in memory; the chunks are told.
+    """
 
-    def __call__(self, u: np.ndarray) -> WalkedMoments:
+    def __init__(
+        self, series: WeightedSeries, system: IntegratedSystem, single: bool
+    ) -> None:
+        self._series, self._system, self._single = series, system, single
+        self._shared: tuple[int | None, Any] | None = None
+
+    @cached_property
+    def _looked_at(self) -> tuple[np.ndarray, Any]:
+        """Positions of the series that are looked at, and these prepared."""
+        chunks, designs = self._series.chunks, self._series.designs
+        if chunks.in_memory:
+            X = designs[0].in_precision(self._single)
+            return np.arange(len(X)), self._system.prepare(X)
+        norms = chunks.collect(chunks.each(Design.norms, (designs,), self._single))
+        index = self._system.probe(np.concatenate(norms))
+        values = np.concatenate(chunks.collect(chunks.rows(index, designs, Design.take)))
+        values = values.astype(np.float32) if self._single else values
+        return index, self._system.prepare(values)
+
+    def _way(self) -> Any:
+        prepared = self._looked_at[1]
+        if self._shared is None or self._shared[0] != prepared.n_sub:
+            way: Any = _ByWalk(prepared)
+            if not self._series.chunks.in_memory:
+                way = _ByStates(self._system, single=self._single, n_sub=prepared.n_sub)
+            self._shared = prepared.n_sub, self._series.chunks.share(way)
+        return self._shared[1]
+
+    def __call__(self, u: np.ndarray) -> StateMoments:
         """Moments at one projection."""
-        return WalkedMoments(self._design, self._prepared(u))
+        if self._looked_at[1].n_sub is None:
+            self.settle(u)
+        n_outputs = self._system.n_outputs
+        try:
+            return StateMoments(self._series, self._way(), u, n_outputs)
+        except Divergence:
+            # Long sub-steps may diverge where the network does not.
+            if self.settle(u):
+                raise
+            return StateMoments(self._series, self._way(), u, n_outputs)
 
     def settle(self, u: np.ndarray) -> bool:
         """See `PreparedStates.settle`."""
-        return self._prepared.settle(u)
+        index, prepared = self._looked_at
+        try:
+            return prepared.settle(u)
+        except Divergence as error:
+            raise Divergence(error.step, int(index[error.series])) from None
 
 
-class WalkedMoments:
-    """`Moments` of a design whose series were walked through a system once."""
+class _ByStates:
+    """To the states and back by what every system has; ``options`` go to both.
 
-    def __init__(self, design: Design, found: StatesAt) -> None:
-        self._design, self._found = design, found
-        xp = namespace(found.states)
-        self._states = xp.astype(found.states, xp.float64, copy=False)
-        self.M, self.Sigma = design.moments(self._states)
-
-    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v."""
-        bar = self._design.cotangent(self._states @ like(v, self._states), eta)
-        return to_host(self._found.pullback(bar, v)[0]).astype(np.float64, copy=False)
-
-
-class Passage(Protocol):
-    """From series to states, and back."""
-
-    def states(self, design: Design, u: np.ndarray) -> Any:
-        """Y, (n_cases, n_outputs), in float64 where the series live."""
-        ...
-
-    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
-        """The share of one piece in ∂κ/∂u, from ∂κ/∂z; to be added to the others."""
-        ...
-
-    def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """∂κ/∂u, (n_inputs, n_channels), from the shares of all pieces."""
-        ...
-
-
-class SteppedPassage:
-    """By the states and the pullback that every system has.
-
-    Parameters
-    ----------
-    system : System
-    options : dict
-        Further arguments of both.
-    single : bool
-        Hand the series over in single precision.
+    What `back` returns for the chunks is added up; `finish` makes ∂κ/∂u of the sum.
     """
 
     def __init__(self, system: System, *, single: bool = False, **options: Any) -> None:
         self._system, self._single, self._options = system, single, options
 
-    def _series(self, design: Design) -> Any:
-        xp = namespace(design.X)
-        return xp.astype(design.X, xp.float32) if self._single else design.X
-
     def states(self, design: Design, u: np.ndarray) -> Any:
-        """States."""
-        found = self._system.states(self._series(design), u, **self._options)
-        xp = namespace(found)
-        return xp.astype(found, xp.float64, copy=False)
+        X = design.in_precision(self._single)
+        return wide(self._system.states(X, u, **self._options))
 
-    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
-        """The gradient of the piece."""
-        X = self._series(design)
-        found = self._system.pullback(X, u, bar, v, **self._options)[0]
-        return to_host(found).astype(np.float64, copy=False)
+    def back(
+        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+    ) -> np.ndarray:
+        bar, X = design.cotangent(Y @ like(v, Y), *at), design.in_precision(self._single)
+        return to_host(wide(self._system.pullback(X, u, bar, v, **self._options)[0]))
 
     def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The sum itself."""
         del u, v
         return total
 
 
-class KernelPassage:
-    """By the kernels of all outputs, made once for each u wherever there are pieces."""
+class _ByWalk(_ByStates):
+    """By one walk through series in memory, which serves both directions."""
 
-    def __init__(self, system: QuadraticSystem) -> None:
-        self._system = system
+    def __init__(self, prepared: Any) -> None:
+        self._prepared = prepared
+        self._latest: tuple[bytes, Any] | None = None
+
+    def _at(self, u: np.ndarray) -> Any:
+        if self._latest is None or self._latest[0] != u.tobytes():
+            self._latest = None  # frees its memory first
+            self._latest = u.tobytes(), self._prepared(u)
+        return self._latest[1]
+
+    def states(self, design: Design, u: np.ndarray) -> Any:
+        del design
+        return wide(self._at(u).states)
+
+    def back(
+        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+    ) -> np.ndarray:
+        bar = design.cotangent(Y @ like(v, Y), *at)
+        return to_host(wide(self._at(u).pullback(bar, v)[0]))
+
+
+class _ByKernels:
+    """By the kernels of all outputs, made once for each u wherever there are chunks."""
+
+    def __init__(self, system: QuadraticSystem, keep: bool = False) -> None:
+        self._system, self._keep = system, keep
         self._lock = Lock()
         self._latest: tuple[bytes, KernelsOfAll] | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_system": self._system}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_system"])
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _ByKernels, (self._system,)
 
     def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
-        key = u.tobytes()
         with self._lock:  # the threads of a worker need the same ones
-            if self._latest is None or self._latest[0] != key:
-                self._latest = key, self._system.kernels_of_all(u, reference)
+            if self._latest is None or self._latest[0] != u.tobytes():
+                self._latest = None  # frees its memory first
+                self._latest = u.tobytes(), self._system.kernels_of_all(u, reference)
             return self._latest[1]
 
     def states(self, design: Design, u: np.ndarray) -> Any:
-        """States."""
-        # The products of the series are not kept: they are larger than the series.
-        return self._at(u, design.X).states_of(design.X, None)
+        return design.states(self._at(u, design.X), keep=self._keep)
 
-    def back(self, design: Design, u: np.ndarray, bar: Any, v: np.ndarray) -> np.ndarray:
-        """∂κ/∂C of the piece and below it ∂κ/∂a, (D + 1, D)."""
-        del u, v
-        a_bar, C_bar = design.cotangents_of_kernels(bar)
-        return np.concatenate([C_bar, a_bar[None]])
+    def back(
+        self, design: Design, Y: Any, u: np.ndarray, v: np.ndarray, *at: float
+    ) -> np.ndarray:
+        del u
+        return design.kernel_cotangents((Y @ like(v, Y))[:, None], *at)
 
     def finish(self, total: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Through the kernels back to u."""
-        kernels = self._at(u)
         shape = u.shape[1], total.shape[1] // u.shape[1]
         C_bar, a_bar = total[:-1].reshape(*shape, *shape), total[-1].reshape(shape)
-        return kernels.pull(v, a_bar, C_bar)
+        return self._at(u).pull(v, a_bar, C_bar)
+
+
+# What runs where a chunk is.
+
+
+def _design_of_chunk(
+    X: Any, position: int, first: Any, second: Any, centre: Any, scale: float, device: str
+) -> Design:
+    X = on_device(checked_chunk(X, position, centre.shape), device)
+    moved = (check.finite_batch(X, namespace(X), position) - like(centre, X)) * scale
+    return Design(moved, first, second)
+
+
+def _states(design: Design, position: int, way: Any, u: np.ndarray) -> Any:
+    try:
+        return movable(way.states(design, u))
+    except Divergence as error:  # counted as the caller counts
+        raise Divergence(error.step, error.series + position) from None
+
+
+def _back(design: Design, Y: Any, way: Any, *at: Any) -> np.ndarray:
+    return way.back(design, arrived(Y), *at)
+
+
+def _finish(total: np.ndarray, way: Any, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return way.finish(total, u, v)

@@ -7,7 +7,7 @@ with its own origin and scale.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from .._base.printing import Shown
 from ..math.covariances import Factored, outer, trace
 from .base import Series, Stimuli
-from .chunks import Pieces
+from .chunks import Chunks
 from .class_moments import ClassMoments, labelled_moments
 from .samples import SampleStimuli
 
@@ -47,6 +47,19 @@ class Frame(Shown):
         facts = {"channels": channels, "steps": steps, "scale": self.scale}
         return {**facts, "share": f"({self.share[0]:.3g}, {self.share[1]:.3g})"}
 
+    def _with_series(
+        self,
+        chunks: Chunks,
+        positive: np.ndarray,
+        weights: np.ndarray,
+        parts: Sequence[ClassMoments],
+        *coordinates: Any,
+    ) -> Frame:
+        """The same, with the series; ``coordinates`` as of `SampleStimuli.settled`."""
+        signs, share = np.where(positive, 1, -1), weights / weights.sum()
+        given = self.stimuli, chunks, signs, share, parts
+        return replace(self, stimuli=SampleStimuli.settled(*given, *coordinates))
+
 
 def frames_of(
     series: Series,
@@ -56,21 +69,11 @@ def frames_of(
     compared: Iterable[int],
     scaling: float | None,
 ) -> list[Frame]:
-    """Frames of several classes, each against the rest, from the series themselves.
+    """Frames of the ``compared`` classes, each against the rest, from the series.
 
-    Parameters
-    ----------
-    series : Series
-    codes : ndarray (n_cases,)
-        Classes 0, 1, ….
-    weights : ndarray (n_cases,)
-        Weight of each series, positive.
-    class_weights : ndarray (n_classes,)
-        Factor on the weight of a whole class.
-    compared : iterable of int
-        The classes.
-    scaling : float or None
-        ‖μ‖ wanted; None leaves the unit of the series.
+    ``codes`` (n_cases,) are the classes 0, 1, …, ``weights`` the positive weights of the
+    series and ``class_weights`` factors on those of whole classes. ``scaling`` is the ‖μ‖
+    wanted; None leaves the unit of the series.
     """
     members = [np.flatnonzero(codes == c) for c in range(len(class_weights))]
     each = None if (weights == 1).all() else weights
@@ -89,8 +92,7 @@ def frames_of(
     for c in compared:
         centre = _halfway(series, _sides(codes == c, weights * class_weights[codes]))
         found = moments(series.moved(centre, 1.0))
-        sides = _two_sides(found, c, class_weights)
-        frames.append(_frame(centre, *sides, scaling))
+        frames.append(_frame(centre, *_two_sides(found, c, class_weights), scaling))
     return frames
 
 
@@ -99,16 +101,8 @@ def frame_with_series(
 ) -> Frame:
     """Frame of one class that keeps the series, as a non-linear system needs them.
 
-    Parameters
-    ----------
-    series : Series
-    positive : ndarray (n_cases,) of bool
-        The class; the others are the rest. Both occur.
-    weights : ndarray (n_cases,)
-        Weight of each series, that of its class included: the moments of the states are
-        those of the weighted series.
-    scaling : float or None
-        As in `frames_of`.
+    ``weights`` (n_cases,) include those of the classes: the moments of the states are those
+    of the weighted series. ``positive`` marks the class; both sides occur.
     """
     groups = _sides(positive, weights)
     centre = _halfway(series, groups)
@@ -117,24 +111,14 @@ def frame_with_series(
         ClassMoments.of(values, np.flatnonzero(w > 0), w[w > 0] / w.sum()) for w in groups
     ]
     share = np.array([w.sum() for w in groups])
-    means, covariances = ([getattr(p, n) for p in parts] for n in ("mean", "covariance"))
-    frame = _frame(centre, share / share.sum(), means, covariances, scaling)
-    minus, plus = (
-        ClassMoments(p.count, p.mean * frame.scale, p.scatter * frame.scale**2)
-        for p in parts
-    )
-    stimuli = SampleStimuli.settled(
-        frame.stimuli,
-        series.to_network(centre, frame.scale),
-        np.where(positive, 1, -1),
-        weights / weights.sum(),
-        (minus, plus),
-    )
-    return Frame(centre, frame.scale, frame.share, stimuli)
+    frame = _frame_of_parts(centre, share, parts, scaling)
+    chunks = Chunks.of_array(series.to_network(centre, frame.scale))
+    scaled = [part.scaled(frame.scale) for part in parts]
+    return frame._with_series(chunks, positive, weights, scaled)
 
 
-def frame_in_pieces(
-    pieces: Pieces,
+def frame_in_chunks(
+    chunks: Chunks,
     moments: Sequence[ClassMoments],
     codes: np.ndarray,
     c: int,
@@ -142,22 +126,10 @@ def frame_in_pieces(
     scaling: float | None,
     exponent: int = 0,
 ) -> Frame:
-    """Frame of class ``c`` whose series lie in pieces, as `frame_with_series` makes it.
+    """Frame of class ``c`` as `frame_with_series` makes it, of series in chunks.
 
-    Parameters
-    ----------
-    pieces : Pieces
-        Of equal length.
-    moments : sequence of ClassMoments
-        Of all classes.
-    codes : ndarray (n_cases,)
-        Classes 0, 1, ….
-    c : int
-    class_weights : ndarray (n_classes,)
-    scaling : float or None
-        As in `frames_of`.
-    exponent : int
-        The moments, and the frame, are those of the series over 2 to this power.
+    ``moments`` are those of all classes. They, and the frame, are those of the series over
+    2 to the power ``exponent``; all have one length.
     """
     weighted = [
         ClassMoments(part.count * w, part.mean, part.scatter * w)
@@ -165,25 +137,16 @@ def frame_in_pieces(
     ]
     sides = [weighted[:c] + weighted[c + 1 :], [weighted[c]]]
     parts = [reduce(ClassMoments.merge, side) for side in sides]
-    shape = pieces.shape[1:]
     centre = (parts[0].mean + parts[1].mean) / 2
+    moved = [replace(part, mean=part.mean - centre) for part in parts]
     share = np.array([part.count for part in parts])
-    means = [part.mean - centre for part in parts]
-    covariances: list[Any] = [part.covariance for part in parts]
-    frame = _frame(centre.reshape(shape), share / share.sum(), means, covariances, scaling)
-    weights = class_weights[codes]
+    frame = _frame_of_parts(centre.reshape(chunks.shape[1:]), share, moved, scaling)
     unit = float(np.ldexp(1.0, exponent))
-    minus, plus = (ClassMoments(p.count, p.mean * unit, p.scatter * unit**2) for p in parts)
-    stimuli = SampleStimuli.settled(
-        frame.stimuli,
-        None,
-        np.where(codes == c, 1, -1),
-        weights / weights.sum(),
-        (minus, plus),
-        pieces=pieces,
-        frame=(frame.centre * unit, frame.scale / unit),
+    scaled = [part.scaled(unit) for part in parts]
+    coordinates = frame.centre * unit, frame.scale / unit
+    return frame._with_series(
+        chunks, codes == c, class_weights[codes], scaled, *coordinates
     )
-    return Frame(frame.centre, frame.scale, frame.share, stimuli)
 
 
 def frame_of_classes(
@@ -206,7 +169,7 @@ def _sides(positive: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
 
 def _two_sides(
     moments: Sequence[ClassMoments], c: int, class_weights: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+) -> tuple[np.ndarray, list[np.ndarray], list[Any]]:
     """Share, mean and covariance of the rest and of class ``c``."""
     prior = np.array([part.count for part in moments]) * class_weights
     seen = np.flatnonzero(prior > 0)
@@ -214,17 +177,12 @@ def _two_sides(
     # A side that has not been seen yet looks like the other one: nothing to tell.
     sides = [side if len(side) else sides[1 - i] for i, side in enumerate(sides)]
     share = np.array([prior[side].sum() for side in sides])
-    means, covariances = [], []
-    for side in sides:
-        mean, covariance = _mixture([moments[k] for k in side], prior[side])
-        means.append(mean)
-        covariances.append(covariance)
+    found = [_mixture([moments[k] for k in side], prior[side]) for side in sides]
+    means, covariances = ([pair[i] for pair in found] for i in (0, 1))
     return share / share.sum(), means, covariances
 
 
-def _mixture(
-    parts: Sequence[ClassMoments], prior: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarray, Any]:
     """Mean and covariance of several classes taken together.
 
     The weight of a class says how much it counts, and so moves the mean and the distances
@@ -247,10 +205,10 @@ def _mixture(
 
 def _halfway(series: Series, groups: list[np.ndarray]) -> np.ndarray:
     """Middle of the two means, step by step over the series that have begun."""
-    if series.present is None:
-        means = [np.tensordot(w, series.values, axes=1) / w.sum() for w in groups]
-        return (means[0] + means[1]) / 2
     total = [np.tensordot(w, series.values, axes=1) for w in groups]
+    if series.present is None:
+        means = [t / w.sum() for t, w in zip(total, groups, strict=True)]
+        return (means[0] + means[1]) / 2
     begun = [w @ series.present for w in groups]
     middle = np.zeros(series.values.shape[1:])
     # Where only one side has begun, its mean is the centre: nothing can be learned there
@@ -261,11 +219,22 @@ def _halfway(series: Series, groups: list[np.ndarray]) -> np.ndarray:
     return middle
 
 
+def _frame_of_parts(
+    centre: np.ndarray,
+    share: np.ndarray,
+    parts: Sequence[ClassMoments],
+    scaling: float | None,
+) -> Frame:
+    """From the moments of both sides, around the centre."""
+    means, covariances = ([getattr(p, n) for p in parts] for n in ("mean", "covariance"))
+    return _frame(centre, share / share.sum(), means, covariances, scaling)
+
+
 def _frame(
     centre: np.ndarray,
     share: np.ndarray,
     means: list[np.ndarray],
-    covariances: list[np.ndarray],
+    covariances: list[Any],
     scaling: float | None,
 ) -> Frame:
     scale = 1.0

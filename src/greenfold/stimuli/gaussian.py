@@ -1,20 +1,9 @@
-"""Stimuli with Gaussian classes: moments in closed form.
-
-Gaussian classes through a quadratic network, in closed form; and exact designs.
-
-At order 1 every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
-
-    E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
-    cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
-
-with the stimulus moments up to the fourth inside. Mixing the two classes with weight ½
-each gives M and Σ of the labelled states. Σ keeps its O(α²) part and is positive
-semi-definite.
-"""
+"""Stimuli with Gaussian classes: closed forms at order 1, and exact designs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -31,148 +20,6 @@ from .design import Design, Moments
 
 #: Designs with more points than this are refused.
 _MAX_POINTS = 6000
-
-
-class GaussianMoments:
-    """`Moments` of Gaussian classes at order 1, at one u.
-
-    Parameters
-    ----------
-    mu : ndarray (D,)
-    covariances : sequence of two ndarray (D, D)
-        ψ + χ and ψ − χ.
-    system : QuadraticSystem
-        Such as an unfolding of order 1 with a quadratic gain, read at the end of a step.
-    u : ndarray (n_inputs, n_channels)
-    """
-
-    def __init__(self, mu, covariances, system: QuadraticSystem, u: np.ndarray) -> None:
-        self.classes = [(mu, covariances[0]), (-mu, covariances[1])]
-        self._shape = (u.shape[1], system.n_steps)
-        self._kernels = system.kernels_of_all(u)
-        self._a, self._C = self._kernels.full()
-        means, second = [], 0.0
-        for m, S in self.classes:
-            tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
-            mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
-            root = _closed_form_root(S)
-            core = np.einsum("ia,ijk->ajk", root, self._C, optimize=True)
-            core = np.einsum("ajk,jb->abk", core, root, optimize=True)
-            flat = core.reshape(-1, core.shape[-1])
-            covariance = tilted.T @ S @ tilted + 2 * flat.T @ flat
-            means.append(mean)
-            second = second + 0.5 * covariance
-        plus, minus = means
-        self.M = (plus - minus) / 2
-        # ½(E₊E₊ᵀ + E₋E₋ᵀ) − MMᵀ is the square of the half sum.
-        half = (plus + minus) / 2
-        Sigma = np.asarray(second) + np.outer(half, half)
-        self.Sigma = (Sigma + Sigma.T) / 2
-
-    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
-        """∂κ/∂u at fixed v, through the collapsed kernels a and C."""
-        _, a_bar, C_bar = kernel_margin(self.classes, self._a @ v, self._C @ v, eta)
-        shape = self._shape
-        return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
-
-
-def kernel_margin(
-    classes, a: np.ndarray, C: np.ndarray, eta: float
-) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-    """κ of the predictor a·x + xᵀCx on Gaussian classes, and its derivatives.
-
-    Parameters
-    ----------
-    classes : two pairs of ndarray (D,) and (D, D)
-        Mean and covariance of the classes ζ = +1 and −1.
-    a, C : ndarray (D,), (D, D)
-        C symmetric.
-    eta : float
-
-    Returns
-    -------
-    margin : SoftMargin
-    a_bar, C_bar : ndarray
-        ∂κ/∂a and ∂κ/∂C.
-    """
-    values = [m @ a + m @ C @ m + np.vdot(C, S) for m, S in classes]
-    half = sum(values) / 2
-    a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
-    for sign, (m, S) in zip((1, -1), classes, strict=True):
-        # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
-        mean_bar = 0.5 * sign - 0.5 * eta * half
-        slope, SCS = a + 2 * C @ m, S @ C @ S
-        tilted = S @ slope
-        spread += 0.5 * (slope @ tilted + 2 * np.vdot(C, SCS))
-        a_bar += mean_bar * m - 0.5 * eta * tilted
-        C_bar += mean_bar * (np.outer(m, m) + S) - eta * SCS
-        C_bar -= 0.5 * eta * (np.outer(tilted, m) + np.outer(m, tilted))
-    separation = float(values[0] - values[1]) / 2
-    variance = 0.5 * eta * float(spread)
-    return SoftMargin(separation - variance, separation, variance), a_bar, C_bar
-
-
-def gaussian_design(
-    mu: np.ndarray, covariances, shape: tuple[int, int], degree: int
-) -> Design:
-    """Points and weights that integrate the moments of Gaussian classes exactly.
-
-    States of order k are polynomials of the stimulus of some ``degree``. Their
-    coefficients in normalised Hermite polynomials follow from their values at enough
-    points, by least squares; in that basis the mean is the first coefficient and the
-    second moment the sum of the squares. No sampling error is left, only rounding.
-
-    Parameters
-    ----------
-    mu : ndarray (D,)
-    covariances : sequence of two ndarray (D, D)
-    shape : (n_channels, n_steps)
-    degree : int
-        Of the states in the stimulus.
-    """
-    size = len(mu)
-    n_basis = comb(size + degree, degree)
-    if 3 * n_basis > _MAX_POINTS:
-        raise MemoryError(
-            f"the closed moments of Gaussian stimuli of {size} values and degree {degree} "
-            f"would take {3 * n_basis} points, more than {_MAX_POINTS}; draw series with "
-            "`stimuli.sample` and use SampleStimuli, or lower `order`."
-        )
-    # Any points in general position serve; a fixed draw makes results repeatable.
-    points = np.random.default_rng(0).standard_normal((3 * n_basis // 2, size))
-    solve = np.linalg.pinv(_hermite(points, degree))
-    series, first, n = [], [], len(points)
-    second = np.zeros((2 * n, 2 * n))
-    for place, (sign, S) in enumerate(zip((1, -1), covariances, strict=True)):
-        series.append(sign * mu + points @ _closed_form_root(S).T)
-        first.append(0.5 * sign * solve[0])
-        second[place * n : (place + 1) * n, place * n : (place + 1) * n] = (
-            0.5 * solve.T @ solve
-        )
-    return Design(np.concatenate(series).reshape(-1, *shape), np.concatenate(first), second)
-
-
-def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
-    """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
-    n, size = points.shape
-    one = [np.ones_like(points), points]
-    for k in range(1, degree):
-        # √(k+1) h_{k+1} = x h_k − √k h_{k−1}
-        one.append((points * one[k] - np.sqrt(k) * one[k - 1]) / np.sqrt(k + 1))
-    columns = []
-    for total in range(degree + 1):
-        for chosen in combinations_with_replacement(range(size), total):
-            column = np.ones(n)
-            for variable in set(chosen):
-                column = column * one[chosen.count(variable)][:, variable]
-            columns.append(column)
-    return np.stack(columns, axis=1)
-
-
-def _closed_form_root(S: np.ndarray) -> np.ndarray:
-    """A matrix L with L Lᵀ = S, for S positive semi-definite."""
-    values, vectors = np.linalg.eigh(S)
-    return vectors * np.sqrt(np.clip(values, 0, None))
 
 
 #: Series of each class that are drawn where nothing is closed, by default.
@@ -220,21 +67,12 @@ class GaussianStimuli(Stimuli):
         chi = np.zeros_like(psi) if chi is None else _symmetric(chi, "chi", size)
         for sign, name in ((1, "psi + chi"), (-1, "psi − chi")):
             lowest = float(np.linalg.eigvalsh(psi + sign * chi)[0])
-            if lowest < -allowed * max(np.abs(psi).max(), np.abs(chi).max()):
-                raise ValueError(
-                    f"`{name}` must be positive semi-definite, as the covariance of a "
-                    f"class; its lowest eigenvalue is {lowest:.3g}."
-                )
-        values = {
-            "mu": mean.ravel(),
-            "psi": psi,
-            "n_channels": n_channels,
-            "n_steps": mean.shape[-1],
-            "chi": chi,
-            "n_draws": check.count(n_draws, "n_draws", minimum=2),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+            fits = lowest >= -allowed * max(np.abs(psi).max(), np.abs(chi).max())
+            wanted = "be positive semi-definite, as the covariance of a class"
+            check.must(fits, name, wanted, f"the lowest eigenvalue {lowest:.3g}")
+        self._set(mu=mean.ravel(), psi=psi, chi=chi)
+        self._set(n_channels=n_channels, n_steps=mean.shape[-1])
+        self._set(n_draws=check.count(n_draws, "n_draws", minimum=2))
 
     @classmethod
     def random(
@@ -263,13 +101,10 @@ class GaussianStimuli(Stimuli):
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
         span = check.host_array(eigenvalues, "eigenvalues", ndim=(1,))
         low, high = (float(span[0]), float(span[-1])) if len(span) == 2 else (1.0, 0.0)
-        if not 0 <= low <= high:
-            raise ValueError(
-                f"`eigenvalues` must be a range 0 ≤ low ≤ high; got {eigenvalues!r}."
-            )
+        ordered = 0 <= low <= high
+        check.must(ordered, "eigenvalues", "be a range 0 ≤ low ≤ high", repr(eigenvalues))
         length = check.host_array(strength, "strength", ndim=(0,))
-        if length < 0:
-            raise ValueError(f"`strength` must not be negative; got {strength!r}.")
+        check.must(length >= 0, "strength", "not be negative", repr(strength))
         rng = check.generator(rng)
         mu = rng.standard_normal(size)
         mu *= length / np.linalg.norm(mu)
@@ -291,9 +126,9 @@ class GaussianStimuli(Stimuli):
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
         halves = []
-        for sign in (1, -1):
-            root = _root(self.psi + sign * self.chi)
-            halves.append(sign * self.mu + rng.standard_normal((n, len(self.mu))) @ root.T)
+        for _, mean, covariance in self._laws:
+            drawn = rng.standard_normal((n, len(mean)))
+            halves.append(mean + drawn @ _root(covariance).T)
         X = np.concatenate(halves).reshape(2 * n, self.n_channels, self.n_steps)
         labels = np.repeat([1, -1], n)
         return (X[:, 0] if self.n_channels == 1 else X), labels
@@ -307,35 +142,71 @@ class GaussianStimuli(Stimuli):
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """κ of a·x + xᵀCx in closed form, and ∂κ/∂a, ∂κ/∂C."""
-        classes = list(zip((self.mu, -self.mu), self._covariances, strict=True))
-        return kernel_margin(classes, a, C, eta)
+        laws = self._laws
+        values = [m @ a + m @ C @ m + np.vdot(C, S) for _, m, S in laws]
+        half = sum(values) / 2
+        a_bar, C_bar, spread = np.zeros_like(a), np.zeros_like(C), half**2
+        for sign, m, S in laws:
+            # κ = (e₊ − e₋)/2 − (η/2)[half² + (var₊ + var₋)/2]
+            mean_bar = 0.5 * sign - 0.5 * eta * half
+            slope, SCS = a + 2 * C @ m, S @ C @ S
+            tilted = S @ slope
+            spread += 0.5 * (slope @ tilted + 2 * np.vdot(C, SCS))
+            a_bar += mean_bar * m - 0.5 * eta * tilted
+            C_bar += mean_bar * (np.outer(m, m) + S) - eta * SCS
+            C_bar -= 0.5 * eta * (np.outer(tilted, m) + np.outer(m, tilted))
+        separation = float(values[0] - values[1]) / 2
+        variance = 0.5 * eta * float(spread)
+        return SoftMargin(separation - variance, separation, variance), a_bar, C_bar
 
     @property
-    def _covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of the classes ζ = +1 and −1."""
-        return self.psi + self.chi, self.psi - self.chi
+    def _laws(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """ζ, mean and covariance of either class."""
+        return [(sign, sign * self.mu, self.psi + sign * self.chi) for sign in (1, -1)]
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """An exact rule of integration while it is small; otherwise draws."""
-        shape = (self.n_channels, self.n_steps)
         if degree is not None:
-            try:
-                return gaussian_design(self.mu, self._covariances, shape, degree)
-            except MemoryError:
-                pass
-        X, signs = self.sample(n_series // 2, rng=0)
+            with suppress(MemoryError):
+                return self._exact_design(degree)
+        return self._equal(*self.sample(n_series // 2, rng=0))
+
+    def _exact_design(self, degree: int) -> Design:
+        """Points and weights that integrate the moments of the classes exactly.
+
+        States of order k are polynomials of the stimulus of some ``degree``. Their
+        coefficients in normalised Hermite polynomials follow from their values at enough
+        points, by least squares; in that basis the mean is the first coefficient and the
+        second moment the sum of the squares. No sampling error is left, only rounding.
+        """
+        size = len(self.mu)
+        n_points = 3 * comb(size + degree, degree)
+        if n_points > _MAX_POINTS:
+            closed = f"Gaussian stimuli of {size} values and degree {degree}"
+            points = f"would take {n_points} points, more than {_MAX_POINTS}"
+            advice = "draw series with `stimuli.sample` and use SampleStimuli, or lower"
+            raise MemoryError(f"closed moments of {closed} {points}; {advice} `order`.")
+        # Any points in general position serve; a fixed draw makes results repeatable.
+        points = np.random.default_rng(0).standard_normal((n_points // 2, size))
+        solve = np.linalg.pinv(_hermite(points, degree))
+        X = np.concatenate([m + points @ _root(S).T for _, m, S in self._laws])
+        first = np.concatenate([0.5 * solve[0], -0.5 * solve[0]])
+        second = np.kron(np.eye(2), 0.5 * solve.T @ solve)
+        return Design(X.reshape(-1, self.n_channels, self.n_steps), first, second)
+
+    def _equal(self, X: np.ndarray, signs: np.ndarray) -> Design:
+        """Labelled series of equal weight."""
         weights = np.full(len(X), 1 / len(X))
-        return Design(X.reshape(-1, *shape), weights * signs, weights)
+        shaped = X.reshape(-1, self.n_channels, self.n_steps)
+        return Design(shaped, weights * signs, weights)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
         if isinstance(system, QuadraticSystem) and system.has_kernels_of_all(
             self.n_channels
         ):
-            return lambda u: GaussianMoments(self.mu, self._covariances, system, u)
-        if system.degree is None:
-            return self._drawn.moment_map(system)
-        shape = (self.n_channels, self.n_steps)
-        design = gaussian_design(self.mu, self._covariances, shape, system.degree)
+            return lambda u: GaussianMoments(self, system, u)
+        degree = system.degree
+        design = self._drawn if degree is None else self._exact_design(degree)
         return design.moment_map(system)
 
     @property
@@ -361,34 +232,22 @@ class GaussianStimuli(Stimuli):
         """Series of each class (rounded up to pairs), always the same."""
         rng, half, size = np.random.default_rng(0), -(-n_draws // 2), len(self.mu)
         halves = []
-        for sign, covariance in zip((1, -1), self._covariances, strict=True):
+        for _, mean, covariance in self._laws:
             z = rng.standard_normal((half, size))
             if half > size:
                 # Their second moment becomes the identity.
                 z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
             spread = z @ _root(covariance).T
-            halves += [sign * self.mu + spread, sign * self.mu - spread]
-        X = np.concatenate(halves).reshape(-1, self.n_channels, self.n_steps)
-        weights = np.full(len(X), 1 / len(X))
-        return Design(X, weights * np.repeat([1.0, -1.0], 2 * half), weights)
+            halves += [mean + spread, mean - spread]
+        return self._equal(np.concatenate(halves), np.repeat([1.0, -1.0], 2 * half))
 
     def fresh_margin(
         self, system: System, u: Any, v: Any, eta: float
     ) -> tuple[float, float] | None:
         """κ on ``n_draws`` independent series of each class, and its standard error.
 
-        Parameters
-        ----------
-        system : System
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-        v : array_like (n_outputs,)
-        eta : float
-
-        Returns
-        -------
-        (float, float) or None
-            None where the moments are closed and nothing was drawn. Where the system
-            diverges after one of the series, κ is −∞ and its error NaN.
+        None where the moments are closed and nothing was drawn. Where the system diverges
+        after one of the series, κ is −∞ and its error NaN.
         """
         if system.is_linear or system.degree is not None:
             return None
@@ -409,6 +268,67 @@ class GaussianStimuli(Stimuli):
         return float(kappa), float(error)
 
 
+class GaussianMoments:
+    """`Moments` of Gaussian classes at order 1, at one u.
+
+    Every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
+
+        E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
+        cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)
+
+    with the stimulus moments up to the fourth inside. The two classes, with weight ½ each,
+    make M and Σ of the labelled states; Σ keeps its O(α²) part and is positive
+    semi-definite.
+    """
+
+    def __init__(
+        self, stimuli: GaussianStimuli, system: QuadraticSystem, u: np.ndarray
+    ) -> None:
+        self._stimuli, self._shape = stimuli, (u.shape[1], system.n_steps)
+        self._kernels = system.kernels_of_all(u)
+        self._a, self._C = self._kernels.full()
+        means, second = [], 0.0
+        for _, m, S in stimuli._laws:
+            tilted = self._a + 2 * np.einsum("ijk,j->ik", self._C, m)  # (D, N)
+            mean = 0.5 * (m @ (self._a + tilted)) + np.einsum("ijk,ij->k", self._C, S)
+            root = _root(S)
+            core = np.einsum("ia,ijk->ajk", root, self._C, optimize=True)
+            core = np.einsum("ajk,jb->abk", core, root, optimize=True)
+            flat = core.reshape(-1, core.shape[-1])
+            covariance = tilted.T @ S @ tilted + 2 * flat.T @ flat
+            means.append(mean)
+            second = second + 0.5 * covariance
+        plus, minus = means
+        self.M = (plus - minus) / 2
+        # ½(E₊E₊ᵀ + E₋E₋ᵀ) − MMᵀ is the square of the half sum.
+        half = (plus + minus) / 2
+        Sigma = np.asarray(second) + np.outer(half, half)
+        self.Sigma = (Sigma + Sigma.T) / 2
+
+    def pull(self, v: np.ndarray, eta: float) -> np.ndarray:
+        """∂κ/∂u at fixed v, through the collapsed kernels a and C."""
+        _, a_bar, C_bar = self._stimuli.kernel_margin(self._a @ v, self._C @ v, eta)
+        shape = self._shape
+        return self._kernels.pull(v, a_bar.reshape(shape), C_bar.reshape(*shape, *shape))
+
+
+def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
+    """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
+    n, size = points.shape
+    one = [np.ones_like(points), points]
+    for k in range(1, degree):
+        # √(k+1) h_{k+1} = x h_k − √k h_{k−1}
+        one.append((points * one[k] - np.sqrt(k) * one[k - 1]) / np.sqrt(k + 1))
+    columns = []
+    for total in range(degree + 1):
+        for chosen in combinations_with_replacement(range(size), total):
+            column = np.ones(n)
+            for variable in set(chosen):
+                column = column * one[chosen.count(variable)][:, variable]
+            columns.append(column)
+    return np.stack(columns, axis=1)
+
+
 def _root(covariance: np.ndarray) -> np.ndarray:
     """R with R Rᵀ = covariance."""
     values, vectors = np.linalg.eigh(covariance)
@@ -426,10 +346,8 @@ def _random_covariance(
 
 def _symmetric(value: Any, name: str, size: int) -> np.ndarray:
     array = check.host_array(value, name, ndim=(2,))
-    if array.shape != (size, size):
-        raise ValueError(
-            f"`{name}` must have shape ({size}, {size}) to match `mu`; got {array.shape}."
-        )
+    wanted = f"have shape ({size}, {size}) to match `mu`"
+    check.must(array.shape == (size, size), name, wanted, array.shape)
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-10 * np.abs(array).max()):
         raise ValueError(f"`{name}` must be symmetric.")
     return (array + array.T) / 2

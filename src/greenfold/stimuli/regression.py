@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .base import match_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,13 +64,9 @@ class RegressionTask(Shown):
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
         targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
-        if len(targets) != len(series):
-            raise ValueError(
-                f"`y` must have one entry for each of the {len(series)} series; got "
-                f"{len(targets)}."
-            )
-        if len(series) < 2:
-            raise ValueError("`X` must hold at least two series.")
+        wanted = f"have one entry for each of the {len(series)} series"
+        check.must(len(targets) == len(series), "y", wanted, len(targets))
+        check.must(len(series) > 1, "X", "hold at least two series", len(series))
         flat = series.reshape(len(series), -1)
         mean, offset = flat.mean(0), targets.mean(0)
         x, t = flat - mean, targets - offset
@@ -102,8 +99,16 @@ class RegressionTask(Shown):
         ridge : float
             λ > 0, in the squared unit of the states.
         """
-        windows, targets = windows_of(x, y, n_steps)
-        return cls.from_cases(windows, targets, ridge=ridge)
+        series = check.host_array(x, "x", ndim=(1, 2))
+        series = series.reshape(len(series), -1)
+        targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
+        n_steps = check.count(n_steps, "n_steps")
+        wanted = f"have one entry for each of the {len(series)} samples of `x`"
+        check.must(len(series) == len(targets), "y", wanted, len(targets))
+        wanted = f"have more than n_steps = {n_steps} samples"
+        check.must(len(series) > n_steps, "x", wanted, len(series))
+        windows = np.lib.stride_tricks.sliding_window_view(series, n_steps, axis=0)
+        return cls.from_cases(windows, targets[n_steps - 1 :], ridge=ridge)
 
     @classmethod
     def memory(cls, delays: Any, n_steps: int, *, ridge: float = 1e-3) -> RegressionTask:
@@ -118,13 +123,11 @@ class RegressionTask(Shown):
         """
         steps = np.atleast_1d(np.asarray(delays))
         n_steps = check.count(n_steps, "n_steps")
-        if steps.dtype.kind not in "iu" or steps.ndim != 1 or not steps.size:
-            raise TypeError(f"`delays` must be whole numbers; got {delays!r}.")
-        if steps.min() < 0 or steps.max() >= n_steps:
-            raise ValueError(
-                f"`delays` must lie between 0 and n_steps − 1 = {n_steps - 1}; got "
-                f"{steps.min()} to {steps.max()}."
-            )
+        whole = steps.dtype.kind in "iu" and steps.ndim == 1 and steps.size
+        check.must(whole, "delays", "be whole numbers", repr(delays), TypeError)
+        wanted = f"lie between 0 and n_steps − 1 = {n_steps - 1}"
+        inside = steps.min() >= 0 and steps.max() < n_steps
+        check.must(inside, "delays", wanted, f"{steps.min()} to {steps.max()}")
         return cls(
             cross=np.eye(n_steps)[n_steps - 1 - steps],
             covariance=np.eye(n_steps),
@@ -151,27 +154,4 @@ class RegressionTask(Shown):
 
     def match(self, system: Any) -> None:
         """Refuse a system for series of another length."""
-        if system.n_steps != self.n_steps:
-            raise ValueError(
-                f"`task` has windows of {self.n_steps} steps, but the system was made for "
-                f"{system.n_steps}; make it with n_steps={self.n_steps}."
-            )
-
-
-def windows_of(x: Any, y: Any, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Windows (n, n_channels, n_steps) of a series, and the targets at their ends."""
-    series = check.host_array(x, "x", ndim=(1, 2))
-    series = series.reshape(len(series), -1)
-    targets = check.host_array(y, "y", ndim=(1, 2)).reshape(len(y), -1)
-    n_steps = check.count(n_steps, "n_steps")
-    if len(series) != len(targets):
-        raise ValueError(
-            f"`y` must have one entry for each of the {len(series)} samples of `x`; got "
-            f"{len(targets)}."
-        )
-    if len(series) < n_steps + 1:
-        raise ValueError(
-            f"`x` must have more than n_steps = {n_steps} samples; got {len(series)}."
-        )
-    windows = np.lib.stride_tricks.sliding_window_view(series, n_steps, axis=0)
-    return windows, targets[n_steps - 1 :]
+        match_steps("task", self.n_steps, system)

@@ -1,11 +1,11 @@
-"""Stimuli given as labelled series, in memory or as a stream."""
+"""Stimuli given as labelled series: in memory, in chunks, or as a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -14,11 +14,18 @@ from .._base.arrays import like, namespace, on_gpu, to_host
 from ..math.covariances import trace
 from ..math.margins import SoftMargin
 from ..systems import System
-from .base import Stimuli, class_share
-from .chunked import Gathered, ScatteredDesign, gather, gather_batches, joined
-from .chunks import Pieces, is_dask, take
-from .class_moments import ClassMoments, labelled_moments
+from .base import Stimuli, class_share, label_array, two_classes
+from .chunks import Chunks, chunks_of, host_labels, is_dask
+from .class_moments import ClassMoments, labelled_moments, moments_of_classes
 from .design import Design, Moments, WeightedSeries
+
+
+class Normalization(TypedDict, total=False):
+    """How classes are weighted, centred and scaled; see `SampleStimuli`."""
+
+    class_weight: Any
+    normalize: str | None
+    length: float
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -32,8 +39,8 @@ class SampleStimuli(Stimuli):
     Parameters
     ----------
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        Of NumPy, PyTorch or CuPy. What can be sliced along its first axis is read piece by
-        piece, and again whenever it is needed, in bounded memory: a memory map, a data set
+        Of NumPy, PyTorch or CuPy. What can be sliced along its first axis is read in
+        chunks, and again whenever it is needed, in bounded memory: a memory map, a data set
         of HDF5 (``h5py.Dataset``) or Zarr (``zarr.Array``), and what
         `greenfold.datasets.open_series` returns.
     labels : array_like (n_cases,)
@@ -67,10 +74,9 @@ class SampleStimuli(Stimuli):
     scale: float
     class_share: np.ndarray
     class_moments: tuple[ClassMoments, ClassMoments] = field(repr=False)
-    signs: np.ndarray | None = field(repr=False)
-    _raw: Any = field(repr=False)
-    _weights: np.ndarray | None = field(repr=False)
-    _pieces: Pieces | None = field(repr=False)
+    signs: np.ndarray | None = field(default=None, repr=False)
+    _chunks: Chunks | None = field(default=None, repr=False)
+    _weights: np.ndarray | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -81,7 +87,11 @@ class SampleStimuli(Stimuli):
         normalize: str | None = "paper",
         length: float = 1.0,
     ) -> None:
-        self._settle(gather(X, labels), class_weight, normalize, length)
+        chunks = Chunks.of_slices(X) if isinstance(X, np.memmap) else chunks_of(X)
+        if chunks is None:
+            chunks = Chunks.of_array(check.stimuli(X, _last_length(X)))
+        options = {"class_weight": class_weight, "normalize": normalize, "length": length}
+        self._from_chunks(chunks, labels, options)
 
     @classmethod
     def from_dask(
@@ -89,11 +99,9 @@ class SampleStimuli(Stimuli):
         X: Any,
         y: Any,
         *,
-        class_weight: Any = "balanced",
-        normalize: str | None = "paper",
-        length: float = 1.0,
         client: Any = None,
         device: str = "cpu",
+        **options: Unpack[Normalization],
     ) -> SampleStimuli:
         """Stimuli whose series stay in the chunks of a dask array.
 
@@ -108,8 +116,6 @@ class SampleStimuli(Stimuli):
             In chunks of any size, which must be known.
         y : array_like or dask array (n_cases,)
             Labels, in any chunks; they are brought here.
-        class_weight, normalize, length
-            As for `SampleStimuli`.
         client : distributed.Client, optional
             By default the one that is in use. Without any, dask's scheduler of this process
             works, and chunks are made again at every evaluation unless ``X`` is persisted.
@@ -117,6 +123,8 @@ class SampleStimuli(Stimuli):
             Where a worker keeps its chunks and works on them beyond the linear order:
             "cuda" for its GPU (with PyTorch). Chunks that are CuPy arrays already stay
             where they are.
+        **options
+            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
         Examples
         --------
@@ -128,23 +136,17 @@ class SampleStimuli(Stimuli):
         >>> stimuli.mu.shape
         (140,)
         """
-        if not is_dask(X):
-            raise TypeError(
-                f"`X` must be a dask array; got {type(X).__name__}, use "
-                "SampleStimuli(X, labels)."
-            )
+        got = f"{type(X).__name__}, use SampleStimuli(X, labels)"
+        check.must(is_dask(X), "X", "be a dask array", got, TypeError)
+        chunks = chunks_of(X, client, device)
+        assert chunks is not None
         made = object.__new__(cls)
-        made._settle(gather(X, y, client, device), class_weight, normalize, length)
+        made._from_chunks(chunks, y, options)
         return made
 
     @classmethod
     def merge(
-        cls,
-        parts: Iterable[SampleStimuli],
-        *,
-        class_weight: Any = "balanced",
-        normalize: str | None = "paper",
-        length: float = 1.0,
+        cls, parts: Iterable[SampleStimuli], **options: Unpack[Normalization]
     ) -> SampleStimuli:
         """Join stimuli whose moments were accumulated apart, from these moments alone.
 
@@ -152,27 +154,34 @@ class SampleStimuli(Stimuli):
         ----------
         parts : iterable of SampleStimuli
             Of the same two labels and one shape, however each was normalised.
-        class_weight, normalize, length
-            As for `SampleStimuli`.
+        **options
+            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
         Returns
         -------
         SampleStimuli
-            Equal to that of all series together up to rounding, but without the series: it
-            serves the linear order.
+            Equal to that of all series up to rounding, but without them: linear order only.
         """
+        every = list(parts)
+        if not every or not all(hasattr(one, "class_moments") for one in every):
+            raise TypeError("`parts` must be SampleStimuli, one at least.")
+        first = every[0]
+        for one in every[1:]:
+            got = f"series of shape {one.centre.shape} beside {first.centre.shape}"
+            same = one.centre.shape == first.centre.shape
+            check.must(same, "parts", "agree in shape", got)
+            got = f"{one.classes.tolist()} beside {first.classes.tolist()}"
+            same = np.array_equal(one.classes, first.classes)
+            check.must(same, "parts", "have the same labels", got)
+        sides = zip(*(one.class_moments for one in every), strict=True)
+        moments = [reduce(ClassMoments.merge, side) for side in sides]
         made = object.__new__(cls)
-        made._settle(joined(parts), class_weight, normalize, length)
+        made._from_moments(moments, first.classes, first.centre.shape, **options)
         return made
 
     @classmethod
     def from_batches(
-        cls,
-        batches: Iterable[tuple[Any, Any]],
-        *,
-        class_weight: Any = "balanced",
-        normalize: str | None = "paper",
-        length: float = 1.0,
+        cls, batches: Iterable[tuple[Any, Any]], **options: Unpack[Normalization]
     ) -> SampleStimuli:
         """Accumulate the moments in one pass over a stream, in bounded memory.
 
@@ -180,76 +189,85 @@ class SampleStimuli(Stimuli):
         ----------
         batches : iterable of (X, labels)
             Batches of any size; they need not contain both classes.
-        class_weight, normalize, length
-            As for `SampleStimuli`.
+        **options
+            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
         Returns
         -------
         SampleStimuli
-            Equal to the in-memory one up to rounding, but without the series: it serves
-            the linear order. Non-linear orders need the series themselves.
+            As `merge` returns it: without the series.
         """
+        found: dict[Any, ClassMoments] = {}
+        shape: tuple[int, ...] | None = None
+        for X, labels in _pairs(batches):
+            X = check.stimuli(X, shape[1] if shape else _last_length(X))
+            shape = shape or tuple(X.shape[1:])
+            got = f"series of shape {tuple(X.shape[1:])} beside {shape}"
+            check.must(tuple(X.shape[1:]) == shape, "batches", "agree in shape", got)
+            labels = label_array(labels, X.shape[0])
+            for label in np.unique(labels).tolist():
+                part = ClassMoments.of(X, np.flatnonzero(labels == label))
+                found[label] = found[label].merge(part) if label in found else part
+        if shape is None:
+            raise ValueError("`batches` is empty: no series were given.")
+        kinds = {isinstance(label, str) for label in found}
+        check.must(
+            len(kinds) == 1, "labels", "be of one kind", "text and numbers", TypeError
+        )
+        classes = two_classes(np.array(sorted(found)))
+        moments = [found[label] for label in classes.tolist()]
         made = object.__new__(cls)
-        made._settle(gather_batches(batches), class_weight, normalize, length)
+        made._from_moments(moments, classes, shape, **options)
         return made
 
     @classmethod
     def settled(
         cls,
         moments: Stimuli,
-        X: Any,
+        chunks: Chunks,
         signs: np.ndarray,
         weights: np.ndarray,
-        parts: tuple[ClassMoments, ClassMoments],
-        *,
-        pieces: Pieces | None = None,
-        frame: tuple[np.ndarray, float] | None = None,
+        parts: Sequence[ClassMoments],
+        centre: np.ndarray | None = None,
+        scale: float = 1.0,
     ) -> SampleStimuli:
         """Series whose moments are known already.
 
-        Parameters
-        ----------
-        moments : Stimuli
-            μ and ψ of the series.
-        X : array (n_cases, n_channels, n_steps) or None
-        signs : ndarray (n_cases,)
-            ζ of each series.
-        weights : ndarray (n_cases,)
-            Weight of each series, adding to one.
-        parts : two ClassMoments
-            Of the classes ζ = −1 and ζ = +1.
-        pieces : Pieces, optional
-            The series, in place of ``X``.
-        frame : (ndarray (n_channels, n_steps), float), optional
-            Centre and scale; by default the series are as they enter the network.
+        The ``weights`` add to one, ``parts`` are the moments of ζ = −1 and +1. Without a
+        ``centre`` the series are as they enter the network.
         """
-        shape = moments.n_channels, moments.n_steps
-        centre, scale = frame or (np.zeros(shape), 1.0)
+        if centre is None:
+            centre = np.zeros((moments.n_channels, moments.n_steps))
+        share = np.array([weights[signs == s].sum() for s in (-1, 1)])
         made = object.__new__(cls)
-        values = {
-            **vars(moments),
-            "classes": np.array([-1, 1]),
-            "centre": centre,
-            "scale": scale,
-            "class_share": np.array([weights[signs == s].sum() for s in (-1, 1)]),
-            "class_moments": parts,
-            "signs": signs,
-            "_raw": X,
-            "_weights": weights,
-            "_pieces": pieces,
-        }
-        for name, value in values.items():
-            object.__setattr__(made, name, value)
+        made._set(**vars(moments), centre=centre, scale=scale, class_share=share)
+        made._set(classes=np.array([-1, 1]), class_moments=tuple(parts))
+        made._set(signs=signs, _chunks=chunks, _weights=weights)
         return made
 
-    def _settle(
-        self, found: Gathered, class_weight: Any, normalize: str | None, length: float
+    def _from_chunks(self, chunks: Chunks, labels: Any, options: Any) -> None:
+        labels = label_array(host_labels(labels), chunks.shape[0])
+        classes = two_classes(np.unique(labels))
+        positive = labels == classes[1]
+        moments = moments_of_classes(chunks, positive, 2)
+        self._from_moments(moments, classes, chunks.shape[1:], **options)
+        self._set(signs=np.where(positive, 1, -1), _chunks=chunks)
+
+    def _from_moments(
+        self,
+        parts: Sequence[ClassMoments],
+        classes: np.ndarray,
+        shape: tuple[int, ...],
+        class_weight: Any = "balanced",
+        normalize: str | None = "paper",
+        length: float = 1.0,
     ) -> None:
         """Compute everything from the moments of the two classes."""
-        parts, classes, shape = found.parts, found.classes, found.shape
         minus, plus = parts
         share = class_share(class_weight, classes, minus.count, plus.count)
         centre, scale = np.zeros_like(minus.mean), 1.0
+        known = normalize in ("paper", None)
+        check.must(known, "normalize", "be 'paper' or None", repr(normalize))
         if normalize == "paper":
             centre = (plus.mean + minus.mean) / 2
             distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
@@ -261,29 +279,13 @@ class SampleStimuli(Stimuli):
                     "variance alone, or on the non-linearity)."
                 )
             scale = check.positive(length, "length") / distance
-        elif normalize is not None:
-            raise ValueError(f"`normalize` must be 'paper' or None; got {normalize!r}.")
         means = [(part.mean - centre) * scale for part in parts]
         mu, psi = labelled_moments(
             means, [part.covariance * scale**2 for part in parts], share
         )
-        values = {
-            "mu": mu,
-            "psi": psi,
-            "n_channels": shape[0],
-            "n_steps": shape[1],
-            "classes": classes,
-            "centre": centre.reshape(shape),
-            "scale": scale,
-            "class_share": share,
-            "class_moments": (minus, plus),
-            "signs": found.signs,
-            "_raw": found.raw,
-            "_weights": None,
-            "_pieces": found.pieces,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self._set(mu=mu, psi=psi, n_channels=shape[0], n_steps=shape[1])
+        self._set(classes=classes, class_share=share, class_moments=(minus, plus))
+        self._set(centre=centre.reshape(shape), scale=scale)
 
     def _facts(self) -> dict[str, Any]:
         series = "from a stream" if self.signs is None else len(self.signs)
@@ -294,20 +296,13 @@ class SampleStimuli(Stimuli):
     def transform(self, X: Any) -> Any:
         """Treat new series as the training series were: (x − centre) · scale.
 
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-
-        Returns
-        -------
-        array of the same shape and namespace, float64
+        ``X`` has shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); so has the
+        result, in the same namespace.
         """
         checked = check.stimuli(X, self.n_steps)
-        if checked.shape[1] != self.n_channels:
-            raise ValueError(
-                f"`X` must have {self.n_channels} channel(s); got shape "
-                f"{tuple(checked.shape)}."
-            )
+        fits = checked.shape[1] == self.n_channels
+        got = f"shape {tuple(checked.shape)}"
+        check.must(fits, "X", f"have {self.n_channels} channel(s)", got)
         xp = namespace(checked)
         moved = (xp.astype(checked, xp.float64) - like(self.centre, checked)) * self.scale
         return moved if getattr(X, "ndim", np.ndim(X)) == 3 else moved[:, 0, :]
@@ -315,26 +310,21 @@ class SampleStimuli(Stimuli):
     @cached_property
     def series(self) -> Any:
         """The transformed series (n_cases, n_channels, n_steps)."""
-        if self._pieces is not None:
-            raise ValueError(
-                "the series of these stimuli lie in pieces and are not brought into "
-                "memory; read what you need, and `transform` it."
-            )
-        if self._raw is None:
-            raise ValueError(
-                "these stimuli were accumulated from batches and keep no series; make "
-                "SampleStimuli(X, labels) from arrays for a non-linear order."
-            )
-        return self.transform(self._raw)
+        if self._chunks is None:
+            gone = "these stimuli were accumulated from batches and keep no series"
+            advice = "make SampleStimuli(X, labels) from arrays for a non-linear order"
+            raise ValueError(f"{gone}; {advice}.")
+        if not self._chunks.in_memory:
+            apart = "the series of these stimuli lie in chunks and are not brought into"
+            raise ValueError(f"{apart} memory; read what you need, and `transform` it.")
+        return self.transform(self._chunks.series[0])
 
     @property
     def case_weights(self) -> np.ndarray:
         """Weight of each series, adding to one."""
         signs = self.signs
         if signs is None:
-            raise ValueError(
-                "stimuli from batches keep no series, hence no weights of them."
-            )
+            raise ValueError("stimuli from batches keep no series, and no weights of them.")
         if self._weights is not None:
             return self._weights
         counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
@@ -351,34 +341,33 @@ class SampleStimuli(Stimuli):
             total += sign * share * (inside + np.outer(mean, mean))
         return total
 
-    def _design(self) -> WeightedSeries:
-        return self._scattered or self._in_memory()
-
-    def _in_memory(self) -> Design:
-        series = self._resident()  # first: it says what to do where there are none
+    @property
+    def _weighted(self) -> WeightedSeries:
+        if self._chunks is not None and not self._chunks.in_memory:
+            return self._in_chunks
+        X = self._resident()  # first: it says what to do where there are no series
         weights = self.case_weights
-        return Design(series, weights * np.asarray(self.signs), weights)
+        design = Design(X, weights * np.asarray(self.signs), weights)
+        return WeightedSeries(Chunks.of_array(X), [design])
+
+    @cached_property
+    def _in_chunks(self) -> WeightedSeries:
+        assert self._chunks is not None
+        rule = self.case_weights * np.asarray(self.signs), self.case_weights
+        return WeightedSeries.of_chunks(self._chunks, *rule, self.centre, self.scale)
 
     def _resident(self) -> Any:
         """The series on the GPU they live on, or as an ndarray."""
         return self.series if on_gpu(self.series) else to_host(self.series)
 
-    @cached_property
-    def _scattered(self) -> ScatteredDesign | None:
-        if self._pieces is None:
-            return None
-        weights = self.case_weights
-        rule = weights * np.asarray(self.signs), weights
-        return ScatteredDesign(self._pieces, *rule, self.centre, self.scale)
-
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
         """κ of a·x + xᵀCx on the series, and ∂κ/∂a, ∂κ/∂C."""
-        return self._design().kernel_margin(a, C, eta)
+        return self._weighted.kernel_margin(a, C, eta)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        return self._design().moment_map(system)
+        return self._weighted.moment_map(system)
 
     @property
     def n_series(self) -> int:
@@ -390,8 +379,8 @@ class SampleStimuli(Stimuli):
     ) -> Callable[[np.ndarray], Moments]:
         """Some of the series, evenly chosen from both classes."""
         whole = len(self.case_weights) <= n_series
-        design = self._design() if whole else self._some(n_series)
-        return design.moment_map(system, single=single)
+        found = self._weighted if whole else self._some(n_series)
+        return found.moment_map(system, single=single)
 
     def points(self, degree: int | None, n_series: int) -> Design:
         """Series chosen evenly from both classes, which keep their shares."""
@@ -409,9 +398,61 @@ class SampleStimuli(Stimuli):
             side = signs[index] == sign
             each = weights[side] if self._weights is not None else np.ones(side.sum())
             weights[side] = each * (share / each.sum())
-        if self._pieces is not None:
-            some = self.transform(take(self._pieces, index))
+        if self._chunks is not None and not self._chunks.in_memory:
+            some = self.transform(self._chunks.take(index))
         else:
             series = self._resident()
             some = namespace(series).take(series, like(index, series), axis=0)
         return Design(some, weights * signs[index], weights)
+
+    def split(
+        self, held_out: float, rng: np.random.Generator
+    ) -> tuple[SampleStimuli, SampleStimuli]:
+        """Two stimuli: of the series of either class, a share goes to the second one.
+
+        Both are in the coordinates of the first, which is normalised as these stimuli are.
+        """
+        if self.signs is None or self._chunks is None or not self._chunks.in_memory:
+            raise ValueError(
+                "`held_out` = a share needs the series in memory, and those of these "
+                "stimuli are elsewhere or gone; give other stimuli to report on, or None."
+            )
+        sides: list[list[np.ndarray]] = [[], []]
+        for sign in (-1, 1):
+            index = rng.permutation(np.flatnonzero(self.signs == sign))
+            n_out = min(max(1, round(held_out * len(index))), len(index) - 1)
+            wanted, got = "be None where a class has one series", f"{held_out:g}"
+            check.must(n_out > 0, "held_out", wanted, got)
+            sides[0].append(index[n_out:])
+            sides[1].append(index[:n_out])
+        kept, out = (np.sort(np.concatenate(side)) for side in sides)
+        X, labels = self._chunks.series[0], self.classes[(self.signs > 0).astype(int)]
+        weights = dict(zip(self.classes.tolist(), self.class_share, strict=True))
+        scaled = self.scale != 1 or self.centre.any()
+        options: dict[str, Any] = {"class_weight": weights, "normalize": None}
+        plain = dict(options)
+        if scaled:
+            options |= {"normalize": "paper", "length": float(np.linalg.norm(self.mu))}
+        first = SampleStimuli(X[kept], labels[kept], **options)
+        return first, SampleStimuli(first.transform(X[out]), labels[out], **plain)
+
+
+def _last_length(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        try:
+            shape = np.shape(X)
+        except ValueError:  # ragged; `check.stimuli` says so
+            shape = (0,)
+    return int(shape[-1]) if len(shape) else 0
+
+
+def _pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
+    pairs = "be an iterable of pairs (X, labels)"
+    got = type(batches).__name__
+    check.must(isinstance(batches, Iterable), "batches", pairs, got, TypeError)
+    for entry in batches:
+        fits = isinstance(entry, tuple | list) and len(entry) == 2
+        got = f"an entry of type {type(entry).__name__}"
+        check.must(fits, "batches", pairs, got, TypeError)
+        yield entry[0], entry[1]

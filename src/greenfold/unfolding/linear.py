@@ -1,10 +1,7 @@
 """The linear network along a plan: every sweep through it, and the three maps made of them.
 
-Sweeps go forward with a pulse (`pulse_starts`), back with a readout (`carry_back`), or
-forward with a whole signal (`driven_state`). Kernels, gradients, Green's functions and
-certificates are made of these. u ↦ Rᵤ, v ↦ L_v and d ↦ G(d) are all that the linear problem
-and its certificate ask for (`greenfold.systems.LinearSystem`); none of them forms the
-Green's function G⁽¹⁾ itself. Arguments are not checked here: an optimiser calls these maps
+u ↦ Rᵤ, v ↦ L_v and d ↦ G(d) are all that the linear problem and its certificate ask for
+(`greenfold.systems.LinearSystem`). Arguments are not checked: an optimiser calls these maps
 thousands of times.
 """
 
@@ -28,14 +25,9 @@ DENSE_BYTES = 512 * 2**20
 
 
 class LinearOrder:
-    """The linear network, walked along one plan.
+    """The linear network, walked along one plan; stimuli have ``n_steps`` steps.
 
-    Parameters
-    ----------
-    plan : Plan
-        Its steps are `Panel` objects of any order. The three maps need it on the host.
-    n_steps : int
-        Steps of the stimuli; those after the readout have no weight.
+    The three maps need the plan on the host. Steps after the readout have no weight.
     """
 
     def __init__(self, plan: Plan, n_steps: int) -> None:
@@ -55,8 +47,6 @@ class LinearOrder:
         while 4 ** len(found) < self.plan.n_whole * self.plan.n_sub:
             found.append(found[-1] @ found[-1])
         return found
-
-    # The three maps
 
     def input_response(self, u: np.ndarray) -> np.ndarray:
         """Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons, n_channels).
@@ -80,14 +70,12 @@ class LinearOrder:
         """G(d) for weights d (n_channels, n_steps) of the steps."""
         return GreensSum(self, d)
 
-    # Forward in time
-
     def pulse_starts(self, u: Any) -> Any:
         """State at the beginning of every panel after a unit pulse over the first step.
 
-        (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step,
-        for u (n_neurons, n_channels) where the plan lives. The response depends on the time
-        since the pulse only, so that this one sweep serves pulses in all steps.
+        (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step.
+        The response depends on the time since the pulse only, so that one sweep serves
+        pulses in all steps.
         """
         xp, plan = self._xp, self.plan
         inputs = xp.matrix_transpose(u)
@@ -98,7 +86,7 @@ class LinearOrder:
         for _ in range(plan.n_sub):
             starts.append(starts[-1] @ plan.step.E + pushed)
         free = (plan.n_whole - 1) * plan.n_sub + 1
-        after = iterates(starts[-1], self._powers, free)
+        after = iterates(xp, starts[-1], self._powers, free)
         return xp.concat([xp.stack(starts[:-1]), after], axis=0)
 
     def pulse_nodes(self, u: Any, starts: Any) -> Any:
@@ -114,10 +102,9 @@ class LinearOrder:
         return xp.reshape(by_step, (n, inputs.shape[0], n_sub * width))
 
     def read(self, table: Any) -> Any:
-        """Combine responses by time since the pulse into responses by time of the pulse.
+        """Responses by time since the pulse into responses by time of the pulse.
 
-        ``table[l]`` is a response l steps after the (later) pulse; entry n of the result is
-        Σ_k w_k table[k − n] with the readout weights w. The map is symmetric, hence its own
+        Entry n is Σ_k w_k table[k − n] with the readout weights w; the map is its own
         adjoint.
         """
         xp, weights, n = self._xp, self.plan.weights, self.plan.n_whole
@@ -137,10 +124,7 @@ class LinearOrder:
         return xp.concat([xp.flip(ends, axis=0) @ E, last[None, ...]], axis=0)
 
     def driven_state(self, signal: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """States (n_neurons, n_vectors) after one signal (n_channels, n_steps).
-
-        They are those of several u at once, (n_neurons, n_channels, n_vectors).
-        """
+        """States (N, k) after a signal (n_channels, n_steps), for u (N, n_channels, k)."""
         plan, (E, F) = self.plan, self.step
         given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
         given = given.transpose(0, 2, 1)  # (step, vector, neuron)
@@ -158,8 +142,6 @@ class LinearOrder:
             state = y @ E + given[plan.n_whole] @ F
         return state.T
 
-    # Back from the readout
-
     def read_pulse_adjoint(self, read_bar: Any) -> tuple[Any, Any]:
         """Cotangents of the step ends and of uᵀ, from that of `read_pulse`."""
         xp = self._xp
@@ -172,8 +154,8 @@ class LinearOrder:
     def pulse_adjoint(self, ends_bar: Any, nodes_bar: Any, inputs_bar: Any) -> Any:
         """Gradient with respect to u from the cotangents of the pulse responses.
 
-        ``ends_bar`` is that of the ends of the steps, or None, ``nodes_bar`` that of
-        `pulse_nodes`, or None, and ``inputs_bar`` what reaches uᵀ on other ways.
+        ``ends_bar`` is that of the ends of the steps, ``nodes_bar`` that of `pulse_nodes`,
+        either may be None, and ``inputs_bar`` what reaches uᵀ directly.
         """
         xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         back, y_bar, starts_bar = xp.matrix_transpose, xp.zeros_like(inputs_bar), None
@@ -196,10 +178,7 @@ class LinearOrder:
         return back(inputs_bar)
 
     def carry_back(self, v: np.ndarray) -> np.ndarray:
-        """The readout as it weighs the state at the end of each place of the plan.
-
-        (n_places, n_neurons, ...) for v (n_neurons,) or (n_neurons, n_vectors).
-        """
+        """The readout (N, ...) as it weighs the state at the end of each place."""
         plan, places = self.plan, self.plan.places
         bars = np.empty((len(places), *v.shape))
         bar = np.zeros_like(v)
@@ -213,8 +192,8 @@ class LinearOrder:
             bars[place] = bar
             bar = panel.E @ bar
         if free > 1:
-            backward = [power.T for power in self._powers]
-            carried = iterates(np.atleast_2d(bars[free - 1].T), backward, free)
+            last, backward = np.atleast_2d(bars[free - 1].T), [E.T for E in self._powers]
+            carried = iterates(np, last, backward, free)
             bars[:free] = carried[::-1].swapaxes(1, 2).reshape(free, *v.shape)
         return bars
 
@@ -227,8 +206,6 @@ class LinearOrder:
         if plan.tail is not None:
             rows[n] = self._tail[1] @ bars[-1]
         return rows
-
-    # G(d) as a matrix polynomial
 
     @property
     def greens_bytes(self) -> float:
@@ -255,12 +232,11 @@ class LinearOrder:
         return powers
 
     def greens_matrix(self, d: np.ndarray) -> np.ndarray:
-        """G(d) of one channel as an (N, N) matrix, so that the state is G(d) @ u.
+        """G(d) of one channel as an (N, N) matrix; d after the readout is ignored.
 
         The binned Green's functions are powers of one matrix, so their sum is a matrix
-        polynomial. Paterson and Stockmeyer's scheme evaluates it with about 2√K products of
-        N×N matrices and √K matrices of memory, instead of K of each. Entries of d after the
-        readout are ignored.
+        polynomial. Paterson and Stockmeyer's scheme takes about 2√K products and √K
+        matrices of memory.
         """
         plan, n = self.plan, self.plan.n_whole
         # Coefficient of E^l: the pulse of step m read at the end of step m + l.
@@ -285,16 +261,12 @@ class LinearOrder:
                     total += c * powers[offset]
         return total
 
-    # The network as a variable
-
     def step_pullback(
         self, u: np.ndarray, v: np.ndarray, d: np.ndarray
     ) -> list[tuple[Panel, Rates]]:
         """Gradient of Σ_n d_n a_n with respect to E and Fu of every kind of panel.
 
-        What κ asks of the network is this sum, the readout after the signal d = μ − ηψa
-        (n_channels, n_steps). One sweep forward with d and one back with v give the
-        gradient.
+        With d = μ − ηψa (n_channels, n_steps) this is all that κ asks of the network.
         """
         places, bars = self.plan.places, self.carry_back(v)
         pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
@@ -314,11 +286,7 @@ class LinearOrder:
     def rates_pullback(
         self, rates: Rates, u: np.ndarray, v: np.ndarray, d: np.ndarray
     ) -> Rates:
-        """The same with respect to the rates of a network in continuous time.
-
-        It follows from `step_pullback` by the adjoint of the derivative of the matrix
-        exponential, which is that of the transposed matrix.
-        """
+        """The same for the rates of a network in continuous time, by the adjoint of exp."""
         n, n_channels = rates.drive.shape
         own, drive = np.zeros((n, n)), np.zeros((n, n_channels))
         for panel, bar in self.step_pullback(u, v, d):
@@ -337,12 +305,8 @@ class LinearOrder:
 class Rates(NamedTuple):
     """A linear network ẏ = R y + D u x, or the gradient with respect to it.
 
-    Attributes
-    ----------
-    own : ndarray (n_neurons, n_neurons)
-        R = −A/τ; in discrete time E.
-    drive : ndarray (n_neurons, n_channels)
-        D u with D = 1/τ; in discrete time F u.
+    ``own`` is R = −A/τ (n_neurons, n_neurons), ``drive`` is D u (n_neurons, n_channels)
+    with D = 1/τ; in discrete time they are E and F u.
     """
 
     own: np.ndarray
@@ -350,10 +314,7 @@ class Rates(NamedTuple):
 
 
 class GreensSum:
-    """G(d) = Σ_n d_n G⁽¹⁾_n at one d (n_channels, n_steps), without the tensor G⁽¹⁾.
-
-    A `greenfold.systems.ResponseSum`.
-    """
+    """G(d) = Σ_n d_n G⁽¹⁾_n, a `greenfold.systems.ResponseSum`; G⁽¹⁾ is not formed."""
 
     def __init__(self, linear: LinearOrder, d: np.ndarray) -> None:
         self._linear, self._d = linear, d
@@ -381,14 +342,12 @@ def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
     return E, F
 
 
-def iterates(rows: Any, powers: list[Any], count: int) -> Any:
+def iterates(xp: Any, rows: Any, powers: list[Any], count: int) -> Any:
     """Products of rows with E^k for k = 0 … count − 1, (count, n_rows, n_neurons).
 
-    Doubled until a block is as long as the last of the powers E, E², E⁴, … reaches, and
-    then block after block: few products of many rows in place of many of a few rows, which
-    are bound by the memory of the matrix.
+    ``powers`` are E, E², E⁴, …: blocks are doubled until they are as long as the last one
+    reaches. Few products of many rows are faster than many of a few rows.
     """
-    xp = namespace(rows)
     n_rows, n = rows.shape
     found = xp.empty((count, n_rows, n), dtype=rows.dtype, device=device(rows))
     found[0, ...] = rows

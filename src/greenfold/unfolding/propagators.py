@@ -2,19 +2,15 @@
 
 With A = I − W diag(φ'), φ' the slopes at rest, the linear network moves over a time s by
 
-    E(s) = exp(−A s/τ),    F(s) = A⁻¹ (I − E(s)),    y → E(s) y + F(s) u x,
+    E(s) = exp(−A s/τ),    F(s) = A⁻¹ (I − E(s)),    y → E(s) y + F(s) u x.
 
-and a source W f entering over the step is weighted with E(step − s) W / τ. Neurons with
-time constants τ_i of their own are the same with A, W and u multiplied by τ/τ_i from the
-left, τ their mean. A network in discrete time has no inside of a step: E and F are given.
-
-Writing φ(y) = φ'(0) y + f(y) and counting powers of f, y = Σ_k y⁽ᵏ⁾ with
+For neurons with time constants τ_i, A, W and u are multiplied by τ/τ_i from the left, τ
+their mean. Writing φ(y) = φ'(0) y + f(y) and counting powers of f, y = Σ_k y⁽ᵏ⁾ with
 
     (τ∂ + 1 − φ'(0) W) y⁽ᵏ⁾ = W [f(Σ_i y⁽ⁱ⁾)]_{order k−1}
 
 (paper, equations 9 and 11, `rate-series`, `first_order_correction`, for any order): each
-order is the same linear network driven by products of lower ones, a feed-forward
-structure. A panel and its adjoint cost a few matrix products, whatever the gain.
+order is the same linear network, driven by products of lower ones.
 """
 
 from __future__ import annotations
@@ -30,15 +26,13 @@ from .._base.arrays import namespace
 from ..networks.reservoir import Reservoir
 from .walk import Step
 
-#: Exponent β (see `plan_quadrature`) that one quadrature panel may span. Larger steps
-#: are cut into panels; the cost per unit time is flat around this value.
-_PANEL_EXPONENT = 4.0
-#: The same for order 1, where no node feeds another and twice as many nodes cost twice as
-#: much, not four times: few long panels need fewer nodes in all.
-_SINGLE_EXPONENT = 24.0
+#: Exponent β (see `plan_quadrature`) that one quadrature panel may span; the cost per unit
+#: of time is flat around this value. At order 1 no node feeds another, and few long panels
+#: need fewer nodes in all.
+_PANEL_EXPONENT, _SINGLE_EXPONENT = 4.0, 24.0
 _MAX_PANELS = 2000
 #: Norm below which the series of φ₁ up to the 12th power is exact to rounding: the first
-#: term left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one, and less of φ₂ and φ₃.
+#: term left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
 _SERIES_RADIUS = 0.5
 _SERIES_TERMS = 12
 
@@ -53,10 +47,9 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
 
         φ₀(Z) = exp(Z),    φ_k(Z) = Σ_j Z^j / (j + k)!
 
-    They are the integrals of exp((1 − s) Z) against s^(k−1)/(k − 1)! over (0, 1). The
-    textbook recurrence φ_{k+1} = (φ_k − 1/k!)/Z cancels for small Z and divides by a
-    singular one. Here it is the modified scaling and squaring of Skaflestad & Wright
-    (2009): a short series at a small argument, then doublings.
+    Modified scaling and squaring of Skaflestad & Wright (2009): a short series at a small
+    argument, then doublings. The recurrence φ_{k+1} = (φ_k − 1/k!)/Z would cancel for small
+    Z.
     """
     identity, norm = np.eye(len(Z)), norm_bound(Z)
     doublings = max(0, ceil(np.log2(norm / _SERIES_RADIUS))) if norm > 0 else 0
@@ -74,12 +67,9 @@ def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:
 
 
 def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
-    """φ-functions of 2Z from those of Z.
+    """φ-functions of 2Z from those of Z; for a decaying network nothing cancels.
 
-        φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!]
-
-    For a decaying network this adds numbers of one sign: nothing cancels, and no matrix is
-    inverted.
+    φ_k(2Z) = 2^−k [φ₀(Z) φ_k(Z) + Σ_{j=1..k} φ_j(Z)/(k − j)!]
     """
     with np.errstate(over="ignore", invalid="ignore"):  # reported below
         found = [phi[0] @ phi[0]]
@@ -102,15 +92,14 @@ def plan_quadrature(
 ) -> tuple[int, int]:
     """Number of panels per step and of Gauss–Legendre nodes per panel.
 
-    The source of order k of a gain of degree p is a sum of products of up to
-    k(p−1)+1 states, carried on by one more propagator, so over a panel of length h it
-    behaves like exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by
-    β^2q (q!)⁴ / ((2q+1) ((2q)!)³), relative to the panel; from order 2 on the source is
-    also interpolated between the nodes, with an error that, averaged over the panel, is
-    below 2 (β/4)^q / q!. From rest, the source of order k grows as the power kp of time, so
-    over a short first panel it is itself of size β^kp, and the error is held against that.
-    The smallest q is taken that brings the error per panel, relative to the source of the
-    highest order, below ``tol``.
+    The source of order k of a gain of degree p is a sum of products of up to k(p−1)+1
+    states, carried on by one more propagator, so over a panel of length h it behaves like
+    exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by β^2q (q!)⁴ /
+    ((2q+1) ((2q)!)³); from order 2 on the source is also interpolated between the nodes,
+    with a mean error below 2 (β/4)^q / q!. From rest, the source of order k grows as the
+    power kp of time, so over a short first panel it is itself of size β^kp. The smallest q
+    is taken whose error per panel, relative to the source of the highest order, is below
+    ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
     if order == 0 or degree < 2:
@@ -162,16 +151,13 @@ def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
 class Panel(Step):
     """A `Step` of the unfolded network; make one with `build` or `build_map`.
 
-    A state has shape (order + 1, n_cases, N). All matrices act on rows of states from the
-    right, ``y @ E``, so they are stored transposed; in that form one matrix product serves
-    a whole batch.
+    A state has shape (order + 1, n_cases, N). Matrices act on rows from the right, ``y @
+    E``: they are stored transposed, so that one product serves a whole batch.
 
     Attributes
     ----------
-    length : float
-        Duration of the panel.
     E, F : array (N, N)
-        Transposed propagator and response to a constant input, E(length)ᵀ and F(length)ᵀ.
+        Propagator and response to a constant input over the ``length`` of the panel.
     nodes : array (q,)
         Gauss–Legendre nodes in (0, length).
     E_nodes, F_nodes : array (N, q N)
@@ -180,10 +166,9 @@ class Panel(Step):
         Weight of the source at each node in the state at the end of the panel.
     B : array (q N, q N) or None
         Weight of the source at each node in the state at each node; orders ≥ 2 only.
-    order : int
     coefficients : tuple of float or array (q N,)
-        Taylor coefficients of the gain at rest, the same for all neurons or one for each
-        neuron at each node.
+        Taylor coefficients of the gain at rest, one for all neurons or one for each neuron
+        at each node.
     """
 
     length: float
@@ -197,25 +182,13 @@ class Panel(Step):
     order: int = 0
     coefficients: tuple[Any, ...] = (0.0,)
 
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        return self.E.shape[0]
-
-    @property
-    def n_orders(self) -> int:
-        """Orders 0 … order."""
-        return self.order + 1
-
-    @property
-    def n_working(self) -> float:
-        """States, and their orders at the nodes."""
-        return 4.0 * (self.nodes.shape[0] + 1)
-
-    @property
-    def n_slopes(self) -> float:
-        """A slope of each order but the last at every node."""
-        return self.order * self.nodes.shape[0] / (self.order + 1)
+    def __post_init__(self) -> None:
+        q = self.nodes.shape[0]
+        slopes = (
+            self.order * q / (self.order + 1)
+        )  # of each order but the last, at the nodes
+        sizes = {"n_orders": self.order + 1, "n_working": 4.0 * (q + 1), "n_slopes": slopes}
+        vars(self).update(sizes, n_neurons=self.E.shape[0])
 
     @property
     def source_map(self) -> Any:
@@ -282,8 +255,8 @@ class Panel(Step):
 def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
     """Σ_p c_p y^p as a new array, in place: what costs here is the way to memory.
 
-    A polynomial that is odd or even is one of y², with half the terms. Coefficients are
-    numbers, or arrays for the last axis of y.
+    An odd or even polynomial is one of y², with half the terms. Coefficients are numbers,
+    or arrays for the last axis of y.
     """
     xp = namespace(y)
     used = [p for p, c in enumerate(coefficients) if _counts(c)]
@@ -310,8 +283,7 @@ def _counts(coefficient: Any) -> bool:
 def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
     """Order m of f(Σ_i ε^i terms_i) for the polynomial f.
 
-    With δ = Σ_{i≥1} ε^i terms_i it is Σ_{j≤m} f⁽ʲ⁾(terms_0)/j! · [δ^j]_m: polynomials of
-    the order 0 alone, and powers of δ up to m, whatever the degree of f.
+    With δ = Σ_{i≥1} ε^i terms_i it is Σ_{j≤m} f⁽ʲ⁾(terms_0)/j! · [δ^j]_m.
     """
     if order == 0:
         return polynomial(coefficients, terms[0])
@@ -340,7 +312,10 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
     """Compute one panel, on the host; `plan_quadrature` knows how many nodes it needs."""
     n, tau = reservoir.n_neurons, reservoir.mean_tau
     A, W = _in_mean_time(reservoir)
-    nodes, weights = _gauss_unit(n_nodes)
+    nodes = weights = np.empty(0)
+    if n_nodes:  # Gauss–Legendre on (0, 1)
+        nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+        nodes, weights = (nodes + 1) / 2, weights / 2
     E, F = _propagators(A, np.append(nodes, 1.0) * (length / tau))
     if isinstance(reservoir.pace, np.ndarray):
         F *= reservoir.pace
@@ -393,21 +368,12 @@ def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return E, F
 
 
-def _gauss_unit(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss–Legendre nodes and weights on (0, 1)."""
-    if n_nodes == 0:
-        return np.empty(0), np.empty(0)
-    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
-    return (nodes + 1) / 2, weights / 2
-
-
 def _node_weights(
     A: np.ndarray, W: np.ndarray, nodes: np.ndarray, weights: np.ndarray, span: float
 ) -> np.ndarray:
     """Weight of the source at node i in the state at node j, as (q N, q N).
 
-    (1/τ) ∫₀^{s_j} E(s_j − s) ℓ_i(s) ds W with the Lagrange polynomials ℓ_i of the
-    nodes, by the same Gauss rule mapped to (0, s_j).
+    (1/τ) ∫₀^{s_j} E(s_j − s) ℓ_i(s) ds W with the Lagrange polynomials ℓ_i of the nodes.
     """
     q, n = len(nodes), len(A)
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]

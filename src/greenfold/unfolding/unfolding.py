@@ -1,8 +1,4 @@
-"""Recurrence into feed-forward: the network unfolded to a chosen order.
-
-`unfold` computes the propagators once; the `Unfolding` it returns answers with states,
-Green's functions, kernels and gradients. It is a system as `greenfold.systems` describes
-it.
+"""The network unfolded to a chosen order, a system as `greenfold.systems` describes it.
 
 States and gradients of many stimuli come on the cheaper of two ways: a `Walk` carries every
 case through the network, `StateKernels` are computed once and applied to every case.
@@ -22,10 +18,16 @@ from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
-from .kernel import Kernel, ReadoutKernels, SquareOfInput
+from .kernel import (
+    Kernel,
+    ReadoutKernels,
+    SquareOfInput,
+    StateKernels,
+    state_kernels,
+    table_bytes,
+)
 from .linear import GreensSum, LinearOrder
 from .propagators import Panel, build, build_map, plan_quadrature
-from .state_kernels import StateKernels, state_kernels, table_bytes
 from .walk import Plan, Walk, checked_cotangent, make_plan, plan_readout
 
 #: Tables of kernels beyond this many bytes are not formed.
@@ -51,12 +53,12 @@ def unfold(
     n_steps : int
         Number of steps K of the stimuli.
     dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``. Of a network in discrete time
-        a step is a step, 1 by default; times of the readout are counted in it.
+        Length Δ of a step, in the unit of ``reservoir.tau``; 1 by default for a network in
+        discrete time, where times are counted in steps.
     order : int
         Order of the expansion in the non-linearity: 0 is the linear network, 1 the
-        paper's O(α), any higher order works. A linear gain has no higher orders, so
-        that every order gives the same result. In discrete time there is order 0 only.
+        paper's O(α), any higher order works. For a linear gain all orders are the same.
+        In discrete time there is order 0 only.
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
@@ -78,24 +80,23 @@ def unfold(
     (3, 50)
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
-    if not discrete and not isinstance(reservoir, Reservoir):
-        raise TypeError(
-            "`reservoir` must be a Reservoir or an EchoStateNetwork; got "
-            f"{type(reservoir).__name__}."
-        )
+    known, kind = discrete or isinstance(reservoir, Reservoir), type(reservoir).__name__
+    wanted = "be a Reservoir or an EchoStateNetwork"
+    check.must(known, "reservoir", wanted, kind, TypeError)
     n_steps = check.count(n_steps, "n_steps")
     dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     order = check.count(order, "order", minimum=0)
     tol = check.positive(tol, "tol")
     gain, n_panels = reservoir.gain, 1
-    if order and not gain.is_linear and (discrete or not gain.expands):
+    expands = not discrete and len(reservoir.coefficients) > 2
+    if order and not gain.is_linear and not expands:
         why = f"needs Taylor coefficients, of which the gain {gain.name} has only its slope"
         if discrete:
             why = "is not available in discrete time, which is unfolded at order 0"
         raise ValueError(
             f"`order` = {order} {why}; use `Dynamics`, which runs the network itself."
         )
-    order = 0 if discrete or not gain.expands else order
+    order = order if expands else 0
     if discrete:
         panel = build_map(*reservoir.linear_step, dt)
     else:
@@ -115,12 +116,11 @@ def unfold(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Unfolding(Shown):
-    """A reservoir unfolded into a feed-forward map from stimuli to states.
+    """A reservoir unfolded into a feed-forward map from stimuli to states; see `unfold`.
 
-    Made by `unfold`. Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases,
-    n_channels, n_steps), the input projection ``u`` shape (n_neurons,) or (n_neurons,
-    n_channels). Batch work runs in float64 in the array namespace and on the device of
-    ``X``.
+    Stimuli ``X`` have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), the input
+    projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
+    float64 in the array namespace and on the device of ``X``.
 
     Attributes
     ----------
@@ -147,19 +147,13 @@ class Unfolding(Shown):
 
     def _facts(self) -> dict[str, Any]:
         weighted = np.flatnonzero(self.readout_weights)
-        if self.readout_time is not None:
-            read = f"at {self.readout_time:.4g}"
-        elif len(weighted) > 1:
+        time = self.readout_time
+        if time is None and len(weighted) > 1:
             read = f"weighted over {len(weighted)} steps"
         else:
-            read = f"at {(weighted[0] + 1) * self.dt:.4g}"
-        return {
-            "reservoir": self.reservoir,
-            "steps": self.n_steps,
-            "dt": self.dt,
-            "order": self.order,
-            "read": read,
-        }
+            read = f"at {(weighted[0] + 1) * self.dt if time is None else time:.4g}"
+        facts = {"reservoir": self.reservoir, "steps": self.n_steps, "dt": self.dt}
+        return facts | {"order": self.order, "read": read}
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what is made again when it is needed, which would be most of it.
@@ -172,18 +166,10 @@ class Unfolding(Shown):
 
     @property
     def n_neurons(self) -> int:
-        """Number of neurons N."""
+        """Number of neurons N: rows of the input projection, and entries of the readout."""
         return self.reservoir.n_neurons
 
-    @property
-    def n_inputs(self) -> int:
-        """Rows of the input projection: the neurons."""
-        return self.n_neurons
-
-    @property
-    def n_outputs(self) -> int:
-        """Entries of the readout: the neurons."""
-        return self.n_neurons
+    n_inputs = n_outputs = n_neurons
 
     @property
     def is_linear(self) -> bool:
@@ -193,9 +179,7 @@ class Unfolding(Shown):
     @property
     def degree(self) -> int:
         """Degree of the states as polynomials of the stimulus."""
-        if self.order == 0:
-            return 1
-        return self.order * (len(self.reservoir.coefficients) - 2) + 1
+        return self.order * (len(self.reservoir.coefficients) - 2) + 1 if self.order else 1
 
     @property
     def readout(self) -> Any:
@@ -238,10 +222,8 @@ class Unfolding(Shown):
         """
         weights, time = plan_readout(readout, self.n_steps, self.dt)
         if time is not None and isinstance(self.reservoir, EchoStateNetwork):
-            raise ValueError(
-                f"`readout` = {time:g} lies inside a step of {self.dt:g}, of which a "
-                "network in discrete time knows the end only; give a multiple of the step."
-            )
+            wanted = f"be a multiple of the step {self.dt:g} in discrete time"
+            check.must(False, "readout", wanted, f"{time:g}, inside a step")
         return replace(self, readout_weights=weights, readout_time=time)
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
@@ -253,13 +235,9 @@ class Unfolding(Shown):
         tol : float, optional
             Of the quadrature; this unfolding's by default.
         """
-        made = unfold(
-            self.reservoir,
-            n_steps=self.n_steps,
-            dt=self.dt,
-            order=order,
-            tol=self.tol if tol is None else tol,
-        )
+        tol = self.tol if tol is None else tol
+        grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
+        made = unfold(self.reservoir, **grid, order=order, tol=tol)
         return made.with_readout(self.readout)
 
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
@@ -269,17 +247,13 @@ class Unfolding(Shown):
     @property
     def has_kernels(self) -> bool:
         """Whether states are at most quadratic in the stimulus, so that `kernels` exist."""
-        return self.order == 0 or (
-            self.order == 1 and len(self.reservoir.coefficients) == 3
-        )
+        return not self.order or (self.order, len(self.reservoir.coefficients)) == (1, 3)
 
     def _require_kernels(self) -> None:
-        if not self.has_kernels:
-            raise ValueError(
-                f"`order` = {self.order} of the gain {self.reservoir.gain.name} has terms "
-                "beyond the square of the stimulus, which plain kernels do not hold; "
-                "unfold a linear or quadratic gain with order 0 or 1, or use `states`."
-            )
+        wanted = "be 0, or 1 of a quadratic gain, for plain kernels (or use `states`)"
+        gain = self.reservoir.gain.name
+        got = f"{self.order} of the gain {gain}, with terms beyond the square"
+        check.must(self.has_kernels, "order", wanted, got)
 
     def _require_memory(self, what: str, needed: float) -> None:
         if needed > TABLE_BYTES:
@@ -289,24 +263,18 @@ class Unfolding(Shown):
                 "allowed; use `states`, `kernels` and `pullback`, which never form it."
             )
 
-    def _table_bytes(self, n_channels: int) -> float:
-        return table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
-
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
         """Whether `kernels_of_all` exists for this order and readout, and fits."""
         if self.order == 0:
             return True
-        return (
-            self.has_kernels
-            and self._plan.tail is None
-            and self._table_bytes(n_channels) <= TABLE_BYTES
-        )
+        needed = table_bytes(self._plan.read_steps, self.n_neurons, n_channels)
+        return self.has_kernels and self._plan.tail is None and needed <= TABLE_BYTES
 
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
         """Whether kernels of all neurons are cheaper than stepping so many cases.
 
-        Both are counted in multiplications: per case, stepping takes 2 (q + 1) N² a panel,
-        the kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
+        Multiplications are compared: per case, stepping takes 2 (q + 1) N² a panel, the
+        kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
         """
         if self.order == 0 or not self.has_kernels_of_all(n_channels):
             return self.order == 0
@@ -327,13 +295,11 @@ class Unfolding(Shown):
         """
         self._require_kernels()
         if self.order and self._plan.tail is not None:
-            raise ValueError(
-                "`readout` lies inside a step, where the kernels of all neurons exist at "
-                "order 0 only; choose the end of a step, or use `states` and `kernels`."
-            )
+            wanted = "be the end of a step for the kernels of all neurons beyond order 0"
+            check.must(False, "readout", wanted, "a time inside a step, use `states`")
         projection = check.input_projection(u, self.n_neurons)
         if self.order:
-            needed = self._table_bytes(projection.shape[1])
+            needed = table_bytes(self._plan.read_steps, *projection.shape)
             self._require_memory("the kernels of all neurons", needed)
         if reference is None:
             return state_kernels(self.maps, projection)
@@ -357,8 +323,8 @@ class Unfolding(Shown):
         Returns
         -------
         array (n_cases, n_neurons)
-            With ``trajectories``: (n_cases, n_steps, n_neurons). With ``orders``: one
-            more leading axis of length ``order`` + 1.
+            With ``trajectories``: (n_cases, n_steps, n_neurons). With ``orders``: one more
+            leading axis of length ``order`` + 1.
         """
         X, projection = self._inputs(X, u)
         xp = namespace(X)
@@ -369,20 +335,18 @@ class Unfolding(Shown):
             walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
             found = walk.trajectories() if trajectories else walk.states
         if not bool(xp.all(xp.isfinite(found))):
-            raise OverflowError(
-                f"the states of order {self.order} exceed floating point; scale `X` or `u` "
-                "down."
-            )
+            what = f"the states of order {self.order} exceed floating point"
+            raise OverflowError(f"{what}; scale `X` or `u` down.")
         return found
 
     @with_few_threads(rows_of)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Gradient with respect to the projections, by the adjoint.
 
-        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` =
-        ∂L/∂Y and get ∂L/∂u. For a function of the readout z = Y v, give v and
-        ``cotangent`` = ∂L/∂z and get (∂L/∂u, ∂L/∂v). Cases are processed in batches of
-        bounded memory; the cost is about twice that of `states`.
+        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` = ∂L/∂Y
+        and get ∂L/∂u. For a function of the readout z = Y v, give v and ``cotangent`` =
+        ∂L/∂z and get (∂L/∂u, ∂L/∂v). The cost is about twice that of `states`, in bounded
+        memory.
 
         Parameters
         ----------
@@ -421,7 +385,6 @@ class Unfolding(Shown):
         Returns
         -------
         Kernel
-            For the readout of this unfolding; see `with_readout` for other times.
         """
         projection = check.input_projection(u, self.n_neurons)
         found = self.readout_kernels(v).at(projection)
@@ -497,11 +460,8 @@ class Unfolding(Shown):
             symmetric under (p, n) ↔ (q, m).
         """
         n, k = self.n_neurons, self.n_steps
-        if self.order == 0:
-            raise ValueError(
-                "`order` of this unfolding is 0, a linear network without G⁽²⁾; unfold a "
-                "reservoir of quadratic gain with order=1."
-            )
+        wanted = "be 1, of a quadratic gain, for G⁽²⁾"
+        check.must(self.order, "order", wanted, "0, a linear network")
         self._require_kernels()
         # The kernels and the result are held at the same time.
         self._require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2)

@@ -1,14 +1,7 @@
 """One walk through time, for a network that is unfolded and for one that is integrated.
 
 A `Plan` says which steps a batch of stimuli takes and where its state is read. A `Walk`
-carries many stimuli along it in bounded memory, and gradients back. What a single step does
-is the `Step`'s own affair.
-
-The way back needs the slopes of the gain at every stage of every step, several states'
-worth of memory per step. A `Recording` keeps them for as many of the last steps as it is
-given room for, and for the earlier ones only the states at which their segments begin:
-going back, it walks a segment again when it gets there. So the memory is bounded whatever
-the number of steps, and where there is room for all of it nothing is computed twice.
+carries many stimuli along it in bounded memory, and gradients back.
 """
 
 from __future__ import annotations
@@ -37,16 +30,12 @@ from .._base.arrays import (
 )
 from ..systems import Divergence
 
-#: Cases carried at a time. With 256 rows a product is near its peak, and what lies between
-#: two products is still in the cache of the processor: with 100 neurons, 1000 rows or more
-#: took 1.4 times as long for each. On a GPU small products leave most of it idle.
+#: Cases carried at a time. With 256 rows a product is near its peak and its result still in
+#: the cache; 1000 rows of 100 neurons took 1.4 times as long per case. A GPU needs more.
 _HOST_ROWS, _DEVICE_ROWS = 256, 8192
 #: A state this many times the largest input of its series to a neuron is taken to diverge.
 #: The slowest mode of a stable network would have to last a million time constants.
 _EXPLODED = 1e6
-
-
-# What is walked, and where it is read
 
 
 class HasArrays:
@@ -67,47 +56,22 @@ class HasArrays:
 
 
 class Step(HasArrays):
-    """Moves a batch of states over one step with constant input, and back.
+    """One step of the network with constant input, forward and back; hashed by identity.
 
-    States are rows, deviations from the resting state of the network; those of an expansion
-    have its orders on a leading axis. A step is hashed by identity.
+    States are rows, deviations from the resting state; those of an expansion have its
+    orders on a leading axis. A step has ``n_neurons`` and four methods: `input_map` turns u
+    into the matrix by which inputs (n_cases, n_channels) push, `input_map_pullback` is its
+    adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array and
+    appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
+    cotangents of state and push, and may overwrite ``bar``.
     """
 
-    @property
-    def n_orders(self) -> int | None:
-        """Orders of an expansion; None where a state is just a state."""
-        return None
-
-    @property
-    def n_working(self) -> float:
-        """States' worth of memory of one case that `advance` holds."""
-        return 10
-
-    @property
-    def n_slopes(self) -> float:
-        """States' worth of memory of one case that it leaves behind for `retreat`."""
-        return 1
-
-    @property
-    def n_neurons(self) -> int:
-        """Number of neurons N."""
-        raise NotImplementedError
-
-    def input_map(self, u: Any) -> Any:
-        """Matrix D (n_channels, width): inputs x (n_cases, n_channels) push by x D."""
-        raise NotImplementedError
-
-    def input_map_pullback(self, bar: Any) -> Any:
-        """Adjoint of `input_map`: (n_channels, width) to (N, n_channels)."""
-        raise NotImplementedError
-
-    def advance(self, y: Any, push: Any, slopes: list[Any] | None = None) -> Any:
-        """State at the end of the step, a new array; `slopes` gets what `retreat` needs."""
-        raise NotImplementedError
-
-    def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
-        """Cotangents of the state before and of the push; ``bar`` may be overwritten."""
-        raise NotImplementedError
+    n_neurons: Any
+    #: Orders of an expansion; None where a state is just a state.
+    n_orders: Any = None
+    #: Memory of one case in states: what `advance` holds, and what it leaves in ``slopes``.
+    n_working: Any = 10.0
+    n_slopes: Any = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,20 +81,16 @@ class Plan:
     Attributes
     ----------
     step : Step
-        One sub-step of a whole step.
-    n_sub : int
+        One of the ``n_sub`` sub-steps of a whole step.
     weights : ndarray (n_whole,)
         Weight of the state at the end of each whole step in the readout; all zero where
         there is a tail, whose end is then the readout.
     tail : Step or None
-        One sub-step of a last, shortened step (readout between two step ends).
-    n_tail : int
-        Sub-steps of the tail.
+        One of the ``n_tail`` sub-steps of a last, shortened step.
     start : array (n_neurons,) or None
-        Where every series begins, as a deviation from the resting state; None for there.
+        Where every series begins, as a deviation from the resting state.
     every : bool
-        Read the states of weight one each on its own instead of their sum: on a leading
-        axis of time.
+        Read each state of weight one on its own, on a leading axis of time, not their sum.
     """
 
     step: Any
@@ -141,17 +101,17 @@ class Plan:
     start: Any = None
     every: bool = False
 
-    @property
+    @cached_property
     def n_whole(self) -> int:
         """Whole steps to walk."""
         return len(self.weights)
 
-    @property
+    @cached_property
     def read_steps(self) -> int:
         """Steps of the stimulus that reach the readout."""
         return self.n_whole + (self.tail is not None)
 
-    @property
+    @cached_property
     def kinds(self) -> list[Any]:
         """The regular step, and that of the tail where there is one."""
         return [self.step] if self.tail is None else [self.step, self.tail]
@@ -167,11 +127,6 @@ class Plan:
             for index, (step, count, weight) in enumerate(steps)
             for sub in range(count)
         ]
-
-    def ends_step(self, place: int) -> bool:
-        """Whether a place is the last of its step of the stimulus."""
-        places = self.places
-        return place + 1 == len(places) or places[place + 1][0] != places[place][0]
 
     def on(self, reference: Any, dtype: Any) -> Plan:
         """The same with its matrices where ``reference`` lives."""
@@ -189,19 +144,13 @@ def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, flo
     """
     value = check.host_array(readout, "readout", ndim=(0, 1))
     if value.ndim == 1:
-        if value.shape != (n_steps,):
-            raise ValueError(
-                "`readout` weights must have one entry per step, shape "
-                f"({n_steps},); got shape {value.shape}."
-            )
-        if not value.any():
-            raise ValueError("`readout` weights are all zero; nothing would be read.")
+        wanted = f"have one weight per step, shape ({n_steps},)"
+        check.must(value.shape == (n_steps,), "readout", wanted, f"shape {value.shape}")
+        check.must(value.any(), "readout", "weigh at least one step", "zeros only")
         return value, None
     time = float(value)
-    if not 0 < time <= n_steps * dt * (1 + 1e-12):
-        raise ValueError(
-            f"`readout` must be a time in (0, {n_steps * dt:g}]; got {time:g}."
-        )
+    fits = 0 < time <= n_steps * dt * (1 + 1e-12)
+    check.must(fits, "readout", f"be a time in (0, {n_steps * dt:g}]", f"{time:g}")
     steps = time / dt
     nearest = round(steps)
     weights = np.zeros(n_steps)
@@ -221,8 +170,7 @@ def make_plan(
 ) -> Plan:
     """The plan of a readout, given as `plan_readout` returns it.
 
-    ``make_step`` turns the length of a step of the stimulus into one sub-step and their
-    number.
+    ``make_step`` turns the length of a step into one sub-step and their number.
     """
     step, n_sub = make_step(dt)
     if time is None:
@@ -237,12 +185,9 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
     """∂L/∂Y, or ∂L/∂z where there is a v, in the namespace of ``X``."""
     wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
     host = check.host_array(cotangent, "cotangent")
-    if host.shape != wanted:
-        raise ValueError(f"`cotangent` must have shape {wanted}; got shape {host.shape}.")
+    fits = host.shape == wanted
+    check.must(fits, "cotangent", f"have shape {wanted}", f"shape {host.shape}")
     return like(host, X)
-
-
-# One batch
 
 
 class Batch:
@@ -257,91 +202,77 @@ class Batch:
 
     def start(self) -> Any:
         """The state at the beginning."""
-        step, shape = self.plan.step, (self.inputs.shape[1], self.plan.step.n_neurons)
+        step, n_cases = self.plan.step, self.inputs.shape[1]
         leading = () if step.n_orders is None else (step.n_orders,)
-        y = zeros((*leading, *shape), self.inputs)
+        y = zeros((*leading, n_cases, step.n_neurons), self.inputs)
         return y if self.plan.start is None else y + self.plan.start
 
     def walk(
-        self,
-        y: Any,
-        start: int,
-        stop: int,
-        *,
-        read: Any = None,
-        tape: list[list[Any]] | None = None,
-        ends: list[Any] | None = None,
-    ) -> tuple[Any, Any]:
-        """From state y at place ``start`` to the state at ``stop``, and what was read.
+        self, y: Any, places: range, read: Any = None, tape: Any = None, ends: Any = None
+    ):
+        """From state y over some places to the state at their end, and what was read.
 
         ``read`` has what was read before, ``tape`` receives the slopes of every place,
         ``ends`` the state at the end of every step of the stimulus.
         """
-        at, push = -1, None
-        for place in range(start, stop):
-            index, step, weight = self.plan.places[place]
+        at, push, all_places = -1, None, self.plan.places
+        for place in places:
+            index, step, weight = all_places[place]
             if index != at:
                 at, push = index, self.inputs[index, :, :] @ self.input_maps[step]
+                if ends is not None:
+                    ends.append(None)
             slopes = None if tape is None else []
             y = step.advance(y, push, slopes)
             if tape is not None:
-                tape.append(slopes or [])
+                tape.append(slopes)
             if weight and self.plan.every:
                 read = read or []
                 read.append(y)
             elif weight:
                 part = y if weight == 1 else weight * y
                 read = part if read is None else read + part
-            if ends is not None and self.plan.ends_step(place):
-                ends.append(y)
+            if ends is not None:
+                ends[-1] = y
         return y, read
 
+    def record(self, length: int = 0, ends: Any = None) -> None:
+        """Walk to the readout: ``read`` is what is read there, ``last`` the last state.
 
-def _stacked(batch: Batch, read: Any) -> Any:
-    """What was read, with time as the leading axis where every step is read."""
-    return namespace(batch.inputs).stack(read) if batch.plan.every else read
-
-
-class Recording:
-    """A batch walked to its readout, with what the way back needs.
-
-    Slopes of ``length`` places are held at a time. ``read`` is the readout state, ``last``
-    the state at the end of the plan.
-    """
-
-    def __init__(self, batch: Batch, length: int) -> None:
-        n_places = len(batch.plan.places)
-        self._batch = batch
-        self._starts = sorted({0, *range(n_places - length, 0, -length)})
-        self._states = [batch.start()]
-        self._tape: list[list[Any]] | None = []
-        y, read = self._states[0], None
-        for start, stop in pairwise(self._starts):
-            y, read = batch.walk(y, start, stop, read=read)
+        The slopes of the last ``length`` places are kept for the way back, and of the
+        earlier ones only the states at which segments of that length begin: these are
+        walked again when the way back gets there.
+        """
+        n_places, starts = len(self.plan.places), [0]
+        if length:
+            starts = sorted({0, *range(n_places - length, 0, -length)})
+        self._segments = [range(*pair) for pair in pairwise([*starts, n_places])]
+        self._tape: list[list[Any]] | None = [] if length else None
+        read: Any = None
+        y, self._states = self.start(), []
+        for segment in self._segments:
             self._states.append(y)
-        self.last, read = batch.walk(
-            y, self._starts[-1], n_places, read=read, tape=self._tape
-        )
-        self.read = _stacked(batch, read)
+            tape = self._tape if segment is self._segments[-1] else None
+            y, read = self.walk(y, segment, read, tape, ends)
+        every = self.plan.every
+        self.last, self.read = y, namespace(y).stack(read) if every else read
 
     def pullback(self, cotangent: Any) -> Any:
         """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
 
-        In float64: what is summed over many series would lose digits in float32, and depend
-        on how the series are cut into batches. The slopes are let go as they are used;
-        called again, it walks again.
+        In float64: sums over many series would lose digits in float32, and depend on the
+        batches. Slopes are released as they are used; called again, it walks again.
         """
-        batch, places = self._batch, self._batch.plan.places
-        xp = namespace(cotangent)
-        gradients = {s: wide(xp.zeros_like(m)) for s, m in batch.input_maps.items()}
-        bar, push_bar, stop = xp.zeros_like(self.last), None, len(places)
-        every, n_ahead = batch.plan.every, cotangent.shape[0]
-        for start, y in zip(self._starts[::-1], self._states[::-1], strict=True):
+        xp, places = namespace(cotangent), self.plan.places
+        gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
+        bar, push_bar = xp.zeros_like(self.last), None
+        every, n_ahead = self.plan.every, cotangent.shape[0]
+        for segment, y in zip(self._segments[::-1], self._states[::-1], strict=True):
             tape, self._tape = self._tape, None
             if tape is None:
                 tape = []
-                batch.walk(y, start, stop, tape=tape)
-            for place in range(stop - 1, start - 1, -1):
+                self.walk(y, segment, tape=tape)
+            for place in segment[::-1]:
                 index, step, weight = places[place]
                 if weight and every:
                     n_ahead -= 1
@@ -352,17 +283,11 @@ class Recording:
                 # All sub-steps of a step are pushed alike.
                 push_bar = here if push_bar is None else push_bar + here
                 if place == 0 or places[place - 1][0] != index:
-                    inputs = xp.matrix_transpose(batch.inputs[index, :, :])
-                    gradients[step] = add_product(
-                        gradients[step], wide(inputs), wide(push_bar)
-                    )
+                    inputs = wide(xp.matrix_transpose(self.inputs[index, :, :]))
+                    gradients[step] = add_product(gradients[step], inputs, wide(push_bar))
                     push_bar = None
-            stop = start
         parts = [step.input_map_pullback(found) for step, found in gradients.items()]
         return sum(parts[1:], parts[0])
-
-
-# Many cases
 
 
 @dataclass(frozen=True)
@@ -406,27 +331,12 @@ class Room:
 class Walk:
     """Many stimuli walked along a plan at one projection, in batches of bounded memory.
 
-    Parameters
-    ----------
-    plan : Plan
-        On the host.
-    X : array (n_cases, n_channels, n_steps)
-        The work is done in its namespace and on its device.
-    u : ndarray (n_neurons, n_channels)
-        On the host.
-    dtype : optional
-        Of the work; by default float32 if that is the dtype of ``X``, else float64.
-    keep : bool
-        Keep what the way back needs when the states are computed, as far as memory goes:
-        `states` followed by `pullback` then walks every series once instead of twice.
-    orders : bool
-        Give the orders of an expansion apart, on a leading axis, instead of their sum.
-
-    Raises
-    ------
-    Divergence
-        A FloatingPointError that names the series and the step. An expansion does not
-        diverge, it overflows; that is left to the caller.
+    ``X`` (n_cases, n_channels, n_steps) lives anywhere, and the work is done there, by
+    default in float32 if that is its dtype, else in float64; ``plan`` and ``u`` (n_neurons,
+    n_channels) are on the host. With ``keep``, `states` keeps what `pullback` needs as far
+    as memory allows, so that every series is walked once instead of twice. With ``orders``,
+    the orders of an expansion are given apart, on a leading axis, instead of their sum. A
+    network that is no expansion and diverges raises `Divergence`.
     """
 
     def __init__(
@@ -446,7 +356,7 @@ class Walk:
         self._plan, self._u = plan.on(X, self._dtype), like(u, X, self._dtype)
         start = 0.0 if plan.start is None else float(np.abs(plan.start).max())
         self._largest = float(np.abs(u).sum(axis=1).max()), start
-        self._recordings: list[tuple[slice, Recording]] = []
+        self._kept: list[tuple[slice, Batch]] = []
 
     @cached_property
     def room(self) -> Room:
@@ -471,11 +381,14 @@ class Walk:
         values = check.finite_batch(self._X[part, ...], self._xp, part.start)
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
-    def record(self, part: slice, length: int) -> Recording:
-        """Walk some cases, with slopes of so many places held at a time."""
-        recording = Recording(self._batch(part), length)
-        self._refuse_divergence(recording.last, part)
-        return recording
+    def record(self, part: slice, length: int = 0, ends: Any = None) -> Batch:
+        """Some cases at their readout, with slopes of so many places held at a time."""
+        batch = self._batch(part)
+        batch.record(length, ends)
+        # The last state is enough to look at: what diverged does not come back.
+        if self._plan.step.n_orders is None and self._diverged(batch.last, part).any():
+            self._walk_carefully(part)
+        return batch
 
     def _summed(self, states: Any) -> Any:
         """The sum over the orders of an expansion, unless they were asked for."""
@@ -486,51 +399,36 @@ class Walk:
     def _joined(self, parts: list[Any], axis: int) -> Any:
         return parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=axis)
 
-    def _diverged(self, y: Any, part: slice) -> Any:
+    def _diverged(self, y: Any, part: slice) -> np.ndarray:
         """Which of these cases, by its state, has left the range its own input explains."""
         xp, (scale, start) = self._xp, self._largest
         inputs = xp.abs(xp.astype(self._X[part, ...], self._dtype, copy=False))
         limit = _EXPLODED * (scale * xp.max(inputs, axis=(1, 2)) + start)
-        return ~(xp.max(xp.abs(y), axis=1) <= limit)  # True for NaN
-
-    def _refuse_divergence(self, last: Any, part: slice) -> None:
-        """Look at the last state only: what diverged does not come back."""
-        if self._plan.step.n_orders is None and bool(
-            self._xp.any(self._diverged(last, part))
-        ):
-            self._walk_carefully(part)
-
-    def _finish(self, part: slice, ends: list[Any] | None = None) -> Any:
-        """What is read of these cases."""
-        batch = self._batch(part)
-        places = len(self._plan.places)
-        last, read = batch.walk(batch.start(), 0, places, ends=ends)
-        self._refuse_divergence(last, part)
-        return _stacked(batch, read)
+        return to_host(~(xp.max(xp.abs(y), axis=1) <= limit))  # True for NaN
 
     def _walk_carefully(self, part: slice) -> list[Any]:
         """States at the end of every step, each looked at before the next is made."""
-        batch, ends = self._batch(part), []
+        batch, ends = self._batch(part), {}
         y = batch.start()
         for place, (index, _, _) in enumerate(self._plan.places):
-            y, _ = batch.walk(y, place, place + 1, ends=ends)
-            bad = np.flatnonzero(to_host(self._diverged(y, part)))
+            y, _ = batch.walk(y, range(place, place + 1))
+            bad = np.flatnonzero(self._diverged(y, part))
             if len(bad):
                 raise Divergence(index, part.start + int(bad[0]))
-        return ends
+            ends[index] = y
+        return list(ends.values())
 
     @cached_property
     def states(self) -> Any:
         """Read-out states (n_cases, n_neurons), or (n_read, n_cases, n_neurons)."""
-        length = self.room.tape_for_all() if self._keep else 0
-        rows = self.room.rows_holding(self.room.n_working)
+        length, found = self.room.tape_for_all() if self._keep else 0, []
+        rows = self.room.rows if length else self.room.rows_holding(self.room.n_working)
         with quietly(self._X):
-            if length:
-                for part in self._parts(self.room.rows):
-                    self._recordings.append((part, self.record(part, length)))
-                found = [self._summed(made.read) for _, made in self._recordings]
-            else:
-                found = [self._summed(self._finish(part)) for part in self._parts(rows)]
+            for part in self._parts(rows):
+                batch = self.record(part, length)
+                found.append(self._summed(batch.read))
+                if length:
+                    self._kept.append((part, batch))
             return self._joined(found, -2)
 
     def trajectories(self, *, careful: bool = False) -> Any:
@@ -543,7 +441,7 @@ class Walk:
             for part in self._parts(self.room.rows_holding(held)):
                 ends = self._walk_carefully(part) if careful else []
                 if not careful:
-                    self._finish(part, ends)
+                    self.record(part, ends=ends)
                 found.append(self._summed(self._xp.stack(ends, axis=-2)))
             return self._joined(found, -3)
 
@@ -554,20 +452,18 @@ class Walk:
         the namespace of ``X``; v is on the host.
         """
         rows, length = self.room.tape_for_batches()
-        kept: Any = self._recordings or (
-            (part, self.record(part, length)) for part in self._parts(rows)
-        )
+        made = ((part, self.record(part, length)) for part in self._parts(rows))
         cotangent = self._xp.astype(cotangent, self._dtype, copy=False)
         readout = None if v is None else like(v, self._X, self._dtype)
         u_bar = v_bar = None
         with quietly(self._X):
-            for part, recording in kept:
+            for part, batch in self._kept or made:
                 bar = cotangent[:, part, :] if self._plan.every else cotangent[part, ...]
                 if readout is not None:
-                    found = wide(bar) @ wide(self._summed(recording.read))
+                    found = wide(bar) @ wide(self._summed(batch.read))
                     v_bar = found if v_bar is None else v_bar + found
                     bar = bar[:, None] * readout[None, :]
-                found = recording.pullback(bar)
+                found = batch.pullback(bar)
                 u_bar = found if u_bar is None else u_bar + found
-                del recording  # before the next one is made
+                del batch  # before the next one is made
         return u_bar, v_bar

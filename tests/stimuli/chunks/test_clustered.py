@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from greenfold import Dynamics, Gain, SampleStimuli, optimize, unfold
-from greenfold.stimuli.chunked import ScatteredMoments
+from greenfold.stimuli.design import StateMoments
 
 from ...chunked import from_array
 from ...clusters import Cluster
@@ -36,7 +36,7 @@ def test_a_worker_killed_during_the_ascent_changes_nothing(cluster, series, monk
     X, y = series
     order_1 = unfold(small(Gain.quadratic(0.05), n=6), n_steps=8, dt=0.2, order=1)
     dynamics = Dynamics(small(Gain.tanh(), n=6), n_steps=8, dt=0.2, tol=1e-4)
-    original, calls = ScatteredMoments.pull, []
+    original, calls = StateMoments.pull, []
 
     def pull(self, v, eta):
         calls.append(None)
@@ -47,7 +47,7 @@ def test_a_worker_killed_during_the_ascent_changes_nothing(cluster, series, monk
     with Client(cluster.address, set_as_default=False) as client:
         stimuli = SampleStimuli.from_dask(from_array(X, chunks=(17, -1)), y, client=client)
         quiet = optimize(order_1, stimuli, n_starts=1)
-        monkeypatch.setattr(ScatteredMoments, "pull", pull)
+        monkeypatch.setattr(StateMoments, "pull", pull)
         found = optimize(order_1, stimuli, n_starts=1)
         assert len(calls) > 3
         # Added up in the same order, whoever worked.

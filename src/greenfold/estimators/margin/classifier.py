@@ -19,17 +19,21 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
-from ...analysis.eta import ETAS, FALLBACK, EtaChoice, cross_validate, may_hold_out
-from ...analysis.tau import best_held_out
+from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
 from ...dynamics.dynamics import Dynamics
 from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
 from ...networks.reservoir import RESERVOIR, Reservoir
 from ...stimuli.base import Series
-from ...stimuli.chunked import checked, merge_classes, moments_of_piece
-from ...stimuli.chunks import Pieces, by_pieces, first_of, pieces_of, split
-from ...stimuli.class_moments import ClassMoments
-from ...stimuli.frame import Frame, frame_in_pieces, frame_with_series, frames_of
+from ...stimuli.chunks import Chunks, by_chunks, chunks_of
+from ...stimuli.class_moments import (
+    ClassMoments,
+    checked_chunk,
+    merge_classes,
+    moments_of_chunk,
+    small_codes,
+)
+from ...stimuli.frame import Frame, frame_in_chunks, frame_with_series, frames_of
 from ...unfolding.unfolding import unfold
 from ..base import (
     CLASS_WEIGHT,
@@ -298,7 +302,7 @@ class ReservoirClassifier(
         self
         """
         self._check_parameters()
-        chunks = pieces_of(X)
+        chunks = chunks_of(X)
         if chunks is not None:
             if sample_weight is not None:
                 raise ValueError(
@@ -419,12 +423,12 @@ class ReservoirClassifier(
         heads = self._solve(frames)
         self._settle(heads, stream.clouds(heads, per_class))
 
-    def _fit_chunks(self, chunks: Pieces, codes: np.ndarray) -> None:
+    def _fit_chunks(self, chunks: Chunks, codes: np.ndarray) -> None:
         """Fit on series that are not in memory, by sums formed where they are."""
         n_classes, shape = len(self.classes_), chunks.shape[1:]
         self._build()
-        small = codes.astype(np.int8 if n_classes < 128 else np.int32)
-        each = chunks.series, first_of(chunks), split(small, chunks)
+        small = small_codes(codes, n_classes)
+        each = chunks.series, chunks.firsts, chunks.split(small)
         parts = chunks.each(_summarise, each, n_classes, shape, self._fold_seed)
         moments, sample, largest = chunks.total(parts, _merge)
         self._set_unit(largest)
@@ -432,7 +436,7 @@ class ReservoirClassifier(
         values = np.ldexp(sample.values.astype(np.float64), -self._exponent)
         unit = float(np.ldexp(1.0, -self._exponent))
         self._stream = stream = ClassStream(
-            [ClassMoments(m.count, m.mean * unit, m.scatter * unit**2) for m in moments],
+            [one.scaled(unit) for one in moments],
             replace(sample, values=values),
         )
         if self.order == 0:
@@ -442,16 +446,14 @@ class ReservoirClassifier(
         self._choose(_Labelled(*stream.sampled(), per_class))
         scaling, exponent = self.input_scaling, self._exponent
         frames = [
-            frame_in_pieces(chunks, stream.moments, codes, c, per_class, scaling, exponent)
+            frame_in_chunks(chunks, stream.moments, codes, c, per_class, scaling, exponent)
             for c in self.compared_
         ]
         del self._stream  # beyond order 0 a stream does not go on
         heads = self._solve(frames)
         system = None if all(head.kernel for head in heads) else self.unfolding_
         shared = chunks.share((heads, system))
-        parts = chunks.each(
-            _read, (chunks.series, first_of(chunks)), shape, shared, exponent
-        )
+        parts = chunks.each(_read, (chunks.series, chunks.firsts), shape, shared, exponent)
         Z = np.concatenate(chunks.collect(parts))
         self._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
@@ -517,8 +519,8 @@ class ReservoirClassifier(
             def score(reservoir: Reservoir) -> float:
                 return self._cross_validate(self._unfold(reservoir), sample).score.max()
 
-            taus = self.duration * _TAUS
-            self.reservoir_ = best_held_out(self.reservoir_, taus, score)
+            tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
+            self.reservoir_ = max(tried, key=score)  # the first among equals
             vars(self).pop("_unfolding_", None)
         found = self._cross_validate(self.unfolding_, sample)
         self.calibration_ = found.calibration
@@ -527,18 +529,18 @@ class ReservoirClassifier(
         return True
 
     def _cross_validate(self, unfolding: Solved, sample: _Labelled) -> EtaChoice:
-        return cross_validate(
-            unfolding.maps,
+        folds = Folds(
             *sample,
+            self._fold_seed,
             u=self._kept,
             shared=self._shares,
             scaling=self.input_scaling,
             noise=float(self.readout_noise),
             threshold=self.threshold,
-            seed=self._fold_seed,
             n_jobs=self.n_jobs,
-            etas=ETAS if self.eta == "cv" else np.array([float(self.eta)]),
         )
+        etas = ETAS if self.eta == "cv" else np.array([float(self.eta)])
+        return cross_validate(unfolding.maps, folds, etas)
 
     def _unfold(self, reservoir: Reservoir) -> Solved:
         n_steps = self.n_features_in_
@@ -639,7 +641,7 @@ class ReservoirClassifier(
         # The last that a fit sets; one that was interrupted has classes, but no heads.
         return hasattr(self, "heads_")
 
-    @by_pieces
+    @by_chunks
     @with_few_threads(rows_to_read)
     def read_out(self, X: Any) -> np.ndarray:
         """Readout values (n_cases, n_heads)."""
@@ -647,7 +649,7 @@ class ReservoirClassifier(
         series = read_series(self, X, fitting=False)
         return read_out(self.heads_, lambda: self.unfolding_, series)
 
-    @by_pieces
+    @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values (n_cases,) or (n_cases, n_classes).
 
@@ -658,7 +660,7 @@ class ReservoirClassifier(
         scores = self.decision_.scores(Z)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @by_pieces
+    @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (n_cases, n_classes), calibrated on series that were held out.
 
@@ -671,7 +673,7 @@ class ReservoirClassifier(
         Z = self.read_out(X)
         return self.decision_.probabilities(Z)
 
-    @by_pieces
+    @by_chunks
     @with_few_threads(rows_to_read)
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout, (n_cases, n_neurons).
@@ -716,8 +718,8 @@ _Summary = tuple[list[ClassMoments], StreamSample, float]
 def _summarise(
     X: Any, first: int, codes: np.ndarray, n_classes: int, shape: tuple[int, int], seed: int
 ) -> _Summary:
-    moments = moments_of_piece(X, first, codes, n_classes, shape)
-    host = np.asarray(checked(X, first, shape))
+    moments = moments_of_chunk(X, first, codes, n_classes, shape)
+    host = np.asarray(checked_chunk(X, first, shape))
     empty = StreamSample.empty(n_classes, shape, seed)
     sample = empty.add(host, codes.astype(int), np.ones(len(codes)), first)
     return moments, sample, float(max(host.max(), -host.min()))
@@ -732,7 +734,9 @@ def _read(
     X: Any, first: int, shape: tuple[int, int], fitted: tuple[Any, Any], exponent: int
 ) -> np.ndarray:
     heads, system = fitted
-    values = np.ldexp(np.asarray(checked(X, first, shape), dtype=np.float64), -exponent)
+    values = np.ldexp(
+        np.asarray(checked_chunk(X, first, shape), dtype=np.float64), -exponent
+    )
     return read_out(heads, lambda: system, Series(values))
 
 

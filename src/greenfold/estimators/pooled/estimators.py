@@ -18,7 +18,7 @@ from ..._base import codec
 from ..._base.archive import refuse
 from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
-from ...stimuli.chunks import by_pieces
+from ...stimuli.chunks import by_chunks
 from ..base import (
     CLASS_WEIGHT,
     COUNT,
@@ -225,7 +225,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         self._fit_map(self._read(X, fitting=True))
         return self
 
-    @by_pieces
+    @by_chunks
     def transform(self, X: Any) -> Any:
         """Pooled features (n_cases, n_features_out), float32, on the device of ``X``."""
         check_is_fitted(self)
@@ -360,7 +360,7 @@ class PooledReservoirClassifier(
         self.head_ = head
         return self
 
-    @by_pieces
+    @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values (n_cases,) or (n_cases, n_classes): ridge regression of ±1.
 
@@ -369,7 +369,7 @@ class PooledReservoirClassifier(
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @by_pieces
+    @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (n_cases, n_classes), calibrated on series that were held out."""
         scores = self.decision_function(X)
@@ -440,7 +440,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         )
         return self
 
-    @by_pieces
+    @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets (n_cases,) or (n_cases, n_targets)."""
         found = self._scores(X)

@@ -1,4 +1,4 @@
-"""Series in pieces beside the same series in memory, which is the judge throughout."""
+"""Series in chunks beside the same series in memory, which is the judge throughout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from greenfold import Dynamics, Gain, SampleStimuli, optimize, optimize_reservoir, unfold
 from greenfold.stimuli import chunks as sliced
-from greenfold.stimuli.chunked import ScatteredMoments
-from greenfold.stimuli.design import Design
+from greenfold.stimuli.design import Design, StateMoments
 
 from ..chunked import from_array
 from ..conftest import small, unit
@@ -40,15 +39,15 @@ def mapped(X, folder):
 
 @pytest.fixture(params=["dask", "mapped"])
 def pair(request, beats, tmp_path, monkeypatch):
-    """The same stimuli in memory and in pieces."""
+    """The same stimuli in memory and in chunks."""
     X, y = beats
     whole = SampleStimuli(X, y)
     if request.param == "dask":
         return whole, SampleStimuli.from_dask(from_array(X, chunks=UNEVEN), y)
-    monkeypatch.setattr(sliced, "_PIECE_BYTES", 11 * 8 * 8)  # eleven series a piece
+    monkeypatch.setattr(sliced, "_CHUNK_BYTES", 11 * 8 * 8)  # eleven series per chunk
     found = SampleStimuli(mapped(X, tmp_path), y)
-    assert found._pieces is not None
-    assert found._pieces.sizes == (11, 11, 11, 11, 11, 5)
+    assert found._chunks is not None
+    assert found._chunks.sizes == (11, 11, 11, 11, 11, 5)
     return whole, found
 
 
@@ -189,9 +188,9 @@ def test_stimuli_accumulated_apart_are_merged_by_their_moments(rng):
     assert found.class_share == pytest.approx(whole.class_share)
     with pytest.raises(ValueError, match="accumulated from batches and keep no series"):
         found.series
-    with pytest.raises(ValueError, match=r"`parts` must have the same labels: .*\[2, 3\]"):
+    with pytest.raises(ValueError, match=r"`parts` must have the same labels; .*\[2, 3\]"):
         SampleStimuli.merge([parts[0], SampleStimuli(X, y + 2)])
-    with pytest.raises(ValueError, match=r"`parts` must agree in shape: .*\(1, 5\)"):
+    with pytest.raises(ValueError, match=r"`parts` must agree in shape; .*\(1, 5\)"):
         SampleStimuli.merge([parts[0], SampleStimuli(X[:, :5], y)])
     with pytest.raises(TypeError, match="`parts` must be SampleStimuli, one at least"):
         SampleStimuli.merge([])
@@ -239,7 +238,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats):
         assert said.endswith("."), how
 
 
-def test_series_in_pieces_are_not_brought_into_memory(pair):
+def test_series_in_chunks_are_not_brought_into_memory(pair):
     with pytest.raises(ValueError, match="are not brought into memory"):
         pair[1].series
 
@@ -261,7 +260,7 @@ def test_what_travels_is_small(beats, monkeypatch):
 
     monkeypatch.setattr(made, "compute", compute)
     moments = at(u)
-    assert isinstance(moments, ScatteredMoments)
+    assert isinstance(moments, StateMoments)
     moments.pull(np.ones(6), 1.0)
     assert len(sizes) == 2
     assert max(sizes) < 8 * 36 + 500 < X.nbytes

@@ -1,4 +1,4 @@
-"""Classifiers fitted on series in pieces, beside those fitted on a stream or in memory."""
+"""Classifiers fitted on series in chunks, beside those fitted on a stream or in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def classifier(**options):
         {"order": "exact", "eta": 5.0, "alpha": 0.01},
     ],
 )
-def test_a_fit_in_pieces_is_that_in_memory(beats, options):
+def test_a_fit_in_chunks_is_that_in_memory(beats, options):
     """The sample holds all of so few series, so that η is chosen on the same."""
     X, y = beats
     whole = classifier(**options).fit(X, y)
@@ -128,11 +128,11 @@ def test_several_channels(beats, rng):
     assert lazy.compute() == pytest.approx(whole.predict_proba(X), abs=PROJECTION)
 
 
-def test_a_file_is_read_piece_by_piece(beats, tmp_path, monkeypatch):
+def test_a_file_is_read_chunk_by_chunk(beats, tmp_path, monkeypatch):
     from greenfold.stimuli import chunks as sliced
 
     X, y = beats
-    monkeypatch.setattr(sliced, "_PIECE_BYTES", 11 * 12 * 8)
+    monkeypatch.setattr(sliced, "_CHUNK_BYTES", 11 * 12 * 8)
     np.save(tmp_path / "X.npy", X)
     series, labels = open_series(tmp_path / "X.npy", labels=y)
     found, whole = classifier().fit(series, labels), classifier().fit(X, y)
