@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import integrate
 
 from .._base import checks as check
 
@@ -34,8 +33,10 @@ class _Flow:
     def sample(self, n_samples: Any, dt: Any, rng: Any) -> Floats:
         """Samples (n_samples, n_channels), from a random point of the attractor on."""
         n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
+        from scipy.integrate import solve_ivp  # a second that others need not spend
+
         times = self.transient + dt * np.arange(n_samples)
-        found = integrate.solve_ivp(
+        found = solve_ivp(
             self.field,
             (0.0, times[-1]),
             self.start(check.generator(rng)),
