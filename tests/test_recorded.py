@@ -38,8 +38,11 @@ from greenfold import (
     Reservoir,
     ReservoirClassifier,
     ReservoirFeatures,
+    ReservoirForecaster,
     ReservoirRegressor,
     SampleStimuli,
+    SequenceRegressor,
+    SequenceTask,
     choose_eta,
     choose_tau,
     memory_capacity,
@@ -58,6 +61,7 @@ from greenfold.analysis import (
 )
 from greenfold.datasets import (
     channel_equalisation,
+    lorenz,
     mackey_glass,
     memory_task,
     narma,
@@ -559,6 +563,7 @@ def data_sets():
         "narma": narma(40, 3, rng=1),
         "channel equalisation": channel_equalisation(12, rng=1),
         "Mackey–Glass": mackey_glass(12, rng=1),
+        "Lorenz": lorenz(3, rng=1)[1:],
         "memory": memory_task(12, 3, rng=1),
     }
     parts = {
@@ -1227,6 +1232,53 @@ POOLINGS: dict[str, Callable[[], dict[str, Any]]] = {
 #: In single precision, 6e-8; what the ridge regression makes of it is some times more.
 SINGLE = ("features", "penalty", "slope", "held out", "decisions", "probabilities")
 enter("pooled", POOLINGS, dict, dict.fromkeys((*SINGLE, "predictions"), 1e-4))
+
+
+def sequence_task(n_channels: int = 2) -> SequenceTask:
+    x = draw(91, 80, n_channels)
+    y = np.column_stack([x[:, 0] * np.roll(x[:, -1], 2), np.roll(x[:, 0], 1)])
+    return SequenceTask.from_sequences(x, y, washout=12, n_read=20, ridge=1e-2, bias=1.0)
+
+
+def solved_sequence(network: Any, dt: float | None = None) -> dict[str, Any]:
+    task = sequence_task()
+    system = Dynamics(network, n_steps=task.n_steps, dt=dt)
+    given = optimize(system, task, u=draw(92, network.n_neurons, 3))
+    best = optimize(system, task, max_iter=30, rng=1)
+    return {"loss at u": given.loss, "V at u": given.V, "loss": best.loss, "r2": best.r2}
+
+
+def forecast(**given: Any) -> dict[str, Any]:
+    series = np.cumsum(draw(93, 120, 2), axis=0) % 3.0
+    options = {"random_state": 1, "washout": 10, "ridge": 1e-3, "max_iter": 5}
+    model = ReservoirForecaster(6, **options, **given).fit(series)
+    return {"forecast": model.forecast(4), "residual": model.residual_}
+
+
+def sequence(**given: Any) -> dict[str, Any]:
+    x = draw(94, 120)
+    options = {"random_state": 1, "washout": 10, "ridge": 1e-2, "max_iter": 5}
+    model = SequenceRegressor(6, **options, **given).fit(x, np.roll(x, 1) * x)
+    return {"predictions": model.predict(x)[-5:], "washout": model.washout_}
+
+
+SEQUENCES: dict[str, Callable[[], dict[str, Any]]] = {
+    "echo state": partial(
+        solved_sequence, EchoStateNetwork(weights(5, 0.8), 0.6, Gain.tanh())
+    ),
+    "continuous time": partial(
+        solved_sequence, Reservoir(weights(5, 0.8), 0.7, gain=Gain.tanh()), 0.5
+    ),
+    "regressor": sequence,
+    "regressor, random, sees its input": partial(
+        sequence, input_weights="random", see_input=True
+    ),
+    "forecaster": forecast,
+    "forecaster, random": partial(forecast, input_weights="random"),
+}
+#: Five and thirty steps of an ascent in a valley: rounding moves u along it.
+ASCENDED = {"loss": 1e-6, "r2": 1e-5, "forecast": 1e-5, "residual": 1e-6}
+enter("sequences", SEQUENCES, dict, {**ASCENDED, "predictions": 1e-5})
 
 
 @problem("reservoirpy", needs="reservoirpy")

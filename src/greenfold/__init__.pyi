@@ -29,6 +29,7 @@ from .estimators.pooled.estimators import (
     ReservoirFeatures,
 )
 from .estimators.regressor import ReservoirRegressor
+from .estimators.sequences import ReservoirForecaster, SequenceRegressor
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
 from .networks.reservoir import Reservoir
@@ -39,6 +40,7 @@ from .simulation import simulate
 from .stimuli.gaussian import GaussianStimuli
 from .stimuli.regression import RegressionTask
 from .stimuli.samples import SampleStimuli
+from .stimuli.sequences import SequenceTask
 from .unfolding.kernel import Kernel
 from .unfolding.unfolding import Unfolding, unfold
 from .validity import ExpansionWarning
@@ -61,8 +63,11 @@ __all__ = [
     "Reservoir",
     "ReservoirClassifier",
     "ReservoirFeatures",
+    "ReservoirForecaster",
     "ReservoirRegressor",
     "SampleStimuli",
+    "SequenceRegressor",
+    "SequenceTask",
     "Unfolding",
     "__version__",
     "analysis",

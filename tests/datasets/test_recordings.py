@@ -104,3 +104,21 @@ def test_bad_npz(tmp_path, values):
         read_recording(path)
     with pytest.raises(DataError, match="suffix '.wav'"):
         read_recording(tmp_path / "it.wav")
+
+
+def test_a_series_is_every_column_but_the_time(tmp_path):
+    from greenfold.datasets import read_sampled
+
+    path = tmp_path / "series.csv"
+    path.write_text("time;a;b\n0;1;2\n0.5;3;4\n1.0;5;6\n")
+    series = read_sampled(path)
+    assert (series.names, series.dt) == (("a", "b"), 0.5)
+    assert series.values.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert read_sampled(path, columns=["b"]).values.tolist() == [[2], [4], [6]]
+    with pytest.raises(DataError, match="has no column 'c', which `columns` names"):
+        read_sampled(path, columns=["c"])
+    path.write_text("t\n3\n4\n")
+    assert read_sampled(path).names == ("t",)
+    np.savez(tmp_path / "it.npz", x=np.ones((4, 2)), dt=0.1)
+    found = read_sampled(tmp_path / "it.npz")
+    assert (found.values.shape, found.dt) == ((4, 2), 0.1)

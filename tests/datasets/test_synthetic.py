@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 from greenfold.datasets import (
     channel_equalisation,
-    mackey_glass,
     memory_task,
     narma,
     synthetic_heartbeats,
@@ -123,38 +121,10 @@ def test_the_channel_is_a_moving_average_with_a_curve():
     assert ratio == pytest.approx(100, rel=0.05)
 
 
-def test_mackey_glass_is_that_of_an_ode_solver():
-    """One delay further, by DOP853 with the past interpolated by a spline."""
-    from scipy.interpolate import CubicSpline
-
-    path = mackey_glass(2000, dt=0.1, rng=0)
-    time = 0.1 * np.arange(400)
-    past = CubicSpline(time, path[:400])
-
-    def slope(t, x):
-        delayed = past(t - 17)
-        return 0.2 * delayed / (1 + delayed**10) - 0.1 * x
-
-    start = 399
-    found = solve_ivp(
-        slope,
-        (39.9, 50.0),
-        [path[start]],
-        method="DOP853",
-        rtol=1e-10,
-        atol=1e-12,
-        t_eval=[50.0],
-    )
-    # The delayed value is interpolated linearly at the middle of a step: error ~ h²/8 x''.
-    assert path[500] == pytest.approx(found.y[0, -1], abs=1e-3)
-    assert 0.2 < path.min() < path.max() < 1.5
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: memory_task(5, [-1]), "`delays` must be whole numbers of at least 0"),
-        (lambda: mackey_glass(5, dt=0.15), "`dt` must be a multiple of 0.1"),
         (lambda: narma(0), "`n_samples` must be at least 1"),
     ],
 )

@@ -28,6 +28,7 @@ from .archive import refuse
 _HOMES = {
     "classifier": "estimators.margin.classifier",
     "echo_state_network": "networks.echo_state",
+    "forecaster": "estimators.sequences",
     "kernel": "unfolding.kernel",
     "pooled_classifier": "estimators.pooled.estimators",
     "pooled_features": "estimators.pooled.estimators",
@@ -37,6 +38,7 @@ _HOMES = {
     "regressor": "estimators.regressor",
     "reservoir": "networks.reservoir",
     "response": "devices.response",
+    "sequence_regressor": "estimators.sequences",
 }
 _KINDS: dict[str, Object] = {}
 

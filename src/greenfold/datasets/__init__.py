@@ -8,12 +8,12 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
+from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
 from .files import OpenedSeries, open_series, read_npy, read_npz, read_series, write_npz
 from .parsing import DataError, MissingValueError
-from .recordings import Recording, read_recording
+from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,
-    mackey_glass,
     memory_task,
     narma,
     synthetic_heartbeats,
@@ -26,12 +26,16 @@ __all__ = [
     "MissingValueError",
     "OpenedSeries",
     "Recording",
+    "SampledSeries",
     "channel_equalisation",
     "dataset_path",
     "download_dataset",
     "ecg5000_paper",
+    "kuramoto_sivashinsky",
     "list_datasets",
     "load_dataset",
+    "lorenz",
+    "lorenz96",
     "mackey_glass",
     "memory_task",
     "narma",
@@ -40,9 +44,11 @@ __all__ = [
     "read_npy",
     "read_npz",
     "read_recording",
+    "read_sampled",
     "read_series",
     "read_table",
     "read_ts",
+    "rossler",
     "synthetic_heartbeats",
     "write_npz",
 ]

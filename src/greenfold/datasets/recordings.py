@@ -92,6 +92,88 @@ def read_recording(
     >>> recording.drive.shape, recording.state_names, round(recording.dt, 3)
     ((2, 1), ('state_0',), 0.1)
     """
+    name, columns, spacing = _read_columns(path, format)
+    with naming(name):
+        inputs = _choose(columns, drive, _DRIVE, "drive")
+        outputs = _choose(columns, states, _STATE, "states")
+        if both := set(inputs) & set(outputs):
+            raise DataError(f"has the column {min(both)!r} as both drive and state.")
+        used = {*inputs, *outputs}
+        times = [key for key in columns if key not in used and _TIME.fullmatch(key)]
+        dt = _spacing(columns[times[0]]) if times else None
+    return Recording(
+        np.column_stack([columns[key] for key in inputs]),
+        np.column_stack([columns[key] for key in outputs]),
+        dt if spacing is None else spacing,
+        tuple(inputs),
+        tuple(outputs),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSeries:
+    """A series with its channels, sampled with one clock.
+
+    Attributes
+    ----------
+    values : ndarray (n_samples, n_channels)
+    names : tuple of str
+        Columns of the file.
+    dt : float or None
+        Time between samples, where the file says it.
+    """
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...]
+    dt: float | None
+
+
+def read_sampled(
+    path: Source, *, columns: Sequence[str] | None = None, format: str | None = None
+) -> SampledSeries:
+    r"""Read one long series, for example to forecast it.
+
+    Parameters
+    ----------
+    path : str, Path or binary stream
+        ``.csv`` (also ``.tsv``, ``.txt``; the first line names the columns), ``.npz`` or
+        ``.parquet``; one column per channel, one row per sample.
+    columns : sequence of str, optional
+        Columns to take; by default all but the time.
+    format : str, optional
+        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or in place of the suffix.
+
+    Returns
+    -------
+    SampledSeries
+        A column ``t`` or ``time`` (or the entry ``dt`` of ``.npz``) gives ``dt``; a gap in
+        time is a `DataError`.
+
+    Examples
+    --------
+    >>> import io
+    >>> from greenfold.datasets import read_sampled
+    >>> content = b"time,x,y\n0.0,1.0,0.5\n0.1,-1.0,-0.2\n"
+    >>> series = read_sampled(io.BytesIO(content), format="csv")
+    >>> series.values.shape, series.names, round(series.dt, 3)
+    ((2, 2), ('x', 'y'), 0.1)
+    """
+    name, found, spacing = _read_columns(path, format)
+    with naming(name):
+        times = [key for key in found if _TIME.fullmatch(key)]
+        # A file with the column `t` alone is a series called so.
+        times = times if len(times) < len(found) else []
+        chosen = _choose(found, columns, re.compile(".*"), "columns")
+        chosen = [key for key in chosen if columns is not None or key not in times[:1]]
+        dt = _spacing(found[times[0]]) if times and times[0] not in chosen else None
+    values = np.column_stack([found[key] for key in chosen])
+    return SampledSeries(values, tuple(chosen), dt if spacing is None else spacing)
+
+
+def _read_columns(
+    path: Source, format: str | None
+) -> tuple[str, dict[str, Any], float | None]:
+    """What to call the file, its columns by name, and the time between samples."""
     suffix = suffix_of(path, format)
     if suffix not in _COLUMNS:
         raise DataError(
@@ -101,23 +183,8 @@ def read_recording(
     name, content = read_bytes(path)
     with naming(name):
         columns = _COLUMNS[suffix](content)
-        spacing = columns.pop("dt", None)
-        inputs = _choose(columns, drive, _DRIVE, "drive")
-        outputs = _choose(columns, states, _STATE, "states")
-        if both := set(inputs) & set(outputs):
-            raise DataError(f"has the column {min(both)!r} as both drive and state.")
-        used = {*inputs, *outputs}
-        times = [key for key in columns if key not in used and _TIME.fullmatch(key)]
-        dt = _spacing(columns[times[0]]) if times else None
-    if spacing is not None:
-        dt = float(np.ravel(spacing)[0])
-    return Recording(
-        np.column_stack([columns[key] for key in inputs]),
-        np.column_stack([columns[key] for key in outputs]),
-        dt,
-        tuple(inputs),
-        tuple(outputs),
-    )
+    spacing = columns.pop("dt", None)
+    return name, columns, None if spacing is None else float(np.ravel(spacing)[0])
 
 
 def _choose(

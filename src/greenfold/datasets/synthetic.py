@@ -112,56 +112,6 @@ def channel_equalisation(
     return x, d[5 : n_samples + 5]
 
 
-def mackey_glass(
-    n_samples: int,
-    delay: float = 17.0,
-    dt: float = 1.0,
-    rng: Seed = None,
-) -> Floats:
-    """**Synthetic** chaotic series of Mackey & Glass (1977).
-
-    ẋ = 0.2 x(t−τ)/(1 + x(t−τ)¹⁰) − 0.1 x, by Runge–Kutta steps of 0.1 with the delayed
-    value interpolated, after a thousand units of time.
-
-    Parameters
-    ----------
-    n_samples : int
-    delay : float
-        τ; 17 is chaotic.
-    dt : float
-        Time between samples, a multiple of 0.1.
-    rng : numpy Generator, int or None
-        Draws the start.
-
-    Returns
-    -------
-    ndarray (n_samples,)
-    """
-    n_samples = check.count(n_samples, "n_samples")
-    h = 0.1
-    lag = round(check.positive(delay, "delay") / h)
-    every = round(check.positive(dt, "dt") / h)
-    for name, n, value in (("delay", lag, delay), ("dt", every, dt)):
-        whole = n >= 1 and abs(n * h - value) <= 1e-9
-        check.must(whole, name, f"be a multiple of {h}", repr(value))
-    first = 1.2 + 0.1 * check.generator(rng).standard_normal()
-    n_steps = round(1000 / h) + n_samples * every
-    path = np.full(lag + 1 + n_steps, first)
-
-    def slope(x: float, past: float) -> float:
-        return 0.2 * past / (1 + past**10) - 0.1 * x
-
-    for t in range(lag, lag + n_steps):
-        x, past, later = path[t], path[t - lag], path[t - lag + 1]
-        middle = (past + later) / 2
-        k1 = slope(x, past)
-        k2 = slope(x + h / 2 * k1, middle)
-        k3 = slope(x + h / 2 * k2, middle)
-        k4 = slope(x + h * k3, later)
-        path[t + 1] = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    return path[-n_samples * every :: every].copy()
-
-
 # Waves P, Q, R, S and T, each a Gaussian bump: height in mV, centre, standard deviation,
 # times in fractions of the beat. The normal values follow the textbook lead II; sums of
 # Gaussians are the usual model of the surface ECG (McSharry et al. 2003, IEEE Trans.

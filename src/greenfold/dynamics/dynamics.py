@@ -151,7 +151,7 @@ class Dynamics:
         def step(length: float) -> tuple[Any, int]:
             length /= n_sub
             if length not in self._steps:
-                self._steps[length] = _make_step(self.reservoir, length)
+                self._steps[length] = make_step(self.reservoir, length)
             return self._steps[length], n_sub
 
         if n_sub not in self._plans:
@@ -254,7 +254,7 @@ class Dynamics:
         """
         return probe_of_norms(norms)
 
-    def prepare(self, X: Any) -> Prepared:
+    def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
         """States of the same stimuli at one projection after the other.
 
         The number of sub-steps is found at the first projection and kept: an optimiser that
@@ -264,20 +264,26 @@ class Dynamics:
         Parameters
         ----------
         X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
+        washout : int, optional
+            Read every step after this many, instead of the readout of the system: states
+            and cotangents then have shape (n_steps − washout, n_cases, n_neurons).
 
         Returns
         -------
         Prepared
             Takes u, returns an object with ``states`` and ``pullback(cotangent, v)``.
         """
-        return Prepared(self, X)
+        return Prepared(self, X, washout)
 
 
 class Prepared:
     """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`."""
 
-    def __init__(self, dynamics: Dynamics, X: Any) -> None:
+    def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
         self._dynamics, self._X = dynamics, dynamics._stimuli(X)
+        self._weights: np.ndarray | None = None
+        if washout is not None:
+            self._weights = (np.arange(dynamics.n_steps) >= washout).astype(np.float64)
         self._plan: Plan | None = None
 
     @property
@@ -309,11 +315,14 @@ class Prepared:
     def settle(self, u: Any) -> bool:
         """Whether the sub-steps keep to the tolerance at u too; if not, they now do."""
         before = self.n_sub
-        self._plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
-        return before == self._plan.n_sub
+        plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
+        if self._weights is not None:
+            plan = Plan(plan.step, plan.n_sub, self._weights, start=plan.start, every=True)
+        self._plan = plan
+        return before == plan.n_sub
 
 
-def _make_step(network: Any, length: float) -> Any:
+def make_step(network: Any, length: float) -> Any:
     """One (sub-)step of a network of either kind."""
     gain, rest = network.gain, network.rest
     both = gain.with_derivative

@@ -154,7 +154,7 @@ class LeakyStep(Step):
         """Cotangents of the state before the step and of the push."""
         p_bar = bar * slopes[0]
         bar *= self.keep
-        return plus_product(bar, p_bar, namespace(bar).matrix_transpose(self.W)), p_bar
+        return plus_product(bar, p_bar, self.W.T), p_bar
 
 
 def leaky_step(

@@ -9,6 +9,7 @@ import numpy as np
 
 try:
     from aeon.classification.base import BaseClassifier
+    from aeon.forecasting.base import BaseForecaster, IterativeForecastingMixin
     from aeon.regression.base import BaseRegressor
     from aeon.transformations.collection import BaseCollectionTransformer
     from aeon.utils.validation import check_n_jobs
@@ -18,7 +19,15 @@ except ImportError as error:
         "pip install greenfold[aeon]"
     ) from error
 
-__all__ = ["Adapter", "BaseClassifier", "BaseCollectionTransformer", "BaseRegressor"]
+from .sequences import ReservoirForecaster
+
+__all__ = [
+    "Adapter",
+    "AeonReservoirForecaster",
+    "BaseClassifier",
+    "BaseCollectionTransformer",
+    "BaseRegressor",
+]
 
 
 class Adapter:
@@ -83,3 +92,72 @@ class Adapter:
         small = {"n_neurons": 10, "n_scales": 3, "n_readouts": 16}
         known = inspect.signature(cls._wraps).parameters
         return {name: value for name, value in small.items() if name in known}
+
+
+class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
+    """`ReservoirForecaster` as an aeon forecaster of one channel.
+
+    Parameters
+    ----------
+    horizon : int
+        Steps ahead that ``predict`` looks, in closed loop.
+    n_neurons, input_weights, max_iter, search, random_state
+        See `ReservoirForecaster`.
+
+    Attributes
+    ----------
+    forecaster_ : ReservoirForecaster
+        What was fitted.
+
+    Examples
+    --------
+    >>> from greenfold.datasets import mackey_glass
+    >>> from greenfold.estimators.aeon import AeonReservoirForecaster
+    >>> y = mackey_glass(500, rng=0)
+    >>> model = AeonReservoirForecaster(n_neurons=20, max_iter=5, random_state=0)
+    >>> model.iterative_forecast(y, prediction_horizon=12).shape
+    (12,)
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {"capability:horizon": True}
+    forecaster_: ReservoirForecaster
+
+    def __init__(
+        self,
+        horizon: int = 1,
+        n_neurons: int = 100,
+        input_weights: str = "solved",
+        max_iter: int = 100,
+        search: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neurons = n_neurons
+        self.input_weights = input_weights
+        self.max_iter = max_iter
+        self.search = search
+        self.random_state = random_state
+        super().__init__(horizon=horizon, axis=1)
+
+    def _fit(self, y: np.ndarray, exog: Any = None) -> Any:
+        given = self.get_params(deep=False)
+        del given["horizon"]
+        self.forecaster_ = ReservoirForecaster(**given).fit(y[0])
+        return self
+
+    def _predict(self, y: np.ndarray, exog: Any = None) -> Any:
+        return float(self.forecaster_.forecast(self.horizon, context=y[0])[-1])
+
+    def iterative_forecast(
+        self, y: Any, prediction_horizon: int, exog: Any = None, *, future_exog: Any = None
+    ) -> np.ndarray:
+        """Fit once, and forecast in closed loop; (prediction_horizon,)."""
+        if exog is not None or future_exog is not None:
+            raise ValueError(
+                "`exog` must be None; use ReservoirForecaster, which takes it."
+            )
+        self.fit(y)
+        return self.forecaster_.forecast(prediction_horizon)
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        return {"n_neurons": 10, "max_iter": 3}

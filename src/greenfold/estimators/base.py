@@ -231,7 +231,7 @@ class Unset(codec.Maybe):
 
 
 def describe_fitted(
-    cls: type[SeriesEstimator], finish: Callable[[Any], None], /, **attributes: Field
+    cls: Any, finish: Callable[[Any], None], /, **attributes: Field
 ) -> None:
     """Describe a fitted estimator by its attributes beside those that all have.
 
@@ -252,12 +252,13 @@ def describe_fitted(
         finish(parameters)
         return parameters
 
-    attributes = {
-        "n_channels_in_": codec.counted("channels"),
-        "n_features_in_": codec.counted("steps"),
-        "feature_names_in_": Unset(codec.Several(codec.TEXT, "steps")),
-        **attributes,
-    }
+    if issubclass(cls, SeriesEstimator):
+        attributes = {
+            "n_channels_in_": codec.counted("channels"),
+            "n_features_in_": codec.counted("steps"),
+            "feature_names_in_": Unset(codec.Several(codec.TEXT, "steps")),
+            **attributes,
+        }
     codec.describe(cls._kind, make, take, parameters=_Parameters(cls), **attributes)
 
 

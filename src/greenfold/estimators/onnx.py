@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.files import replacing
 
-__all__ = ["decide", "export"]
+__all__ = ["decide", "export", "new_graph"]
 
 #: Old enough for most runtimes, new enough for every operator used here.
 _OPSET = 18
@@ -40,6 +40,8 @@ _OPERATORS: dict[Any, str] = {
     np.maximum: "Max",
     np.minimum: "Min",
     np.sqrt: "Sqrt",
+    np.exp: "Exp",
+    np.tanh: "Tanh",
     np.log: "Log",
     np.abs: "Abs",
 }
@@ -177,9 +179,18 @@ class Graph:
         self.onnx.checker.check_model(model)
         return model
 
+    def write(self, path: str | Path | None) -> Any:
+        """The model, also in a file if there is a path."""
+        model = self.model()
+        if path is not None:
+            with replacing(Path(path)) as stream:
+                stream.write(model.SerializeToString())
+        return model
+
     # The functions of an array namespace that predictions call
 
     maximum, minimum, sqrt, abs, log = np.maximum, np.minimum, np.sqrt, np.abs, np.log
+    exp, tanh = np.exp, np.tanh
 
     def asarray(self, value: Any, device: Any = None) -> np.ndarray:
         return np.asarray(value)
@@ -255,6 +266,15 @@ def export(
 
     The input ``X`` reaches it as (n_cases, n_channels, n_steps).
     """
+    graph = new_graph(estimator, dtype)
+    shape = estimator.n_channels_in_, estimator.n_features_in_
+    X = graph.input("X", shape[1:] if shape[0] == 1 else shape, dtype)
+    compute(graph, graph.reshape(X, (-1, *shape)))
+    return graph.write(path)
+
+
+def new_graph(estimator: Any, dtype: str) -> Graph:
+    """An empty graph for a fitted estimator."""
     try:
         import onnx
     except ImportError as error:
@@ -264,15 +284,7 @@ def export(
     check_is_fitted(estimator)
     if dtype not in ("float64", "float32"):
         raise ValueError(f"`dtype` must be 'float64' or 'float32'; got {dtype!r}.")
-    graph = Graph(onnx)
-    shape = estimator.n_channels_in_, estimator.n_features_in_
-    X = graph.input("X", shape[1:] if shape[0] == 1 else shape, dtype)
-    compute(graph, graph.reshape(X, (-1, *shape)))
-    model = graph.model()
-    if path is not None:
-        with replacing(Path(path)) as stream:
-            stream.write(model.SerializeToString())
-    return model
+    return Graph(onnx)
 
 
 def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> None:

@@ -36,7 +36,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     bias : float or array_like (n_neurons,), optional
         The bias b; zero by default.
     allow_unstable : bool
-        Accept a *linear* network whose modes grow.
+        Accept a network whose modes grow at rest. A linear one grows for ever; with tanh it
+        saturates, and its input may tame it, as with a spectral radius above one.
 
     Attributes
     ----------
@@ -58,6 +59,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     _speed = "leak"
     _growth = ("spectral_radius", "spectral_radius")
     _fastest = 1.0
+    _may_grow = True
     _of_graph = {"leak": 0.3}  # noqa: RUF012
 
     def __init__(
@@ -79,10 +81,10 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         return super()._solve_rest(self.gain.slope * bias)
 
     def _say_growth(self) -> str:
-        escape = ", or pass allow_unstable=True" if self.gain.is_linear else ""
         return (
             f"a step multiplies a small deviation from rest by {self.spectral_radius:.4g}, "
-            f"and it must be by less than 1; scale the weights down{escape}"
+            "and it must be by less than 1; scale the weights down, or pass "
+            "allow_unstable=True"
         )
 
     @classmethod
@@ -96,6 +98,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         connectivity: float = 0.1,
         spectral_radius: float = 0.9,
         bias: Any = None,
+        allow_unstable: bool = False,
     ) -> EchoStateNetwork:
         """Draw sparse normal weights and scale them, as is usual for echo state networks.
 
@@ -103,13 +106,14 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         ----------
         n_neurons, rng, connectivity
             See `Reservoir.random`.
-        leak, gain, bias
+        leak, gain, bias, allow_unstable
             See `EchoStateNetwork`.
         spectral_radius : float
             Largest |λ| of W.
         """
         plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
-        return cls._draw(plan, spectral_radius, leak=leak, gain=gain, bias=bias)
+        parts = {"gain": gain, "bias": bias, "allow_unstable": allow_unstable}
+        return cls._draw(plan, spectral_radius, leak=leak, **parts)
 
     @classmethod
     def spatial(

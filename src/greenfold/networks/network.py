@@ -27,6 +27,8 @@ class Network(Shown, codec.Saved):
 
     #: The attribute that says how fast the neurons are.
     _speed: ClassVar[str]
+    #: Whether a network with another than a linear gain may be unstable at rest.
+    _may_grow: ClassVar[bool] = False
     #: Its largest value.
     _fastest: ClassVar[float] = np.inf
     #: How the largest eigenvalue is shown, and the attribute that it is.
@@ -53,7 +55,8 @@ class Network(Shown, codec.Saved):
         rest = self._resting_state()
         rest.flags.writeable = False
         object.__setattr__(self, "rest", rest)
-        if not (self.is_stable or (self.allow_unstable and self.gain.is_linear)):
+        tolerated = self.allow_unstable and (self._may_grow or self.gain.is_linear)
+        if not (self.is_stable or tolerated):
             message = f"`weights` make the network unstable: {self._say_growth()}."
             raise UnstableError(message, getattr(self, self._growth[1]))
 

@@ -17,6 +17,7 @@ from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
+from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified
@@ -27,6 +28,7 @@ from .masks import quantise_readout, solve_mask
 from .nonlinear import NonlinearProblem, Refinement
 from .regression import solve_regression
 from .result import Candidate, Projections, RegressionProjections
+from .sequences import solve_sequences
 
 #: Below this separability the linear optimum is a poor start for the non-linear problem,
 #: and random ones are added.
@@ -37,7 +39,7 @@ _EXPANDED = 1e-5
 
 @overload
 def optimize(
-    system: System, stimuli: RegressionTask, **options: Any
+    system: System, stimuli: RegressionTask | SequenceTask, **options: Any
 ) -> RegressionProjections: ...
 
 
@@ -54,7 +56,7 @@ def optimize(
 @with_few_threads(rows_of)
 def optimize(  # pyright: ignore[reportInconsistentOverload]
     system: System,
-    stimuli: Stimuli | RegressionTask,
+    stimuli: Stimuli | RegressionTask | SequenceTask,
     eta: float = 10.0,
     method: str | None = None,
     *,
@@ -72,8 +74,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     system : System
         What is to be optimised, with its readout: an `Unfolding`, or anything else with
         the maps of :mod:`greenfold.systems`.
-    stimuli : GaussianStimuli, SampleStimuli or RegressionTask
-        Of a `RegressionTask` u and the readouts of all targets are solved; of the other
+    stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
+        Of a `RegressionTask` u and the readouts of all targets are solved, of a
+        `SequenceTask` those that are read at every step, through `Dynamics`; of the other
         arguments it takes ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
         ``rng``.
     eta : float
@@ -142,7 +145,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         )
     given, kind = isinstance(device, Device | None), type(device).__name__
     check.must(given, "device", "be a Device", kind, TypeError)
-    known, kind = isinstance(stimuli, Stimuli | RegressionTask), type(stimuli).__name__
+    tasks = Stimuli | RegressionTask | SequenceTask
+    known, kind = isinstance(stimuli, tasks), type(stimuli).__name__
     wanted = "be GaussianStimuli, SampleStimuli or of another subclass of Stimuli"
     check.must(known, "stimuli", wanted, kind, TypeError)
     device = Device() if device is None else device
@@ -160,9 +164,11 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     max_iter = check.count(300 if max_iter is None else max_iter, "max_iter")
     tol = None if tol is None else check.positive(tol, "tol")
     search: dict[str, Any] = {"n_starts": n_starts, "max_iter": max_iter, "tol": tol}
-    if isinstance(stimuli, RegressionTask):
+    if isinstance(stimuli, RegressionTask | SequenceTask):
         device.refuse_for_task()
         search["rng"] = check.generator(rng)
+        if isinstance(stimuli, SequenceTask):
+            return solve_sequences(system, stimuli, u=u, **search)
         found = solve_regression(system, stimuli, u=u, **search)
         if part is None:
             return found

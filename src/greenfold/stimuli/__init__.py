@@ -10,12 +10,14 @@ from .frame import Frame
 from .gaussian import GaussianStimuli
 from .regression import RegressionTask
 from .samples import SampleStimuli
+from .sequences import SequenceTask
 
 __all__ = [
     "Frame",
     "GaussianStimuli",
     "RegressionTask",
     "SampleStimuli",
+    "SequenceTask",
     "Series",
     "Stimuli",
 ]

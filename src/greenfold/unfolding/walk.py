@@ -89,6 +89,8 @@ class Plan:
         One of the ``n_tail`` sub-steps of a last, shortened step.
     start : array (n_neurons,) or None
         Where every series begins, as a deviation from the resting state.
+    every : bool
+        Read each state of weight one on its own, on a leading axis of time, not their sum.
     """
 
     step: Any
@@ -97,6 +99,7 @@ class Plan:
     tail: Any = None
     n_tail: int = 0
     start: Any = None
+    every: bool = False
 
     @cached_property
     def n_whole(self) -> int:
@@ -223,7 +226,10 @@ class Batch:
             y = step.advance(y, push, slopes)
             if tape is not None:
                 tape.append(slopes)
-            if weight:
+            if weight and self.plan.every:
+                read = read or []
+                read.append(y)
+            elif weight:
                 part = y if weight == 1 else weight * y
                 read = part if read is None else read + part
             if ends is not None:
@@ -248,7 +254,8 @@ class Batch:
             self._states.append(y)
             tape = self._tape if segment is self._segments[-1] else None
             y, read = self.walk(y, segment, read, tape, ends)
-        self.last, self.read = y, read
+        every = self.plan.every
+        self.last, self.read = y, namespace(y).stack(read) if every else read
 
     def pullback(self, cotangent: Any) -> Any:
         """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
@@ -259,6 +266,7 @@ class Batch:
         xp, places = namespace(cotangent), self.plan.places
         gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
         bar, push_bar = xp.zeros_like(self.last), None
+        every, n_ahead = self.plan.every, cotangent.shape[0]
         for segment, y in zip(self._segments[::-1], self._states[::-1], strict=True):
             tape, self._tape = self._tape, None
             if tape is None:
@@ -266,7 +274,10 @@ class Batch:
                 self.walk(y, segment, tape=tape)
             for place in segment[::-1]:
                 index, step, weight = places[place]
-                if weight:
+                if weight and every:
+                    n_ahead -= 1
+                    bar += cotangent[n_ahead, :, :]
+                elif weight:
                     bar += cotangent if weight == 1 else weight * cotangent
                 bar, here = step.retreat(bar, tape.pop())
                 # All sub-steps of a step are pushed alike.
@@ -356,7 +367,7 @@ class Walk:
         return Room(
             n_cases,
             len(self._plan.places),
-            step.n_slopes,
+            step.n_slopes + self._plan.every,
             step.n_working,
             width * step.n_neurons * (step.n_orders or 1),
             working_bytes(self._X),
@@ -409,7 +420,7 @@ class Walk:
 
     @cached_property
     def states(self) -> Any:
-        """Read-out states, (n_cases, n_neurons)."""
+        """Read-out states (n_cases, n_neurons), or (n_read, n_cases, n_neurons)."""
         length, found = self.room.tape_for_all() if self._keep else 0, []
         rows = self.room.rows if length else self.room.rows_holding(self.room.n_working)
         with quietly(self._X):
@@ -437,7 +448,7 @@ class Walk:
     def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
         """Gradients with respect to u (n_neurons, n_channels) and v, or None without it.
 
-        ``cotangent`` is ∂L/∂Y (n_cases, n_neurons), or ∂L/∂z (n_cases,) for z = Y v, in
+        ``cotangent`` is ∂L/∂Y, shaped like `states`, or ∂L/∂z (n_cases,) for z = Y v, in
         the namespace of ``X``; v is on the host.
         """
         rows, length = self.room.tape_for_batches()
@@ -447,7 +458,7 @@ class Walk:
         u_bar = v_bar = None
         with quietly(self._X):
             for part, batch in self._kept or made:
-                bar = cotangent[part, ...]
+                bar = cotangent[:, part, :] if self._plan.every else cotangent[part, ...]
                 if readout is not None:
                     found = wide(bar) @ wide(self._summed(batch.read))
                     v_bar = found if v_bar is None else v_bar + found

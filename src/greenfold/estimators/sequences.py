@@ -1,0 +1,1215 @@
+"""Sequences to sequences, and forecasts in closed loop, with solved input weights."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import checks as check
+from .._base import codec
+from .._base.archive import refuse
+from .._base.threads import with_few_threads
+from ..dynamics.driven import DrivenNetwork
+from ..dynamics.dynamics import Dynamics
+from ..networks.echo_state import EchoStateNetwork
+from ..networks.network import Network
+from ..optimizers.run import optimize
+from ..optimizers.sequences import SequenceProblem
+from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
+from .base import Unset, check_constraints, describe_fitted
+from .onnx import new_graph
+
+#: Penalties tried, in the squared unit of the states.
+RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
+#: Penalty of the loss that input weights are solved for, until one is chosen.
+_SOLVING_RIDGE = 1e-11
+#: A washout this much longer may change the loss by this share; see `_solve`.
+_WASHOUT_ERROR = 0.05
+#: Steps of a stream that are held at a time.
+_CHUNK = 4096
+#: Blocks of a series that are held out in turn.
+_N_BLOCKS = 3
+#: Closed loops that are begun on a stretch that is held out.
+_N_STARTS = 16
+#: A forecast is valid until its error passes this many deviations of the series.
+VALID = 0.4
+#: A closed loop this many times beyond the largest deviation in training has diverged.
+_DIVERGED = 10.0
+#: What a search chooses from.
+GRID = {
+    "spectral_radius": (0.4, 0.9, 1.2),
+    "input_scale": (0.1, 0.3, 1.0),
+    "leak": (0.3, 0.6, 1.0),
+    "bias_scale": (0.3, 1.0),
+}
+
+
+class DivergenceWarning(UserWarning):
+    """A closed loop left the range of the training series."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Mean and deviation of channels, measured without overflow."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, sequences: list[np.ndarray], name: str) -> Scale:
+        """Of all sequences together; a constant channel keeps the unit one."""
+        rows = np.concatenate(sequences)
+        peak = np.abs(rows).max(0)
+        peak[peak == 0] = 1.0
+        mean = (rows / peak).mean(0)
+        deviation = (rows / peak - mean).std(0)
+        constant = np.flatnonzero(deviation <= 1e-12)
+        if len(constant) == len(peak):
+            raise ValueError(
+                f"`{name}` is constant; there is nothing to learn from it, pass a sequence "
+                "that varies."
+            )
+        if len(constant):
+            shown = ", ".join(map(str, constant))
+            warnings.warn(
+                f"`{name}` does not vary in channel {shown}; it is kept as it is.",
+                UserWarning,
+                stacklevel=5,
+            )
+            deviation[constant] = 1.0
+        return cls(mean * peak, deviation * peak)
+
+    def down(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in units of the deviation."""
+        return rows / self.deviation - self.mean / self.deviation
+
+    def up(self, rows: np.ndarray) -> np.ndarray:
+        """And back."""
+        return rows * self.deviation + self.mean
+
+
+@dataclass(eq=False)
+class Readout:
+    """Sums from which ridge readouts follow, for one or for many penalties.
+
+    Features and targets are centred with their means, so that the intercept is free.
+    """
+
+    n_features: int
+    n: float
+    sums: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def empty(cls, n_features: int, n_targets: int) -> Readout:
+        """No rows yet."""
+        size = n_features + n_targets
+        return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
+
+    def add(self, features: np.ndarray, targets: np.ndarray, sign: int = 1) -> Self:
+        """Count rows in, or out again with ``sign`` −1."""
+        both = np.hstack([features, targets])
+        self.n += sign * len(both)
+        self.sums += sign * both.sum(0)
+        self.products += sign * (both.T @ both)
+        return self
+
+    def without(self, features: np.ndarray, targets: np.ndarray) -> Readout:
+        """The sums with some rows left out."""
+        other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
+        return other.add(features, targets, -1)
+
+    def discount(
+        self, features: np.ndarray, targets: np.ndarray, forgetting: float
+    ) -> None:
+        """Count rows in, each making all that came before count less."""
+        both = np.hstack([features, targets])
+        weights = forgetting ** np.arange(len(both))[::-1]
+        kept = forgetting ** len(both)
+        self.n = kept * self.n + weights.sum()
+        self.sums = kept * self.sums + weights @ both
+        self.products = kept * self.products + (weights[:, None] * both).T @ both
+
+    def precision(self, ridge: float) -> np.ndarray:
+        """Inverse of Σ f fᵀ with its ridge, the constant feature last."""
+        k = self.n_features
+        A = np.empty((k + 1, k + 1))
+        A[:k, :k] = self.products[:k, :k] + self.n * ridge * np.eye(k)
+        A[:k, k] = A[k, :k] = self.sums[:k]
+        A[k, k] = self.n
+        return linalg.inv(A)
+
+    def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
+        """V (n_ridges, n_features, n_targets) and intercepts (n_ridges, n_targets)."""
+        mean, k = self.sums / self.n, self.n_features
+        covariance = self.products / self.n - np.outer(mean, mean)
+        sizes, vectors = linalg.eigh(covariance[:k, :k])
+        along = vectors.T @ covariance[:k, k:]
+        # Below the rounding of the sums a direction is not known, whatever the penalty.
+        sizes = np.maximum(sizes, 0.0)
+        least = 1e-15 * max(float(sizes[-1]), 1e-300)
+        factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
+        V = np.einsum("fe,re,em->rfm", vectors, factors, along)
+        return V, mean[k:] - np.einsum("f,rfm->rm", mean[:k], V)
+
+
+@dataclass(frozen=True, eq=False)
+class _Driven:
+    """Sequences in units of their deviation, with what a network makes of them."""
+
+    network: DrivenNetwork
+    inputs: list[np.ndarray]
+    targets: list[np.ndarray]
+    #: What the readout sees at every step, and the sums over the steps that count.
+    features: list[np.ndarray]
+    sums: Readout
+    #: Steps at the start of each sequence that do not count.
+    skipped: int
+
+
+def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
+    """Steps until forecasts leave the truth, the usual measure for chaotic series.
+
+    Parameters
+    ----------
+    predicted, truth : array_like (n_steps, n_channels) or (n_steps, n_lanes, n_channels)
+    spread : float or array_like (n_channels,)
+        Deviation of each channel.
+
+    Returns
+    -------
+    ndarray, int or of shape (n_lanes,)
+        The first step whose root mean squared error over the channels passes 0.4
+        deviations; n_steps where none does.
+    """
+    error = (np.asarray(predicted) - np.asarray(truth)) / spread
+    wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN is wrong
+    wrong = np.concatenate([wrong, np.ones((1, *wrong.shape[1:]), dtype=bool)])
+    return np.argmax(wrong, axis=0)
+
+
+class _SequenceEstimator(codec.Saved, BaseEstimator):
+    """What both estimators do: draw, solve the input weights, and fit the readout."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neurons": [Interval(Integral, 1, None, closed="left")],
+        "input_weights": [StrOptions({"solved", "random"}), "array-like"],
+        "spectral_radius": [Interval(Real, 0, None, closed="neither")],
+        "leak": [Interval(Real, 0, 1, closed="right"), None],
+        "input_scale": [Interval(Real, 0, None, closed="neither")],
+        "bias_scale": [Interval(Real, 0, None, closed="left")],
+        "reservoir": [Network, None],
+        "dt": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "washout": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "see_input": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "search": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_neurons: int = 100,
+        *,
+        input_weights: Any = "solved",
+        spectral_radius: float = 0.9,
+        leak: float | None = None,
+        input_scale: float = 0.3,
+        bias_scale: float = 0.5,
+        reservoir: Any = None,
+        dt: float = 1.0,
+        ridge: float | str = "auto",
+        washout: int | str = "auto",
+        see_input: bool = False,
+        max_iter: int = 100,
+        search: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neurons = n_neurons
+        self.input_weights = input_weights
+        self.spectral_radius = spectral_radius
+        self.leak = leak
+        self.input_scale = input_scale
+        self.bias_scale = bias_scale
+        self.reservoir = reservoir
+        self.dt = dt
+        self.ridge = ridge
+        self.washout = washout
+        self.see_input = see_input
+        self.max_iter = max_iter
+        self.search = search
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_constraints(self)
+
+    # Fit
+
+    def _fit(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
+        """From sequences in units of their deviation to a driven network and a readout."""
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self._n_skipped = None if self.washout == "auto" else int(self.washout)
+        setting = {name: getattr(self, name) for name in GRID}
+        if self.leak is None:
+            setting["leak"] = self._leak
+        if self.search:
+            setting = self._searched(inputs, targets, setting, seed)
+        drawn = self._drawn(setting, inputs[0].shape[1], seed)
+        if isinstance(self.input_weights, str):
+            solve = self.input_weights == "solved"
+            self.driven_ = self._solve(drawn, inputs, targets) if solve else drawn
+        else:
+            self.driven_ = self._given(drawn, inputs[0].shape[1])
+        self._fit_readout(inputs, targets)
+
+    def _drawn(
+        self, setting: dict[str, float], n_channels: int, seed: int
+    ) -> DrivenNetwork:
+        """A network as it is usually drawn, with its input weights."""
+        rng = np.random.default_rng(seed)
+        network = self.reservoir
+        if network is None:
+            n = int(self.n_neurons)
+            network = EchoStateNetwork.random(
+                n,
+                leak=setting["leak"],
+                rng=rng,
+                connectivity=min(1.0, 10 / n),
+                spectral_radius=setting["spectral_radius"],
+                allow_unstable=True,
+            )
+        n = network.n_neurons
+        weights = setting["input_scale"] * rng.uniform(-1, 1, (n, n_channels))
+        bias = setting["bias_scale"] * rng.uniform(-1, 1, n)
+        return DrivenNetwork(network, weights, bias, float(self.dt))
+
+    def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
+        """The user's input weights, with or without a last column for the bias."""
+        n = drawn.n_neurons
+        given = check.host_array(self.input_weights, "input_weights", ndim=(1, 2))
+        given = given.reshape(len(given), -1)
+        wanted = f"have shape ({n}, {n_channels}), or one column more for a bias"
+        shapes = ((n, n_channels), (n, n_channels + 1))
+        check.must(given.shape in shapes, "input_weights", wanted, f"shape {given.shape}")
+        bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
+        return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
+
+    def _task(
+        self, inputs: list, targets: list, scale: float, washout: int
+    ) -> SequenceTask:
+        return SequenceTask.from_sequences(
+            [scale * one for one in inputs],
+            targets,
+            washout=washout,
+            ridge=_SOLVING_RIDGE if self.ridge == "auto" else float(self.ridge),
+            n_skipped=self._skipped(washout),
+            bias=scale,
+            see_input=self.see_input,
+        )
+
+    def _skipped(self, washout: int) -> int:
+        return washout if self._n_skipped is None else self._n_skipped
+
+    def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
+        """Input weights and bias of the least one-step error, at the drawn norm."""
+        u = np.column_stack([drawn.weights, drawn.bias])
+        scale = float(np.linalg.norm(u))
+        u /= scale
+        longest = max(inputs, key=len)
+        washout = self._room(drawn.memory(longest), longest)
+        # The memory depends on the weights that are solved for: where the washout came to
+        # be too short for them, the ascent goes on with a longer one.
+        left = int(self.max_iter)
+        while True:
+            task = self._task(inputs, targets, scale, washout)
+            network = drawn.network
+            problem = self._problem(network, task)
+            if problem.system.is_linear:  # with a certificate
+                self.projections_ = best = optimize(problem.system, task, rng=0)
+                if best.status == "interrupted":
+                    raise KeyboardInterrupt
+                self.loss_, weights = best.loss, scale * best.u.reshape(u.shape)
+                return DrivenNetwork(network, weights[:, :-1], weights[:, -1], drawn.dt)
+            found = problem.ascend(u, max_iter=left, tol=1e-6)
+            if found.status == "interrupted":
+                raise KeyboardInterrupt
+            u, left = found.u, left - len(found.history)
+            n_sub = problem.prepared.n_sub or 1
+            weights = scale * u
+            solved = DrivenNetwork(
+                network, weights[:, :-1], weights[:, -1], drawn.dt, n_sub
+            )
+            memory = self._room(solved.memory(longest), longest)
+            self.loss_ = float(np.exp(-found.margin.value))
+            if memory <= washout or left < 10:
+                return solved
+            longer = self._problem(network, self._task(inputs, targets, scale, memory))
+            change = abs(longer.evaluate(u)[1].value - found.margin.value)
+            if change <= _WASHOUT_ERROR:
+                return solved
+            washout = memory
+
+    def _problem(self, network: Any, task: SequenceTask) -> SequenceProblem:
+        dt = None if isinstance(network, EchoStateNetwork) else float(self.dt)
+        return SequenceProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
+
+    def _room(self, memory: int, longest: np.ndarray) -> int:
+        """A washout that leaves something to read."""
+        return min(memory, max(len(longest) // 4, 1))
+
+    def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return np.concatenate([states, x], axis=-1) if self.see_input else states
+
+    def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
+        """What the readout sees along one sequence, from rest on."""
+        return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
+
+    def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
+        """Run all sequences through a network."""
+        longest = max(inputs, key=len)
+        skipped = self._skipped(self._room(network.memory(longest), longest))
+        features = [self._rows(network, x) for x in inputs]
+        sums = Readout.empty(features[0].shape[1], targets[0].shape[1])
+        for rows, y in zip(features, targets, strict=True):
+            sums.add(rows[skipped:], y[skipped:])
+        if sums.n < 2:
+            raise ValueError(
+                f"`{self._given_name}` must be longer than {skipped} samples, the washout; "
+                f"got {len(longest)}, pass a longer sequence or washout=0."
+            )
+        return _Driven(network, inputs, targets, features, sums, skipped)
+
+    def _fit_readout(self, inputs: list, targets: list) -> None:
+        run = self._drive(self.driven_, inputs, targets)
+        self._sums, self.washout_ = run.sums, run.skipped
+        if self.ridge == "auto":
+            self.score_, self.ridge_ = self._choose_ridge(run)
+        else:
+            self.ridge_ = float(self.ridge)
+        self._solve_readout()
+        self.state_ = run.features[-1][-1, : self.driven_.n_neurons].copy()
+        errors = [
+            y[run.skipped :] - self._read_features(rows[run.skipped :])
+            for rows, y in zip(run.features, targets, strict=True)
+        ]
+        self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
+
+    def _solve_readout(self) -> None:
+        V, intercept = self._sums.solve([self.ridge_])
+        self.readout_, self.intercept_ = V[0], intercept[0]
+
+    def _read_features(self, features: np.ndarray) -> np.ndarray:
+        return features @ self.readout_ + self.intercept_
+
+    def _searched(
+        self, inputs: list, targets: list, setting: dict[str, float], seed: int
+    ) -> dict[str, float]:
+        """The setting whose *drawn* network does best on held-out blocks."""
+        every = [
+            dict(zip(GRID, one, strict=True)) for one in itertools.product(*GRID.values())
+        ]
+        order = np.random.default_rng([seed, 1]).permutation(len(every))
+        if self.reservoir is not None:  # its leak and radius are its own
+            fixed = {name: setting[name] for name in ("spectral_radius", "leak")}
+            every = [one | fixed for one in every]
+        candidates = [setting, *(every[i] for i in order)][: int(self.search)]
+        scores = []
+        for one in candidates:
+            drawn = self._drawn(one, inputs[0].shape[1], seed)
+            scores.append(self._choose_ridge(self._drive(drawn, inputs, targets))[0])
+        names = {name: [one[name] for one in candidates] for name in GRID}
+        self.search_results_ = {**names, "score": scores}
+        return candidates[int(np.argmax(scores))]
+
+    def _choose_ridge(self, run: _Driven) -> tuple[float, float]:
+        """The best score on held-out blocks, and the penalty that has it."""
+        scores = np.zeros(len(RIDGES))
+        for index, part in _blocks([len(one) for one in run.targets], run.skipped):
+            held = run.features[index][part], run.targets[index][part]
+            V, c = run.sums.without(*held).solve(RIDGES)
+            scores += self._judge(run, index, part, V, c)
+        # The largest penalty among equals.
+        best = len(scores) - 1 - int(np.argmax(scores[::-1]))
+        return float(scores[best]), float(RIDGES[best])
+
+    def _judge(
+        self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
+    ) -> np.ndarray:
+        """Minus the squared error of each readout on a block."""
+        made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
+        return -((made - run.targets[index][part]) ** 2).sum((1, 2))
+
+    _given_name: ClassVar[str] = "x"
+    #: A filter's input is often fast; a series that is worth a forecast is smooth.
+    _leak: ClassVar[float] = 1.0
+
+    # Checks
+
+    def _check_width(self, rows: list[np.ndarray], name: str, wanted: int) -> None:
+        found = rows[0].shape[1]
+        check.must(found == wanted, name, f"have {wanted} channel(s), as in fit", found)
+
+    def _checked_state(self, state: Any) -> np.ndarray:
+        n = self.driven_.n_neurons
+        if state is None:
+            return np.zeros(n)
+        array = check.host_array(state, "state", ndim=(1,))
+        check.must(
+            array.shape == (n,), "state", f"have shape ({n},)", f"shape {array.shape}"
+        )
+        return array
+
+    def to_onnx(self, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
+        """One step as an ONNX graph (needs ``greenfold[onnx]``).
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Also write the graph there.
+        dtype : {"float64", "float32"}
+            Of inputs and outputs.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Inputs ``state`` (n_cases, n_neurons), zeros at rest, and ``x`` (n_cases,
+            n_inputs) in the units of ``fit``; outputs ``next_state`` and ``prediction``
+            (n_cases, n_targets). Feed ``next_state`` back with the next input; feed the
+            prediction back as well for a forecast.
+        """
+        graph = new_graph(self, dtype)
+        network = self.driven_.network
+        if not isinstance(network, EchoStateNetwork):
+            raise TypeError(
+                "`reservoir` runs in continuous time, which has no graph of one step; use "
+                "an EchoStateNetwork to export it."
+            )
+        inputs, outputs = self._scales()
+        mean = np.concatenate([one.mean for one in inputs])
+        deviation = np.concatenate([one.deviation for one in inputs])
+
+        def typed(array: Any) -> np.ndarray:
+            return np.asarray(array, dtype=dtype)
+
+        y = graph.input("state", (self.driven_.n_neurons,), dtype)
+        given = graph.input("x", (len(mean),), dtype)
+        x = given / typed(deviation) - typed(mean / deviation)
+        U, b, W = self.driven_.weights, self.driven_.bias, network.weights
+        own = 0.0 if network.bias is None else network.bias
+        # States are deviations from rest; see `greenfold.dynamics.steppers`.
+        centre = network.weights @ network.rest + own
+        pushed = y @ typed(W.T) + x @ typed(U.T) + typed(b + centre)
+        fired = network.gain(pushed) - typed(network.gain(centre))
+        leak = np.broadcast_to(network.leak, b.shape)
+        ahead = y * typed(1 - leak) + fired * typed(leak)
+        features = graph.concat([ahead, x], axis=1) if self.see_input else ahead
+        made = features @ typed(self.readout_) + typed(self.intercept_)
+        graph.output("next_state", ahead)
+        graph.output("prediction", made * typed(outputs.deviation) + typed(outputs.mean))
+        return graph.write(path)
+
+    def _scales(self) -> tuple[list[Scale], Scale]:
+        """How the inputs and how the targets are scaled."""
+        raise NotImplementedError
+
+    @property
+    def input_weights_(self) -> np.ndarray:
+        """Input weights in units of the scaled series, with the bias as last column."""
+        return np.column_stack([self.driven_.weights, self.driven_.bias])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "residual_")
+
+    # Going on
+
+    def _stream(self, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Readout values along inputs, and the state at their end, in constant memory."""
+        found = np.empty((len(x), len(self.intercept_)))
+        for start in range(0, len(x), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            states = self.driven_.run(x[part], state)
+            found[part] = self._read_features(self._features(states, x[part]))
+            state = states[-1]
+        return found, state
+
+    def _add(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
+        """Count further sequences into the readout; the input weights stay."""
+        for x, y in zip(inputs, targets, strict=True):
+            rows = self._rows(self.driven_, x)
+            self._sums.add(rows[self.washout_ :], y[self.washout_ :])
+            self.state_ = rows[-1, : self.driven_.n_neurons].copy()
+        self._solve_readout()
+
+    def _update(self, x: np.ndarray, y: np.ndarray, forgetting: float) -> np.ndarray:
+        """Recursive least squares; the predictions made before each step was learnt."""
+        forgetting = check.positive(forgetting, "forgetting")
+        check.must(forgetting <= 1, "forgetting", "be at most 1", forgetting)
+        states = self.driven_.run(x, self.state_)
+        rows = np.column_stack([self._features(states, x), np.ones(len(x))])
+        P = self._sums.precision(self.ridge_)
+        theta = np.vstack([self.readout_, self.intercept_])
+        made = np.empty_like(y)
+        for index, (row, target) in enumerate(zip(rows, y, strict=True)):
+            made[index] = row @ theta
+            pulled = P @ row
+            gain = pulled / (forgetting + row @ pulled)
+            theta += np.outer(gain, target - made[index])
+            P -= np.outer(gain, pulled)
+            P /= forgetting
+        self.readout_, self.intercept_ = theta[:-1], theta[-1]
+        self._sums.discount(rows[:, :-1], y, forgetting)
+        self.state_ = states[-1].copy()
+        return made
+
+
+class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regressor"):
+    """Turn one sequence into another, with input weights that are solved for.
+
+    A network is driven by the input sequence and read by ridge regression at every step.
+    Usually its input weights are drawn; here they and the bias are solved for: the error
+    with the best readout is lowered by quasi-Newton steps through the network itself. Where
+    the network is linear, the optimum comes with its certificate (``projections_``).
+
+    Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list of
+    them is fitted as several sequences, each from rest. They are centred and scaled inside.
+
+    Parameters
+    ----------
+    n_neurons : int
+    input_weights : {"solved", "random"} or array_like (n_neurons, n_channels)
+        "random" is the usual practice, for comparison. An array may have one more column,
+        the bias.
+    spectral_radius, leak : float
+        Of the echo state network that is drawn, with ten connections per neuron. The leak
+        is 1 by default.
+    input_scale, bias_scale : float
+        Input weights and bias are drawn from −scale to scale. Solved ones keep the norm of
+        the drawn ones together.
+    reservoir : Reservoir or EchoStateNetwork, optional
+        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then not used.
+    dt : float
+        Time between samples, in the unit of ``reservoir.tau``, for a network in continuous
+        time.
+    ridge : float or "auto"
+        Penalty on the readout, in the squared unit of the states; "auto" chooses it on
+        blocks of the sequence that are held out in turn.
+    washout : int or "auto"
+        Samples at the start of each sequence that are not fitted. "auto" measures how long
+        the network remembers its start.
+    see_input : bool
+        Let the readout see the input beside the states.
+    max_iter : int
+        Evaluations to solve the input weights with.
+    search : int
+        Settings of spectral radius, input scale, leak and bias scale to try before, on
+        held-out blocks and with drawn input weights. 0 takes the ones given.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    driven_ : DrivenNetwork
+        The network with its input weights.
+    input_weights_ : ndarray (n_neurons, n_channels + 1)
+        For inputs in units of their deviation; the last column is the bias.
+    readout_ : ndarray (n_features, n_targets)
+    intercept_ : ndarray (n_targets,)
+        Both for targets in units of their deviation.
+    ridge_ : float
+    score_ : float
+        What the penalty reached on held-out blocks, where it was chosen.
+    washout_ : int
+    state_ : ndarray (n_neurons,)
+        The state at the end of the last sequence learnt.
+    loss_ : float
+        Squared error and penalty that the input weights were solved to.
+    residual_ : ndarray (n_targets,)
+        Root mean squared error in training, in units of the deviation.
+    search_results_ : dict
+        Settings tried and their scores.
+    projections_ : RegressionProjections
+        Of a linear network: the solution with its bound.
+
+    Examples
+    --------
+    >>> from greenfold import SequenceRegressor
+    >>> from greenfold.datasets import narma
+    >>> x, y = narma(1500, rng=0)
+    >>> model = SequenceRegressor(n_neurons=50, random_state=0).fit(x[:1000], y[:1000])
+    >>> bool(model.score(x[1000:], y[1000:]) > 0.8)
+    True
+    """
+
+    @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
+    def fit(self, x: Any, y: Any) -> Self:
+        """Solve the input weights and fit the readout.
+
+        Parameters
+        ----------
+        x : array_like (n_samples,) or (n_samples, n_channels), or a list of such
+        y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
+            Targets at the end of each step.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        inputs, targets = _pairs(x, y)
+        self._x_scale = Scale.of(inputs, "x")
+        self._y_scale = Scale.of(targets, "y")
+        self.n_features_in_ = inputs[0].shape[1]
+        self._flat = np.ndim(y if isinstance(y, np.ndarray) else _first(y)) == 1
+        self._fit(*self._scaled(inputs, targets))
+        return self
+
+    def _scales(self) -> tuple[list[Scale], Scale]:
+        return [self._x_scale], self._y_scale
+
+    def _scaled(self, inputs: list, targets: list) -> tuple[list, list]:
+        x = [self._x_scale.down(one) for one in inputs]
+        return x, [self._y_scale.down(one) for one in targets]
+
+    def _checked_pairs(self, x: Any, y: Any) -> tuple[list, list]:
+        inputs, targets = _pairs(x, y)
+        self._check_width(inputs, "x", self.n_features_in_)
+        self._check_width(targets, "y", len(self.intercept_))
+        return self._scaled(inputs, targets)
+
+    def partial_fit(self, x: Any, y: Any) -> Self:
+        """Add further sequences to the readout; the input weights stay.
+
+        Parameters
+        ----------
+        x, y
+            As for ``fit``, which it is where nothing was fitted yet.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(x, y)
+        self._add(*self._checked_pairs(x, y))
+        return self
+
+    def update(self, x: Any, y: Any, *, forgetting: float = 1.0) -> np.ndarray:
+        """Learn one sequence step by step, going on from ``state_``.
+
+        Recursive least squares: after each step the readout is the ridge solution of all
+        steps so far.
+
+        Parameters
+        ----------
+        x, y
+            One sequence, as for ``fit``.
+        forgetting : float
+            What the past counts after each step, in (0, 1].
+
+        Returns
+        -------
+        ndarray, shaped like ``y``
+            What was predicted for each step before it was learnt.
+        """
+        check_is_fitted(self)
+        inputs, targets = self._checked_pairs(x, y)
+        check.must(len(inputs) == 1, "x", "be one sequence", f"{len(inputs)} of them")
+        return self._shown(self._update(inputs[0], targets[0], forgetting))
+
+    def _shown(self, made: np.ndarray) -> np.ndarray:
+        made = self._y_scale.up(made)
+        return made[:, 0] if self._flat else made
+
+    def predict(self, x: Any, state: Any = None, *, return_state: bool = False) -> Any:
+        """Predicted targets at every step.
+
+        Parameters
+        ----------
+        x : array_like (n_samples,) or (n_samples, n_channels), or a list of such
+        state : array_like (n_neurons,), optional
+            Go on from here, for one sequence; from rest by default.
+        return_state : bool
+            Return the state at the end too, from which to go on.
+
+        Returns
+        -------
+        ndarray (n_samples,) or (n_samples, n_targets), or a list of such
+            With ``return_state``: that and an array (n_neurons,).
+        """
+        check_is_fitted(self)
+        inputs = check_sequences(x, "x")
+        self._check_width(inputs, "x", self.n_features_in_)
+        several = _is_several(x)
+        if several:
+            alone = state is None and not return_state
+            check.must(alone, "x", "be one sequence to go on from a state", "a list")
+        start = self._checked_state(state)
+        found = [self._stream(self._x_scale.down(one), start) for one in inputs]
+        made = [self._shown(values) for values, _ in found]
+        if several:
+            return made
+        return (made[0], found[0][1]) if return_state else made[0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, after the washout of each sequence.
+
+        Parameters
+        ----------
+        X, y
+            As for ``fit``.
+        sample_weight : None
+            Not used.
+
+        Returns
+        -------
+        float
+            One minus the squared error over the variance; 1 is best.
+        """
+        check_is_fitted(self)
+        inputs, targets = _pairs(X, y)
+        skipped = self.washout_
+        truth = np.concatenate([one[skipped:] for one in targets])
+        if len(truth) < 2:
+            raise ValueError(
+                f"`X` must be longer than the washout of {skipped} samples to be scored; "
+                "pass a longer sequence."
+            )
+        made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
+        return float(r2_score(truth, np.concatenate(made)))
+
+
+class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
+    """Forecast series in closed loop, with input weights that are solved for.
+
+    A network learns to predict the next sample, and then runs on its own predictions.
+
+    Series have shape (n_samples, n_channels), or (n_samples,) for one channel. They are
+    centred and scaled inside.
+
+    Parameters
+    ----------
+    n_neurons : int
+    input_weights : {"solved", "random"} or array_like (n_neurons, n_channels)
+        "random" is the usual practice, for comparison. An array may have one more column,
+        the bias.
+    spectral_radius, leak : float
+        Of the echo state network that is drawn, with ten connections per neuron. The leak
+        is 0.5 by default.
+    input_scale, bias_scale : float
+        Input weights and bias are drawn from −scale to scale. Solved ones keep the norm of
+        the drawn ones together.
+    reservoir : Reservoir or EchoStateNetwork, optional
+        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then not used.
+    dt : float
+        Time between samples, in the unit of ``reservoir.tau``, for a network in continuous
+        time.
+    ridge : float or "auto"
+        Penalty on the readout, in the squared unit of the states; "auto" chooses the one
+        with which closed loops on held-out stretches stay valid longest.
+    washout : int or "auto"
+        Samples at the start of each series that are not fitted. "auto" measures how long
+        the network remembers its start.
+    see_input : bool
+        Let the readout see the last sample beside the states.
+    max_iter : int
+        Evaluations to solve the input weights with.
+    search : int
+        Settings of spectral radius, input scale, leak and bias scale to try before, by
+        their closed loops on held-out stretches, with drawn input weights. 0 takes the ones
+        given.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    driven_, input_weights_, readout_, intercept_, ridge_, washout_, state_, loss_
+        As of `SequenceRegressor`.
+    residual_ : ndarray (n_channels,)
+        Root mean squared error of one step in training, in units of the deviation.
+    search_results_ : dict
+        Settings tried and their scores.
+
+    Examples
+    --------
+    >>> from greenfold import ReservoirForecaster
+    >>> from greenfold.datasets import lorenz
+    >>> series = lorenz(2000, rng=0)
+    >>> model = ReservoirForecaster(n_neurons=50, random_state=0).fit(series[:1500])
+    >>> model.forecast(100).shape
+    (100, 3)
+    """
+
+    _given_name: ClassVar[str] = "series"
+    _leak: ClassVar[float] = 0.5
+
+    @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
+    def fit(self, series: Any, exog: Any = None) -> Self:
+        """Solve the input weights and fit the readout of the next sample.
+
+        Parameters
+        ----------
+        series : array_like (n_samples,) or (n_samples, n_channels), or a list of such
+        exog : array_like (n_samples,) or (n_samples, n_extra), or a list of such, optional
+            Known inputs; row t belongs to sample t, and helps to predict it.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        found = check_sequences(series, "series")
+        self._flat = np.ndim(_first(series) if _is_several(series) else series) == 1
+        shortest = min(map(len, found))
+        wanted = "have at least 3 samples per series"
+        check.must(shortest >= 3, "series", wanted, shortest)
+        self._scale = Scale.of(found, "series")
+        self.n_channels_in_ = found[0].shape[1]
+        self._exog_scale = None
+        if exog is not None:
+            self._exog_scale = Scale.of(check_sequences(exog, "exog"), "exog")
+        inputs, targets = self._scaled(found, exog)
+        self._largest = max(float(np.abs(one).max()) for one in targets)
+        self._fit(inputs, targets)
+        self._last = targets[-1][-1].copy()
+        return self
+
+    def _scales(self) -> tuple[list[Scale], Scale]:
+        known = [] if self._exog_scale is None else [self._exog_scale]
+        return [self._scale, *known], self._scale
+
+    def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
+        """Inputs and targets: a sample, with what is known of the next one; the next."""
+        z = [self._scale.down(one) for one in series]
+        extra = self._checked_exog(exog, [len(one) for one in series])
+        inputs = [one[:-1] for one in z]
+        if extra is not None:
+            inputs = [np.hstack([a, b[1:]]) for a, b in zip(inputs, extra, strict=True)]
+        return inputs, [one[1:] for one in z]
+
+    def _checked_exog(self, exog: Any, lengths: list[int]) -> list[np.ndarray] | None:
+        if self._exog_scale is None:
+            check.must(exog is None, "exog", "be None, as in fit", "an array")
+            return None
+        rows = " and ".join(map(str, lengths))
+        check.must(exog is not None, "exog", f"have {rows} rows, as fit had some", None)
+        found = check_sequences(exog, "exog")
+        self._check_width(found, "exog", len(self._exog_scale.mean))
+        got = [len(one) for one in found]
+        check.must(got == lengths, "exog", f"have {rows} rows", " and ".join(map(str, got)))
+        return [self._exog_scale.down(one) for one in found]
+
+    def partial_fit(self, series: Any, exog: Any = None) -> Self:
+        """Add further series to the readout; the input weights stay.
+
+        Parameters
+        ----------
+        series, exog
+            As for ``fit``, which it is where nothing was fitted yet.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(series, exog)
+        found = check_sequences(series, "series")
+        self._check_width(found, "series", self.n_channels_in_)
+        inputs, targets = self._scaled(found, exog)
+        self._add(inputs, targets)
+        self._last = targets[-1][-1].copy()
+        return self
+
+    def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
+        """Learn the samples that follow, step by step, and go on from there.
+
+        Recursive least squares: after each sample the readout is the ridge solution of all
+        samples so far. Afterwards ``forecast`` begins after the last of these.
+
+        Parameters
+        ----------
+        series : array_like (n_samples,) or (n_samples, n_channels)
+            The samples after those that were learnt last.
+        exog : array_like, optional
+            Known inputs of these samples.
+        forgetting : float
+            What the past counts after each step, in (0, 1].
+
+        Returns
+        -------
+        ndarray, shaped like ``series``
+            What was predicted for each sample before it was learnt.
+        """
+        check_is_fitted(self)
+        found = check_sequences(series, "series")
+        self._check_width(found, "series", self.n_channels_in_)
+        check.must(len(found) == 1, "series", "be one series", f"{len(found)} of them")
+        z = self._scale.down(found[0])
+        extra = self._checked_exog(exog, [len(z)])
+        x = np.vstack([self._last, z[:-1]])
+        if extra is not None:
+            x = np.hstack([x, extra[0]])
+        made = self._update(x, z, forgetting)
+        self._last = z[-1].copy()
+        return self._shown(made)
+
+    def _shown(self, made: np.ndarray) -> np.ndarray:
+        made = self._scale.up(made)
+        return made[..., 0] if self._flat else made
+
+    def forecast(self, n_steps: int, context: Any = None, exog: Any = None) -> np.ndarray:
+        """Run the network on its own predictions.
+
+        Parameters
+        ----------
+        n_steps : int
+        context : array_like (n_samples,) or (n_samples, n_channels), optional
+            Samples to begin after, at least as many as ``washout_``; by default the
+            forecast begins after the last sample that was learnt.
+        exog : array_like (n_steps, …), optional
+            Known inputs of the steps to forecast, where ``fit`` had some. With a context,
+            those of its samples come first: (n_samples + n_steps, …).
+
+        Returns
+        -------
+        ndarray (n_steps,) or (n_steps, n_channels)
+            NaN from where the loop leaves ten times the range of the training series, with
+            a `DivergenceWarning`.
+        """
+        states, x, extra = self._begin(n_steps, context, exog, None)
+        return self._shown(self._closed(states, x, extra, n_steps)[:, 0])
+
+    def forecast_band(
+        self,
+        n_steps: int,
+        context: Any = None,
+        exog: Any = None,
+        *,
+        n_paths: int = 100,
+        level: float = 0.9,
+        rng: np.random.Generator | int | None = 0,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Spread of forecasts that begin a little apart.
+
+        The state to begin with and each sample fed back are perturbed by noise as large as
+        the errors of one step in training.
+
+        Parameters
+        ----------
+        n_steps, context, exog
+            As for ``forecast``.
+        n_paths : int
+        level : float
+            Share of the paths between the bounds.
+        rng : numpy Generator, int or None
+
+        Returns
+        -------
+        lower, upper : ndarray, shaped as ``forecast`` returns
+        """
+        level = check.positive(level, "level")
+        check.must(level < 1, "level", "be below 1", level)
+        n_paths = check.count(n_paths, "n_paths", minimum=2)
+        generator = check.generator(rng)
+        states, x, extra = self._begin(n_steps, context, exog, n_paths)
+        made = self._closed(states, x, extra, n_steps, noise=generator)
+        ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        return self._shown(ends[0]), self._shown(ends[1])
+
+    def _begin(
+        self, n_steps: Any, context: Any, exog: Any, n_paths: int | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """States and inputs (n_lanes, …) at the start, and known inputs (n_steps, …)."""
+        check_is_fitted(self)
+        n_steps, n_lanes = check.count(n_steps, "n_steps"), n_paths or 1
+        seen = np.empty((0, self.n_channels_in_))
+        if context is not None:
+            found = check_sequences(context, "context")
+            self._check_width(found, "context", self.n_channels_in_)
+            seen = self._scale.down(found[0])
+            least = max(self.washout_, 1)
+            wanted = f"have at least {least} samples, the memory of the network"
+            check.must(len(seen) >= least, "context", wanted, len(seen))
+        extra = self._checked_exog(exog, [len(seen) + n_steps])
+        ahead = None if extra is None else extra[0][len(seen) :]
+        state, x = self.state_, self._last
+        if len(seen):
+            before, x = seen[:-1], seen[-1]
+            if extra is not None:
+                before = np.hstack([before, extra[0][1 : len(seen)]])
+            state = np.zeros(self.driven_.n_neurons)
+            state = self.driven_.run(before, state)[-1] if len(before) else state
+        x = x if ahead is None else np.concatenate([x, ahead[0]])
+        lanes = np.repeat(x[None], n_lanes, axis=0)
+        return np.repeat(state[None], n_lanes, axis=0), lanes, ahead
+
+    def _closed(
+        self,
+        states: np.ndarray,
+        x: np.ndarray,
+        extra: np.ndarray | None,
+        n_steps: int,
+        noise: np.random.Generator | None = None,
+    ) -> np.ndarray:
+        """Predictions (n_steps, n_lanes, n_channels), NaN where all lanes diverged."""
+        limit, n = _DIVERGED * self._largest, len(self.residual_)
+        found = np.full((n_steps, len(x), n), np.nan)
+        alive = np.arange(len(x))
+        for index in range(n_steps):
+            if noise is not None:
+                x = x.copy()
+                x[:, :n] += self.residual_ * noise.standard_normal((len(x), n))
+            states = self.driven_.advance(states, x)
+            made = self._read_features(self._features(states, x))
+            good = (np.abs(made) <= limit).all(1)
+            if not good.all():
+                alive, states, made = alive[good], states[good], made[good]
+                if noise is None or not len(alive):
+                    warnings.warn(
+                        f"the closed loop left the range of the training series at step "
+                        f"{index} of {n_steps}; the forecast is NaN from there. Use more "
+                        "neurons, a larger `ridge` or another `random_state`.",
+                        DivergenceWarning,
+                        stacklevel=3,
+                    )
+                    break
+            found[index, alive] = made
+            x = made
+            if extra is not None and index + 1 < n_steps:
+                row = np.broadcast_to(extra[index + 1], (len(x), extra.shape[1]))
+                x = np.hstack([x, row])
+        return found
+
+    def _judge(
+        self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
+    ) -> np.ndarray:
+        """How long closed loops of each readout stay near a held-out stretch."""
+        driven, x, y = run.network, run.inputs[index], run.targets[index]
+        length = part.stop - part.start
+        begins = np.unique(
+            np.linspace(part.start, part.stop - max(length // 2, 1), _N_STARTS).astype(int)
+        )
+        n_steps = part.stop - int(begins[-1])
+        n_ridges, n_channels = len(V), y.shape[1]
+        states = run.features[index][None, begins, : driven.n_neurons]
+        states = np.repeat(states, n_ridges, axis=0)
+        now = np.repeat(x[None, begins], n_ridges, axis=0)
+        score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
+        for index in range(n_steps):
+            made = np.clip(
+                self._features(states, now) @ V + c[:, None], -1e6, 1e6
+            )  # a loop that leaves has no score from there, but must not overflow
+            error = np.sqrt(((made - y[begins + index]) ** 2).mean(2)) / VALID
+            valid &= error <= 1
+            score += (valid * (1 - error**2)).sum(1)
+            if not valid.any() or index + 1 == n_steps:
+                break
+            extra = x[begins + index + 1, n_channels:]
+            extra = np.broadcast_to(extra, (n_ridges, *extra.shape))
+            now = np.concatenate([made, extra], axis=2)
+            lanes = n_ridges * len(begins)
+            flat = driven.advance(states.reshape(lanes, -1), now.reshape(lanes, -1))
+            states = flat.reshape(states.shape)
+        return score
+
+
+def _pairs(x: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
+    check_pairs(inputs, targets)
+    return inputs, targets
+
+
+def _blocks(lengths: list[int], skipped: int) -> list[tuple[int, slice]]:
+    """Stretches to hold out in turn, as (sequence, steps); two at least."""
+    steps = [max(length - skipped, 0) for length in lengths]
+    counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
+    if sum(counts) < 2:
+        counts[int(np.argmax(steps))] = 2
+    found = []
+    for index, count in enumerate(counts):
+        cuts = np.linspace(skipped, lengths[index], count + 1).astype(int)
+        found += [(index, slice(a, b)) for a, b in itertools.pairwise(cuts)]
+    return found
+
+
+def _is_several(value: Any) -> bool:
+    return isinstance(value, list | tuple) and np.ndim(value[0]) > 0
+
+
+def _first(value: Any) -> Any:
+    return value[0] if _is_several(value) else value
+
+
+def _check_whole(made: Any) -> None:
+    """Refuse parts that were read from a file and do not fit each other."""
+    driven, sums = made.driven_, made._sums
+    n = driven.n_neurons
+    n_inputs = sum(len(one.mean) for one in made._scales()[0])
+    n_targets = len(made.intercept_)
+    n_features = n + (n_inputs if made.see_input else 0)
+    fits = (
+        driven.weights.shape == (n, n_inputs)
+        and driven.bias.shape == made.state_.shape == (n,)
+        and made.readout_.shape == (n_features, n_targets)
+        and len(made.residual_) == n_targets
+        and sums.n_features == n_features
+        and sums.products.shape == (n_features + n_targets,) * 2
+        and sums.sums.shape == (n_features + n_targets,)
+        and sums.n > 0
+    )
+    if not fits:
+        refuse(f"its parts do not fit a network of {n} neurons.")
+    if made._flat and n_targets != 1:
+        refuse(f"it has {n_targets} targets, and says one.")
+
+
+_SCALE = codec.Object(
+    Scale, mean=codec.Numbers(None), deviation=codec.Numbers(None, positive=True)
+)
+_COMMON: dict[str, codec.Field] = {
+    "driven_": codec.Object(
+        DrivenNetwork,
+        network=codec.SAVED,
+        weights=codec.Numbers(None, None),
+        bias=codec.Numbers(None),
+        dt=codec.POSITIVE,
+        n_sub=codec.COUNT,
+    ),
+    "readout_": codec.Numbers(None, None),
+    "intercept_": codec.Numbers(None),
+    "ridge_": codec.POSITIVE,
+    "washout_": codec.INTEGER,
+    "state_": codec.Numbers(None),
+    "residual_": codec.Numbers(None),
+    "loss_": Unset(codec.NUMBER),
+    "score_": Unset(codec.NUMBER),
+    "projections_": Unset(codec.SAVED),
+    "_flat": codec.FLAG,
+    "_sums": codec.Object(
+        Readout,
+        n_features=codec.COUNT,
+        n=codec.POSITIVE,
+        sums=codec.Numbers(None),
+        products=codec.Numbers(None, None),
+    ),
+}
+describe_fitted(
+    SequenceRegressor,
+    _check_whole,
+    **_COMMON,
+    n_features_in_=codec.COUNT,
+    _x_scale=_SCALE,
+    _y_scale=_SCALE,
+)
+describe_fitted(
+    ReservoirForecaster,
+    _check_whole,
+    **_COMMON,
+    n_channels_in_=codec.COUNT,
+    _scale=_SCALE,
+    _exog_scale=codec.Maybe(_SCALE),
+    _largest=codec.POSITIVE,
+    _last=codec.Numbers(None),
+)

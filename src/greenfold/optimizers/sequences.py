@@ -1,0 +1,178 @@
+"""Input weights for sequences: one ridge readout of every step, solved out.
+
+    L(u) = min_V Σ_t |y_t − V x_t − c|² / T + λ ‖V‖²,    ∂L/∂x_t = 2 Vᵀ(V x_t + c − y_t) / T
+
+at the optimal V, so one pass back through the network gives ∂L/∂u. What is ascended is
+−log L: where errors fall by orders of magnitude L itself is flat on the way down.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .._base import checks as check
+from .._base.arrays import like, namespace, to_host
+from ..dynamics.dynamics import Dynamics, Prepared
+from ..math.margins import SoftMargin
+from ..stimuli.sequences import SequenceTask
+from ..unfolding.unfolding import unfold
+from .ascent import ascend
+from .regression import solve_regression
+from .result import Candidate, RegressionProjections
+
+#: Ascents that may follow one that came to need shorter sub-steps.
+_SETTLED = 3
+
+
+class SequenceProblem:
+    """−log L of a network on a task; an `Objective` for the ascent.
+
+    Parameters
+    ----------
+    system : Dynamics
+        Made for the segments of the task.
+    task : SequenceTask
+        The work is done where its arrays live.
+    """
+
+    def __init__(self, system: Dynamics, task: SequenceTask) -> None:
+        task.match(system)
+        self.system, self.task = system, task
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """States of the segments at one projection after the other."""
+        return self.system.prepare(self.task.X, washout=self.task.washout)
+
+    @cached_property
+    def _unused(self) -> Any:
+        """Where steps do not count, (n_rows,); None where all do."""
+        used = namespace(self.task.used).reshape(self.task.used, (-1,))
+        return None if self.task.n_used == used.shape[0] else used == 0
+
+    def _counted(self, rows: Any) -> Any:
+        """The rows (n_rows, …) with zeros where they do not count, in place."""
+        if self._unused is not None:
+            rows[self._unused, :] = 0.0
+        return rows
+
+    def _features(self, states: Any) -> Any:
+        """What the readout sees, one row per step: (n_rows, n_features)."""
+        task, xp = self.task, namespace(states)
+        if task.see_input:
+            n_channels = task.n_channels - task.has_constant
+            x = xp.permute_dims(task.X[:, :n_channels, task.washout :], (2, 0, 1))
+            states = xp.concat([states, x], axis=2)
+        return self._counted(xp.reshape(states, (-1, states.shape[2])))
+
+    def _residual(self, Z: Any, V: np.ndarray) -> Any:
+        """What a readout leaves of the targets, (n_rows, n_targets)."""
+        xp = namespace(Z)
+        V = like(V, Z)
+        mean = xp.sum(Z, axis=0) / self.task.n_used
+        targets = xp.reshape(self.task.y, (-1, self.task.n_targets))
+        return self._counted(targets - Z @ V + mean @ V)
+
+    def readout(self, states: Any) -> tuple[np.ndarray, float, Any]:
+        """Optimal V (n_features, n_targets), L, and ∂L/∂states; states may be changed."""
+        task, xp, n = self.task, namespace(states), self.task.n_used
+        Z = self._features(states)
+        mean = to_host(xp.sum(Z, axis=0)) / n
+        gram = to_host(Z.T @ Z) / n - np.outer(mean, mean)
+        cross = to_host(Z.T @ xp.reshape(task.y, (-1, task.n_targets))) / n
+        V = ridge_solve(gram, cross, task.ridge)
+        residual = self._residual(Z, V)
+        loss = float(xp.sum(residual * residual)) / n + task.ridge * float((V**2).sum())
+        slopes = like(-2 / n * V[: states.shape[2]].T, states)
+        return V, loss, xp.reshape(residual @ slopes, states.shape)
+
+    def errors(self, u: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Mean squared error of each target."""
+        residual = to_host(self._residual(self._features(self.prepared(u).states), V))
+        return (residual**2).sum(0) / self.task.n_used
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Optimal V, −log L, and its gradient with respect to u."""
+        walk = self.prepared(u)
+        V, loss, bar = self.readout(walk.states)
+        gradient = to_host(walk.pullback(bar)[0]) / -loss
+        value = -float(np.log(loss))
+        # The ascent takes its tolerance relative to the terms: here absolute in log L.
+        return V, SoftMargin(value, 1.0, 0.0), gradient.reshape(u.shape)
+
+    def ascend(self, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
+        """The best projection from one start, with enough sub-steps at its end."""
+        found = ascend(self, u, max_iter=max_iter, tol=tol)
+        for _ in range(_SETTLED):
+            if found.status == "interrupted" or self.prepared.settle(found.u):
+                break
+            found = ascend(self, found.u, max_iter=max_iter, tol=tol)
+        return found
+
+
+def ridge_solve(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
+    """(G + λ)⁻¹ C for a Gram matrix that may be singular but for its ridge."""
+    A = (gram + gram.T) / 2
+    scale = float(np.trace(A)) / len(A)
+    A[np.diag_indices_from(A)] += ridge
+    try:
+        return linalg.cho_solve(linalg.cho_factor(A, lower=True), cross)
+    except np.linalg.LinAlgError:  # λ is below the rounding of G
+        A[np.diag_indices_from(A)] += 1e-14 * scale * len(A)
+        return linalg.cho_solve(linalg.cho_factor(A, lower=True), cross)
+
+
+def solve_sequences(
+    system: Any,
+    task: SequenceTask,
+    *,
+    u: np.ndarray | None,
+    n_starts: int | None,
+    max_iter: int,
+    tol: float | None,
+    rng: np.random.Generator,
+) -> RegressionProjections:
+    """Solve for u and V; see `optimize`.
+
+    A linear network is solved on one window per step, which comes with a bound.
+    """
+    started = time.perf_counter()
+    wanted = "be a Dynamics, all inputs driven and all outputs read, for a SequenceTask"
+    check.must(isinstance(system, Dynamics), "system", wanted, type(system).__name__)
+    if system.is_linear and not task.see_input:
+        search: dict[str, Any] = {"u": u, "n_starts": n_starts, "max_iter": max_iter}
+        windows = task.windows()
+        linear = unfold(system.reservoir, n_steps=windows.n_steps, dt=system.dt)
+        return solve_regression(linear, windows, tol=tol, rng=rng, **search)
+    problem = SequenceProblem(system, task)
+    if u is not None:
+        V, margin, _ = problem.evaluate(u)
+        found = [Candidate(u, V, margin, "solved")]
+    else:
+        found = []
+        for _ in range(n_starts or 1):
+            drawn = rng.standard_normal((system.n_inputs, task.n_channels))
+            start = drawn / np.linalg.norm(drawn)
+            found.append(problem.ascend(start, max_iter=max_iter, tol=tol or 1e-6))
+            if found[-1].status == "interrupted":
+                break
+    best = max(found, key=lambda one: one.margin.value)
+    loss = float(np.exp(-best.margin.value))
+    total = float(task.variance.sum())
+    noisy = problem.errors(best.u, best.v) + task.ridge * (best.v**2).sum(0)
+    return RegressionProjections(
+        u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
+        V=best.v,
+        gain=total - loss,
+        upper_bound=None,
+        loss=loss,
+        r2=1 - noisy / np.where(task.variance > 0, task.variance, np.nan),
+        status=best.status,
+        starts=total - np.exp([-one.margin.value for one in found]),
+        wall_time=time.perf_counter() - started,
+    )

@@ -1,0 +1,235 @@
+"""Sequences that are turned into other sequences: every step is read.
+
+A window per step would walk the network through (window length) steps for each target. Here
+the series is cut into segments instead. Each begins with a washout as long as the memory of
+the network, and all its steps after that are read: one evaluation is a few passes over the
+series, in batches of many segments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import like
+from .._base.printing import Shown
+from .regression import RegressionTask
+
+#: Steps that are read of a segment, at least: a shorter one is mostly washout.
+_LEAST_READ = 50
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SequenceTask(Shown):
+    """Target sequences to read from a network at every step, by ridge regression.
+
+    Make one with `from_sequences`, and solve it with ``optimize(system, task)``, where the
+    system is ``Dynamics(network, n_steps=task.n_steps)``.
+
+    Attributes
+    ----------
+    X : array (n_segments, n_channels, n_steps)
+        Inputs. Before the start of a sequence they are zero: the network rests.
+    y : array (n_steps − washout, n_segments, n_targets)
+        Targets, centred, and zero where a step is not used.
+    used : array (n_steps − washout, n_segments)
+        1 for the steps that count and 0 for the others.
+    offset, variance : ndarray (n_targets,)
+        Means and variances of the targets over the steps that count.
+    washout : int
+        Steps at the start of each segment that are not read.
+    ridge : float
+        Penalty λ on ‖V‖²: the variance of independent readout noise on every state.
+    has_constant : bool
+        Whether the last channel is constant, for a bias.
+    see_input : bool
+        Whether the readout sees the inputs beside the states.
+    """
+
+    X: Any
+    y: Any
+    used: Any
+    offset: np.ndarray
+    variance: np.ndarray
+    washout: int
+    ridge: float
+    has_constant: bool = False
+    see_input: bool = False
+
+    @classmethod
+    def from_sequences(
+        cls,
+        x: Any,
+        y: Any,
+        *,
+        washout: int,
+        ridge: float = 1e-6,
+        n_read: int | None = None,
+        n_skipped: int | None = None,
+        bias: float = 0.0,
+        see_input: bool = False,
+    ) -> SequenceTask:
+        """Cut sequences into segments.
+
+        Parameters
+        ----------
+        x : array_like (n_samples,) or (n_samples, n_channels), or a list of such
+            Inputs.
+        y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
+            Targets at the end of each step.
+        washout : int
+            Steps until the network has forgotten its state; see `memory_of`.
+        ridge : float
+            λ > 0, in the squared unit of the states.
+        n_read : int, optional
+            Steps to read of each segment; by default as many as the washout, and at least
+            50.
+        n_skipped : int, optional
+            Steps at the start of each *sequence* that do not count; by default the
+            washout. With 0 the network is read from its first step on, which it begins at
+            rest.
+        bias : float
+            Value of a constant channel added as the last one; its weights are then the
+            bias of the network. None is added for 0.
+        see_input : bool
+            Let the readout see the inputs (without the constant channel) beside the
+            states.
+        """
+        inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
+        check_pairs(inputs, targets)
+        washout = check.count(washout, "washout", minimum=0)
+        n_skipped = washout if n_skipped is None else n_skipped
+        n_skipped = check.count(n_skipped, "n_skipped", minimum=0)
+        n_read = max(washout, _LEAST_READ) if n_read is None else n_read
+        longest = max(map(len, inputs))
+        n_read = min(check.count(n_read, "n_read"), longest)
+        if longest <= n_skipped:
+            raise ValueError(
+                f"`x` must hold a sequence of more than {n_skipped} samples, the steps "
+                f"skipped at its start; got {longest}, pass longer ones or a shorter "
+                "washout."
+            )
+        parts = [
+            _segments(a, b, washout, n_read, n_skipped, bias)
+            for a, b in zip(inputs, targets, strict=True)
+            if len(a) > n_skipped
+        ]
+        X, T, used = (np.concatenate(part) for part in zip(*parts, strict=True))
+        n = used.sum()
+        offset = np.einsum("sr,srm->m", used, T) / n
+        T = (T - offset) * used[:, :, None]
+        return cls(
+            X=X,
+            y=np.ascontiguousarray(T.transpose(1, 0, 2)),
+            used=np.ascontiguousarray(used.T),
+            offset=offset,
+            variance=(T**2).sum((0, 1)) / n,
+            washout=washout,
+            ridge=check.positive(ridge, "ridge"),
+            has_constant=bool(bias),
+            see_input=bool(see_input),
+        )
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of a segment."""
+        return self.X.shape[2]
+
+    @property
+    def n_channels(self) -> int:
+        """Channels, with the constant one."""
+        return self.X.shape[1]
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return len(self.offset)
+
+    @property
+    def n_used(self) -> int:
+        """Steps that count, over all segments."""
+        return int(self.used.sum())
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "segments": self.X.shape[0],
+            "steps": self.n_steps,
+            "washout": self.washout,
+            "channels": self.n_channels,
+            "targets": self.n_targets,
+            "ridge": self.ridge,
+        }
+
+    def on(self, reference: Any) -> SequenceTask:
+        """The same task with its arrays where ``reference`` lives."""
+        arrays = {name: like(getattr(self, name), reference) for name in ("X", "y", "used")}
+        return SequenceTask(**{**self.__dict__, **arrays})
+
+    def match(self, system: Any) -> None:
+        """Refuse a system for segments of another length."""
+        if system.n_steps != self.n_steps:
+            raise ValueError(
+                f"`task` has segments of {self.n_steps} steps, but the system was made for "
+                f"{system.n_steps}; make it with n_steps={self.n_steps}."
+            )
+
+    def windows(self) -> RegressionTask:
+        """The same data as one window per step, which linear networks are solved on.
+
+        Returns
+        -------
+        RegressionTask
+            With windows of washout + 1 steps, one for every step that counts.
+        """
+        X, used = np.asarray(self.X), np.asarray(self.used)
+        views = np.lib.stride_tricks.sliding_window_view(X, self.washout + 1, axis=2)
+        rows = views.transpose(2, 0, 1, 3)[used > 0]
+        targets = np.asarray(self.y)[used > 0] + self.offset
+        return RegressionTask.from_cases(rows, targets, ridge=self.ridge)
+
+
+def check_sequences(value: Any, name: str) -> list[np.ndarray]:
+    """Sequences (n_samples, n_channels) from one of them or a list, all of one width."""
+    many = isinstance(value, list | tuple) and any(np.ndim(one) for one in value)
+    if many and all(np.ndim(one) == 1 and len(one) == np.size(one) for one in value):
+        # Rows of numbers: a list of univariate sequences, unless they are single samples.
+        many = any(len(one) > 1 for one in value)
+    found = []
+    for one in value if many else [value]:
+        array = check.host_array(one, name, ndim=(1, 2))
+        found.append(array.reshape(len(array), -1))
+    widths = {one.shape[1] for one in found}
+    wanted = "hold sequences with the same channels"
+    check.must(len(widths) == 1, name, wanted, f"{min(widths)} to {max(widths)} channels")
+    return found
+
+
+def check_pairs(inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
+    """Refuse targets that do not belong to the inputs."""
+    wanted = f"hold one sequence for each of the {len(inputs)} of `x`"
+    check.must(len(inputs) == len(targets), "y", wanted, len(targets))
+    for index, (a, b) in enumerate(zip(inputs, targets, strict=True)):
+        wanted = f"have one row for each of the {len(a)} samples of `x`"
+        check.must(len(a) == len(b), "y", wanted, f"{len(b)} in sequence {index}")
+
+
+def _segments(
+    x: np.ndarray, y: np.ndarray, washout: int, n_read: int, n_skipped: int, bias: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Inputs (n, n_channels, n_steps), targets (n, n_read, …) and the steps that count."""
+    constant = np.full((len(x), 1 if bias else 0), bias)
+    x = np.hstack([x, constant])
+    n_segments = -(-(len(x) - n_skipped) // n_read)
+    # The last segment ends with the sequence, so it may begin inside the one before.
+    ends = np.minimum(n_skipped + n_read * np.arange(1, n_segments + 1), len(x))
+    before = washout + n_read  # rest before the sequence: no input at all
+    x = np.vstack([np.zeros((before, x.shape[1])), x])
+    y = np.vstack([np.zeros((before, y.shape[1])), y])
+    steps = ends[:, None] + before + np.arange(-before, 0)
+    read = steps[:, washout:]
+    first = before + n_skipped + n_read * np.arange(n_segments)
+    used = (read >= first[:, None]).astype(np.float64)
+    return np.ascontiguousarray(x[steps].transpose(0, 2, 1)), y[read], used

@@ -1,0 +1,81 @@
+"""A driven network step by step, against `Dynamics` and a plain loop."""
+
+import numpy as np
+import pytest
+
+from greenfold import Dynamics, EchoStateNetwork, Gain, Reservoir
+from greenfold.dynamics.driven import DrivenNetwork
+
+RNG = np.random.default_rng(0)
+
+
+def weights(network, n_channels=2):
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(network.n_neurons, n_channels)), rng.normal(
+        size=network.n_neurons
+    )
+
+
+@pytest.mark.parametrize("n_neurons", [20, 320], ids=["dense", "sparse"])
+def test_echo_state_is_a_plain_loop(n_neurons):
+    network = EchoStateNetwork.random(n_neurons, leak=0.4, connectivity=0.05, rng=0)
+    U, b = weights(network)
+    driven = DrivenNetwork(network, U, b)
+    assert (driven._sparse_weights is not None) == (n_neurons > 300)
+    x = RNG.normal(size=(50, 2))
+    y, rows = np.full(n_neurons, 0.1), []
+    for now in x:
+        y = 0.6 * y + 0.4 * np.tanh(network.weights @ y + U @ now + b)
+        rows.append(y)
+    found = driven.run(x, np.full(n_neurons, 0.1))
+    # Rounding of sums over neurons.
+    assert found == pytest.approx(np.array(rows), abs=1e-12)
+    lanes = driven.advance(np.full((3, n_neurons), 0.1), np.repeat(x[:1], 3, axis=0))
+    assert lanes == pytest.approx(np.repeat(found[:1], 3, axis=0), abs=1e-12)
+
+
+def test_continuous_time_is_that_of_dynamics():
+    network = Reservoir.random(15, g=0.8, tau=0.5, gain=Gain.tanh(), rng=0)
+    U, b = weights(network)
+    x = RNG.normal(size=(12, 2))
+    X = np.column_stack([x, np.ones(12)]).T[None]
+    dynamics = Dynamics(network, n_steps=12, dt=0.7)
+    wanted = dynamics.states(X, np.column_stack([U, b]), trajectories=True)[0]
+    n_sub = dynamics.step_error.n_sub
+    found = DrivenNetwork(network, U, b, 0.7, n_sub).run(x, np.zeros(15))
+    assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_run_can_be_cut():
+    network = EchoStateNetwork.random(20, rng=0)
+    driven = DrivenNetwork(network, *weights(network))
+    x = RNG.normal(size=(9000, 2))
+    whole = driven.run(x, np.zeros(20))
+    first = driven.run(x[:4500], np.zeros(20))
+    second = driven.run(x[4500:], first[-1])
+    assert np.array_equal(whole, np.concatenate([first, second]))
+
+
+@pytest.mark.parametrize("leak", [0.1, 0.5, 1.0])
+def test_memory_is_what_a_washout_takes(leak):
+    """Networks from rest and from far away agree after so many steps, and not before."""
+    network = EchoStateNetwork.random(30, leak=leak, rng=1, spectral_radius=0.8)
+    driven = DrivenNetwork(network, *weights(network))
+    x = RNG.normal(size=(800, 2))
+    steps = driven.memory(x)
+    true = driven.run(x, np.zeros(30))
+    for begin in (300, 350, 390):
+        late = driven.run(x[begin : begin + steps], np.zeros(30))
+        apart = late[-1] - true[begin + steps - 1]
+        # The mean over many places was below 1e-5; a single one scatters.
+        assert np.sqrt((apart**2).mean()) < 1e-4 * true.std()
+    early = driven.run(x[300 : 300 + steps // 2], np.zeros(30))
+    assert np.abs(early[-1] - true[300 + steps // 2 - 1]).max() > 1e-4 * true.std()
+
+
+def test_memory_that_never_ends_is_half_of_the_series():
+    network = EchoStateNetwork(
+        np.eye(3), leak=0.01, gain=Gain.linear(), allow_unstable=True
+    )
+    driven = DrivenNetwork(network, *weights(network))
+    assert driven.memory(RNG.normal(size=(100, 2))) == 50

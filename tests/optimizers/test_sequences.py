@@ -1,0 +1,192 @@
+"""The loss of a sequence task, judged by windows, Taylor remainders and plain loops."""
+
+import numpy as np
+import pytest
+
+from greenfold import (
+    Dynamics,
+    EchoStateNetwork,
+    Gain,
+    Reservoir,
+    SequenceTask,
+    optimize,
+)
+from greenfold.datasets import lorenz, narma
+from greenfold.optimizers.sequences import SequenceProblem
+
+NETWORKS = {
+    "echo state": EchoStateNetwork.random(12, leak=0.6, rng=0, connectivity=0.5),
+    "continuous": Reservoir.random(10, g=0.7, tau=0.6, gain=Gain.tanh(), rng=1),
+    "grown": EchoStateNetwork.random(
+        12, rng=2, connectivity=0.5, spectral_radius=1.2, allow_unstable=True
+    ),
+}
+
+
+def problem_of(network, *, washout=15, see_input=False, n=160, ridge=1e-4, **options):
+    z = lorenz(n + 1, rng=0) / 10
+    task = SequenceTask.from_sequences(
+        z[:-1],
+        z[1:],
+        washout=washout,
+        ridge=ridge,
+        bias=1.0,
+        see_input=see_input,
+        **options,
+    )
+    dt = None if isinstance(network, EchoStateNetwork) else 0.5
+    return SequenceProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
+
+
+def unit(problem, seed=0):
+    shape = problem.system.n_inputs, problem.task.n_channels
+    u = np.random.default_rng(seed).standard_normal(shape)
+    return u / np.linalg.norm(u)
+
+
+@pytest.mark.parametrize("see_input", [False, True])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradient_by_the_slope_of_its_taylor_remainder(name, see_input):
+    problem = problem_of(NETWORKS[name], see_input=see_input)
+    u, along = unit(problem), unit(problem, 1)
+    _, margin, gradient = problem.evaluate(u)
+    steps = 10.0 ** np.array([-2, -2.5, -3])
+    left = [
+        abs(
+            problem.evaluate(u + h * along)[1].value
+            - margin.value
+            - h * (gradient * along).sum()
+        )
+        for h in steps
+    ]
+    slope = np.polyfit(np.log(steps), np.log(left), 1)[0]
+    assert slope > 1.9
+
+
+def test_loss_is_that_of_a_plain_loop():
+    """States by a loop from the start of the series, ridge by its normal equations."""
+    network = NETWORKS["echo state"]
+    problem = problem_of(network, washout=60, n_read=30)
+    u, task = unit(problem), problem.task
+    z = lorenz(161, rng=0) / 10
+    y, rows = np.zeros(12), []
+    for x in z[:-1]:
+        pushed = network.weights @ y + u @ [*x, 1.0]
+        y = 0.4 * y + 0.6 * np.tanh(pushed)
+        rows.append(y)
+    S, T = np.array(rows)[60:], z[1:][60:]
+    S, T = S - S.mean(0), T - T.mean(0)
+    V = np.linalg.solve(S.T @ S / len(S) + task.ridge * np.eye(12), S.T @ T / len(S))
+    loss = ((T - S @ V) ** 2).sum() / len(S) + task.ridge * (V**2).sum()
+    assert task.n_used == 100
+    # What a washout of 60 steps leaves: the network forgets by 0.5 per step or faster.
+    assert problem.evaluate(u)[1].value == pytest.approx(-np.log(loss), abs=1e-9)
+
+
+def test_gradient_is_the_one_of_windows():
+    """The same rows as windows that are read once each, as long as the washout."""
+    problem = problem_of(NETWORKS["echo state"], washout=40)
+    u = unit(problem)
+    windows = problem.task.windows()
+    system = Dynamics(problem.system.reservoir, n_steps=windows.n_steps)
+    found = optimize(system, windows, u=u)
+    assert found.loss == pytest.approx(
+        np.exp(-problem.evaluate(u)[1].value), rel=1e-7
+    )  # what a washout of 40 leaves
+    along, h = unit(problem, 1), 1e-5
+    ends = [optimize(system, windows, u=u + s * h * along).loss for s in (-1, 1)]
+    # optimize scales u to unit norm; so is the direction made tangent here.
+    tangent = along - (along * u).sum() * u
+    _, margin, gradient = problem.evaluate(u)
+    slope = -np.exp(-margin.value) * (gradient * tangent).sum()
+    assert (ends[1] - ends[0]) / (2 * h) == pytest.approx(slope, rel=1e-5)
+
+
+def test_segments_cover_every_step_once():
+    x = np.arange(137.0)
+    task = SequenceTask.from_sequences([x, x[:40]], [x, x[:40]], washout=10, n_read=25)
+    read = task.X[:, 0, task.washout :].T
+    found = np.sort(read[task.used > 0])
+    assert np.array_equal(found, np.sort(np.concatenate([x[10:], x[10:40]])))
+    assert (task.y + task.offset)[task.used > 0].ravel() == pytest.approx(
+        read[task.used > 0], abs=1e-12
+    )
+    # Before the first sample the network rests: no input, and no constant either.
+    whole = SequenceTask.from_sequences(x, x, washout=10, n_read=25, n_skipped=0, bias=2.0)
+    assert not whole.X[0, :, :10].any()
+    assert whole.X[0, 1, 10:] == pytest.approx(2.0)
+
+
+def test_linear_networks_come_with_a_certificate():
+    x, y = narma(300, rng=0)
+    network = EchoStateNetwork.random(15, gain=Gain.linear(), spectral_radius=0.7, rng=0)
+    task = SequenceTask.from_sequences(x, y, washout=30, ridge=1e-3)
+    found = optimize(Dynamics(network, n_steps=task.n_steps), task, rng=0)
+    assert found.status == "certified"
+    drawn = [
+        optimize(
+            Dynamics(network, n_steps=task.n_steps), task, u=unit_vector(15, seed)
+        ).loss
+        for seed in range(20)
+    ]
+    assert found.loss_bound <= found.loss * (1 + 1e-12)
+    assert found.loss < min(drawn)
+
+
+def unit_vector(n, seed):
+    u = np.random.default_rng(seed).standard_normal(n)
+    return u / np.linalg.norm(u)
+
+
+def test_solved_weights_beat_as_many_draws():
+    problem = problem_of(NETWORKS["echo state"], ridge=1e-8, n=400)
+    found = problem.ascend(unit(problem), max_iter=40, tol=1e-9)
+    drawn = [problem.evaluate(unit(problem, seed))[1].value for seed in range(40)]
+    assert found.margin.value > max(drawn) + 0.5
+    again = problem.ascend(unit(problem), max_iter=40, tol=1e-9)
+    assert np.array_equal(again.u, found.u)
+
+
+@pytest.mark.needs("torch")
+def test_torch_runs_the_same_code():
+    import torch
+
+    problem = problem_of(NETWORKS["echo state"])
+    there = SequenceProblem(problem.system, problem.task.on(torch.zeros(1)))
+    u = unit(problem)
+    V, margin, gradient = problem.evaluate(u)
+    other = there.evaluate(u)
+    assert isinstance(there.task.X, torch.Tensor)
+    assert other[1].value == pytest.approx(margin.value, rel=1e-12)
+    assert other[2] == pytest.approx(gradient, rel=1e-8, abs=1e-12)
+    assert other[0] == pytest.approx(V, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.ones(10)}, "`y` must have one row for each of the 10 samples"),
+        (
+            {"y": [np.ones(200), np.ones(200)]},
+            "`y` must hold one sequence for each of the 1",
+        ),
+        ({"x": np.full(200, np.nan)}, "`x` must be finite; got nan at index"),
+        ({"washout": 300}, "`x` must hold a sequence of more than 300 samples"),
+        ({"washout": -1}, "`washout` must be at least 0"),
+        ({"ridge": 0.0}, "`ridge` must be a positive finite number"),
+        (
+            {"x": [np.ones((9, 1)), np.ones((9, 2))]},
+            "`x` must hold sequences with the same",
+        ),
+    ],
+)
+def test_bad_arguments(change, message):
+    given = {"x": np.ones(200), "y": np.ones(200), "washout": 5} | change
+    with pytest.raises(ValueError, match=message):
+        SequenceTask.from_sequences(given.pop("x"), given.pop("y"), **given)
+
+
+def test_a_system_for_other_segments_is_refused():
+    task = problem_of(NETWORKS["echo state"]).task
+    with pytest.raises(ValueError, match="segments of 65 steps, .* n_steps=65"):
+        optimize(Dynamics(NETWORKS["echo state"], n_steps=20), task)
