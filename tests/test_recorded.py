@@ -61,7 +61,6 @@ from greenfold.analysis import (
 )
 from greenfold.datasets import (
     channel_equalisation,
-    lorenz,
     mackey_glass,
     memory_task,
     narma,
@@ -563,7 +562,6 @@ def data_sets():
         "narma": narma(40, 3, rng=1),
         "channel equalisation": channel_equalisation(12, rng=1),
         "Mackey–Glass": mackey_glass(12, rng=1),
-        "Lorenz": lorenz(3, rng=1)[1:],
         "memory": memory_task(12, 3, rng=1),
     }
     parts = {

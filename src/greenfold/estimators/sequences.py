@@ -646,7 +646,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     --------
     >>> from greenfold import SequenceRegressor
     >>> from greenfold.datasets import narma
-    >>> x, y = narma(1500, rng=0)
+    >>> x, y = narma(1500, rng=1)
     >>> model = SequenceRegressor(n_neurons=50, random_state=0).fit(x[:1000], y[:1000])
     >>> bool(model.score(x[1000:], y[1000:]) > 0.8)
     True
