@@ -185,3 +185,35 @@ def test_an_activation_of_ones_own(bridge, beats):
     assert run(solved.node, X[:2]) == pytest.approx(
         ours(solved.network, X[:2], solved.node.Win), abs=1e-12
     )
+
+
+def test_a_node_solved_for_a_sequence_errs_less():
+    """Run and read by reservoirpy alone, on samples that were not solved on."""
+    from reservoirpy.nodes import Reservoir, Ridge
+
+    from greenfold.datasets import lorenz
+    from greenfold.reservoirpy import solve_sequence
+
+    series = lorenz(1500, rng=0)
+    series = (series - series.mean(0)) / series.std(0)
+    node = Reservoir(
+        40, lr=0.6, sr=1.1, input_scaling=0.3, bias=0.2, seed=1
+    )  # beyond the edge, which only its input tames
+    solved = solve_sequence(node, series[:1000], max_iter=40)
+    errors = []
+    for one in (node, solved.node):
+        model = one >> Ridge(ridge=1e-8)
+        model.fit(series[:999], series[1:1000], warmup=100)
+        made = model.run(series[999:-1])
+        errors.append(float(np.sqrt(np.mean((made - series[1000:]) ** 2))))
+    assert errors[1] < 0.3 * errors[0]
+    parts = [
+        np.column_stack([dense(one.Win), np.broadcast_to(dense(one.bias).ravel(), 40)])
+        for one in (node, solved.node)
+    ]
+    sizes = [np.linalg.norm(one) for one in parts]
+    assert sizes[1] == pytest.approx(sizes[0], rel=1e-9)
+
+
+def dense(value):
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value, dtype=float)

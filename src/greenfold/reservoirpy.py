@@ -19,15 +19,18 @@ from ._base import checks as check
 from ._base.printing import Shown
 from ._base.threads import with_few_threads
 from .devices.device import Device
+from .dynamics.driven import DrivenNetwork
 from .dynamics.dynamics import Dynamics
 from .networks.echo_state import EchoStateNetwork
 from .networks.gains import Gain
-from .optimizers.result import Projections
+from .optimizers.result import Projections, RegressionProjections
 from .optimizers.run import optimize
+from .optimizers.sequences import SequenceProblem
 from .stimuli.samples import SampleStimuli
+from .stimuli.sequences import SequenceTask, check_sequences
 from .unfolding.unfolding import unfold
 
-__all__ = ["SolvedInput", "network_of", "solve_input"]
+__all__ = ["SolvedInput", "network_of", "solve_input", "solve_sequence"]
 
 _GAINS = {
     activations.identity: Gain.linear,
@@ -46,14 +49,14 @@ class SolvedInput(Shown):
     ----------
     node : reservoirpy.nodes.Reservoir
         A new node with `Win` solved, at the same norm; the given one is left alone.
-    projections : Projections
+    projections : Projections, or RegressionProjections of a sequence
         u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
     network : EchoStateNetwork
         The network that the node runs.
     """
 
     node: Any
-    projections: Projections
+    projections: Projections | RegressionProjections
     network: EchoStateNetwork
 
     def _facts(self) -> dict[str, Any]:
@@ -159,6 +162,80 @@ def solve_input(
     return SolvedInput(drawn, best, network)
 
 
+@with_few_threads(lambda node, *_, **__: node.units)
+def solve_sequence(
+    node: Any,
+    x: Any,
+    y: Any = None,
+    *,
+    ridge: float = 1e-11,
+    washout: int | None = None,
+    max_iter: int = 100,
+    gain: Gain | None = None,
+) -> SolvedInput:
+    """Solve the input weights and the bias of a node for sequences read at every step.
+
+    Put a `reservoirpy.nodes.Ridge` behind the node and fit it as usual, on the same series.
+
+    Parameters
+    ----------
+    node : reservoirpy.nodes.Reservoir
+        Left alone. Its spectral radius may be above one.
+    x : array (n_steps, n_channels), or list of such
+        Inputs, as the node runs them.
+    y : array (n_steps, n_targets), or list of such, optional
+        Targets at every step; by default the next input, for forecasts.
+    ridge : float
+        Penalty on the readout, in the squared unit of the states.
+    washout : int, optional
+        Steps until the node has forgotten its state; measured on ``x`` by default.
+    max_iter : int
+        Evaluations of the error and its gradient.
+    gain : Gain, optional
+        For an activation that is not one of reservoirpy's own.
+
+    Returns
+    -------
+    SolvedInput
+        A node with `Win` and bias solved, at the norm that both had together; its
+        projections have the bias as the last column of u.
+
+    Examples
+    --------
+    >>> from reservoirpy.nodes import Reservoir
+    >>> from greenfold.datasets import lorenz
+    >>> from greenfold.reservoirpy import solve_sequence
+    >>> series = lorenz(600, rng=0) / 10
+    >>> node = Reservoir(30, lr=0.5, sr=0.9, input_scaling=0.3, seed=1)
+    >>> solved = solve_sequence(node, series, max_iter=20)
+    >>> solved.node.run(series[:5]).shape
+    (5, 30)
+    """
+    inputs = check_sequences(x, "x")
+    if y is None:
+        inputs, targets = [one[:-1] for one in inputs], [one[1:] for one in inputs]
+    else:
+        targets = check_sequences(y, "y")
+    drawn = _drawn(node, inputs[0].shape[1])
+    leak, gain, bias = _parts(drawn, gain)
+    network = EchoStateNetwork(drawn.W, leak, gain, allow_unstable=True)
+    u = np.column_stack([_dense(drawn.Win), np.broadcast_to(bias, network.n_neurons)])
+    size = float(np.linalg.norm(u)) or _own_norm(drawn)
+    if washout is None:
+        longest = max(inputs, key=len)
+        memory = DrivenNetwork(network, u[:, :-1], u[:, -1]).memory(longest)
+        washout = min(memory, max(len(longest) // 4, 1))
+    task = SequenceTask.from_sequences(
+        [size * one for one in inputs], targets, washout=washout, ridge=ridge, bias=size
+    )
+    problem = SequenceProblem(Dynamics(network, n_steps=task.n_steps), task)
+    max_iter = check.count(max_iter, "max_iter")
+    best = problem.described([problem.ascend(u / size, max_iter=max_iter, tol=1e-6)])
+    drawn.Win = np.asarray(size * best.u[:, :-1], dtype=drawn.dtype)
+    drawn.bias = np.asarray(size * best.u[:, -1], dtype=drawn.dtype)
+    return SolvedInput(drawn, best, network)
+
+
 class _BetweenClasses:
     """A network whose states are counted from half-way between the class means.
 
@@ -249,6 +326,11 @@ def _own_norm(drawn: Any) -> float:
 
 
 def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:
+    return EchoStateNetwork(drawn.W, *_parts(drawn, gain))
+
+
+def _parts(drawn: Any, gain: Gain | None) -> tuple[Any, Any, Any]:
+    """Leak, gain and bias of a node."""
     if gain is None:
         name = getattr(drawn.activation, "__name__", repr(drawn.activation))
         got = f"{name}, pass it as gain=Gain.custom(function, derivative)"
@@ -258,7 +340,7 @@ def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:
     bias = _dense(drawn.bias).ravel()
     leak = np.asarray(drawn.lr, dtype=np.float64)
     bias = float(bias[0]) if len(bias) == 1 else bias
-    return EchoStateNetwork(drawn.W, leak if leak.ndim else float(leak), gain, bias)
+    return leak if leak.ndim else float(leak), gain, bias
 
 
 def _dense(value: Any) -> np.ndarray:

@@ -19,6 +19,7 @@ from .data import fetch, list_, path
 from .evaluate import demo, evaluate
 from .explore import explore
 from .fit import fit
+from .forecast import forecast
 from .mask import mask
 from .memory import memory
 from .options import invocation
@@ -157,7 +158,8 @@ _data = typer.Typer(
     epilog="Example: [bold]greenfold data list[/bold]",
 )
 _OWN = (
-    fit, predict, score, evaluate, mask, memory, sweep, study, explore, demo, reproduce,
+    fit, predict, score, evaluate, forecast, mask, memory,
+    sweep, study, explore, demo, reproduce,
 )  # fmt: skip
 for _to, _commands in ((app, _OWN), (_data, (list_, path, fetch))):
     for _one in _commands:

@@ -9,6 +9,7 @@ at the optimal V, so one pass back through the network gives ∂L/∂u. What is 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -105,6 +106,23 @@ class SequenceProblem:
         # The ascent takes its tolerance relative to the terms: here absolute in log L.
         return V, SoftMargin(value, 1.0, 0.0), gradient.reshape(u.shape)
 
+    def described(self, found: list[Candidate]) -> RegressionProjections:
+        """The best of some ends of ascents, with what it reaches."""
+        task, best = self.task, max(found, key=lambda one: one.margin.value)
+        loss, total = float(np.exp(-best.margin.value)), float(task.variance.sum())
+        noisy = self.errors(best.u, best.v) + task.ridge * (best.v**2).sum(0)
+        return RegressionProjections(
+            u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
+            V=best.v,
+            gain=total - loss,
+            upper_bound=None,
+            loss=loss,
+            r2=1 - noisy / np.where(task.variance > 0, task.variance, np.nan),
+            status=best.status,
+            starts=total - np.exp([-one.margin.value for one in found]),
+            wall_time=0.0,
+        )
+
     def ascend(self, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
         """The best projection from one start, with enough sub-steps at its end."""
         found = ascend(self, u, max_iter=max_iter, tol=tol)
@@ -161,18 +179,4 @@ def solve_sequences(
             found.append(problem.ascend(start, max_iter=max_iter, tol=tol or 1e-6))
             if found[-1].status == "interrupted":
                 break
-    best = max(found, key=lambda one: one.margin.value)
-    loss = float(np.exp(-best.margin.value))
-    total = float(task.variance.sum())
-    noisy = problem.errors(best.u, best.v) + task.ridge * (best.v**2).sum(0)
-    return RegressionProjections(
-        u=best.u[:, 0] if best.u.shape[1] == 1 else best.u,
-        V=best.v,
-        gain=total - loss,
-        upper_bound=None,
-        loss=loss,
-        r2=1 - noisy / np.where(task.variance > 0, task.variance, np.nan),
-        status=best.status,
-        starts=total - np.exp([-one.margin.value for one in found]),
-        wall_time=time.perf_counter() - started,
-    )
+    return replace(problem.described(found), wall_time=time.perf_counter() - started)

@@ -56,7 +56,7 @@ def _number(value: Any) -> str:
     return f"{float(value):.4g}".replace("-", "−")
 
 
-def _fill(template: str, **values: Any) -> str:
+def fill_page(template: str, **values: Any) -> str:
     """A page of this folder, with how numbers are written, the date and the versions."""
     return fill_template(
         f"report/{template}.html",
@@ -137,7 +137,7 @@ def render(
         pictures[name] = [picture for picture in draw() if picture is not None]
     _, y, judged = task.judged
     labels = main.classifier.classes_.tolist()
-    return _fill(
+    return fill_page(
         "report",
         task=task,
         rows=rows,
@@ -213,7 +213,7 @@ def write_mask_page(
         from . import figures
     values = study.values.reshape(device.n_inputs, -1)
     names = list(inputs or (f"input {i}" for i in range(device.n_inputs)))
-    text = _fill(
+    text = fill_page(
         "mask",
         name=name,
         study=study,

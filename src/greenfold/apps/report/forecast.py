@@ -1,0 +1,240 @@
+"""A series forecast with drawn and with solved input weights, and the page about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._base.checks import must, needs
+from ...estimators.sequences import ReservoirForecaster, valid_steps
+from .page import fill_page, write_page
+
+#: Starts on the held-out part over which valid times are averaged.
+_N_STARTS = 20
+#: Channels that are drawn; the first ones.
+_SHOWN = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastStudy:
+    """How far forecasts of the end of a series go, and the forecast of what follows it."""
+
+    name: str
+    names: tuple[str, ...]
+    #: Time between samples; None where nobody said it.
+    dt: float | None
+    series: np.ndarray
+    #: Samples that were learnt before the held-out part.
+    n_train: int
+    #: By the kind of input weights, "random" and "solved".
+    models: dict[str, ReservoirForecaster]
+    #: Valid steps from each start, at most ``horizon``, by kind.
+    valid: dict[str, np.ndarray]
+    horizon: int
+    #: Forecasts that begin where the held-out part does, (horizon, n_channels), by kind.
+    made: dict[str, np.ndarray]
+    #: Learnt on the whole series; its forecast of the samples after it, with a band.
+    final: ReservoirForecaster
+    ahead: np.ndarray
+    band: tuple[np.ndarray, np.ndarray]
+
+    @property
+    def unit(self) -> str:
+        """Of times."""
+        return "steps" if self.dt is None else "time units"
+
+    def time(self, steps: Any) -> Any:
+        """Steps as time, where the step is known."""
+        return np.asarray(steps) * (1 if self.dt is None else self.dt)
+
+    def record(self) -> dict[str, Any]:
+        """What was found, for JSON."""
+        return {
+            "name": self.name,
+            "channels": self.names,
+            "samples": len(self.series),
+            "train": self.n_train,
+            "dt": self.dt,
+            "horizon": self.horizon,
+            "valid_steps": {kind: one.tolist() for kind, one in self.valid.items()},
+            "one_step_error": {
+                kind: model.residual_.tolist() for kind, model in self.models.items()
+            },
+            "neurons": self.final.driven_.n_neurons,
+            "ridge": self.final.ridge_,
+            "washout": self.final.washout_,
+            "forecast": self.ahead,
+            "lower": self.band[0],
+            "upper": self.band[1],
+        }
+
+
+def study_forecast(
+    series: Any,
+    n_steps: int,
+    *,
+    holdout: float = 0.2,
+    name: str = "series",
+    names: Sequence[str] | None = None,
+    dt: float | None = None,
+    on_part: Callable[[str], None] = lambda _: None,
+    **options: Any,
+) -> ForecastStudy:
+    """Hold out the end of a series, forecast it both ways, then what follows the series.
+
+    Parameters
+    ----------
+    series : array_like (n_samples, n_channels)
+    n_steps : int
+        Steps to forecast.
+    holdout : float
+        Share of the samples, at the end, to judge forecasts by.
+    name, names, dt
+        What to call the series and its channels, and the time between samples.
+    on_part : callable
+        Called with a description before each part.
+    **options
+        Of `ReservoirForecaster`.
+
+    Returns
+    -------
+    ForecastStudy
+    """
+    values = np.asarray(series, dtype=np.float64)
+    n_train = round((1 - holdout) * len(values))
+    left = len(values) - n_train
+    wanted = "leave at least 2 samples to judge by and 10 to learn from"
+    must(left >= 2 and n_train >= 10, "holdout", wanted, f"{left} and {n_train}")
+    models, valid, made = {}, {}, {}
+    spread = values[:n_train].std(0)
+    spread[spread == 0] = 1.0
+    horizon = max(1, min(n_steps, left // 2))
+    starts = np.unique(np.linspace(n_train, len(values) - horizon, _N_STARTS).astype(int))
+    for kind in ("random", "solved"):
+        on_part(f"{kind} input weights")
+        model = ReservoirForecaster(**options, input_weights=kind).fit(values[:n_train])
+        found = [
+            valid_steps(
+                model.forecast(horizon, context=values[:at]),
+                values[at : at + horizon],
+                spread,
+            )
+            for at in starts
+        ]
+        models[kind], valid[kind] = model, np.array(found)
+        made[kind] = model.forecast(min(n_steps, left))
+    on_part("the forecast")
+    weights = models["solved"].input_weights_
+    network = models["solved"].driven_.network
+    own = {**options, "reservoir": network, "search": 0}
+    final = ReservoirForecaster(**own, input_weights=weights).fit(values)
+    return ForecastStudy(
+        name,
+        tuple(names or (f"channel {i}" for i in range(values.shape[1]))),
+        dt,
+        values,
+        n_train,
+        models,
+        valid,
+        horizon,
+        made,
+        final,
+        final.forecast(n_steps),
+        final.forecast_band(n_steps),
+    )
+
+
+def write_forecast_page(
+    path: str | Path, study: ForecastStudy, *, notes: Sequence[str] = (), command: str = ""
+) -> Path:
+    """Write the page of a forecast, in one step at the end; returns its absolute path."""
+    with needs("A page", "report"):
+        text = fill_page(
+            "forecast",
+            study=study,
+            valid={k: float(study.time(v.mean())) for k, v in study.valid.items()},
+            errors={k: float(m.residual_.mean()) for k, m in study.models.items()},
+            rows=_rows(study),
+            notes=notes,
+            pictures=[*_held_out(study), *_ahead(study)],
+            command=command,
+        )
+    return write_page(path, text)
+
+
+def _rows(study: ForecastStudy) -> list[tuple[str, str]]:
+    final = study.final
+    shown = [
+        ("samples, channels", f"{len(study.series)}, {len(study.names)}"),
+        ("learnt before the held-out part", f"{study.n_train} samples"),
+        ("neurons", str(final.driven_.n_neurons)),
+        ("ridge penalty", f"{final.ridge_:.3g}"),
+        ("memory of the network", f"{final.washout_} steps"),
+    ]
+    if study.dt is not None:
+        shown.insert(1, ("time between samples", f"{study.dt:g}"))
+    return shown
+
+
+def _held_out(study: ForecastStudy) -> list[Any]:
+    """Both forecasts of the held-out part beside the truth, one picture per channel."""
+    from .figures import COLOURS, DASHES, INK, RANDOM, SOLVED, Key, drawing, key
+
+    truth = study.series[study.n_train :][: len(study.made["solved"])]
+    times = study.time(np.arange(1, len(truth) + 1))
+    spread = study.series[: study.n_train].std(0)
+    spread[spread == 0] = 1.0
+    ends = {
+        kind: float(study.time(valid_steps(one, truth, spread)))
+        for kind, one in study.made.items()
+    }
+    found = []
+    for channel, name in enumerate(study.names[:_SHOWN]):
+        with drawing(f"held{channel}", f"Held out: {name}") as made:
+            ax = made.axes
+            ax.plot(times, truth[:, channel], color=INK, lw=2.4, alpha=0.35)
+            for kind, hue in (("random", RANDOM), ("solved", SOLVED)):
+                dash = DASHES[hue]
+                values = study.made[kind][:, channel]
+                ax.plot(times, values, color=COLOURS[hue], lw=1.2, ls=dash)
+                ax.axvline(ends[kind], color=COLOURS[hue], lw=1, ls=dash, alpha=0.7)
+            low, high = truth[:, channel].min(), truth[:, channel].max()
+            room = 0.3 * (high - low) or 1.0
+            ax.set(ylim=(low - room, high + room), xlabel=f"{study.unit} after the start")
+        made.keys = [
+            Key("truth", "--ink"),
+            key("random input weights", RANDOM, RANDOM),
+            key("solved input weights", SOLVED, SOLVED),
+        ]
+        made.caption = "Upright lines: where each forecast leaves the truth."
+        found.append(made)
+    return found
+
+
+def _ahead(study: ForecastStudy) -> list[Any]:
+    """The end of the series, and the forecast of what follows with its band."""
+    from .figures import COLOURS, INK, SOLVED, Key, area, drawing, key
+
+    n_before = min(len(study.series), len(study.ahead))
+    before = study.time(np.arange(-n_before + 1, 1))
+    after = study.time(np.arange(1, len(study.ahead) + 1))
+    found = []
+    for channel, name in enumerate(study.names[:_SHOWN]):
+        with drawing(f"ahead{channel}", f"What follows: {name}") as made:
+            ax, blue = made.axes, COLOURS[SOLVED]
+            ax.plot(before, study.series[-n_before:, channel], color=INK, lw=1.2)
+            lower, upper = (one[:, channel] for one in study.band)
+            ax.fill_between(after, lower, upper, color=blue, alpha=0.25, lw=0)
+            ax.plot(after, study.ahead[:, channel], color=blue, lw=1.2)
+            ax.set(xlabel=f"{study.unit} after the end of the series")
+        made.keys = [
+            Key("series", "--ink"),
+            key("forecast", SOLVED),
+            area("90 % of forecasts that begin a little apart", SOLVED),
+        ]
+        found.append(made)
+    return found

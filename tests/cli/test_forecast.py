@@ -1,0 +1,70 @@
+"""`greenfold forecast`, from a file to a table, a CSV, a model and a page."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from greenfold import load
+from greenfold.datasets import lorenz
+
+from .conftest import invoke
+
+FEW = ["--neurons", "15", "--steps", "20"]
+
+
+@pytest.fixture
+def sensor(tmp_path):
+    """A CSV file with a time column."""
+    values = lorenz(400, rng=0)
+    path = tmp_path / "sensor.csv"
+    time = 0.05 * np.arange(400)[:, None]
+    np.savetxt(
+        path, np.hstack([time, values]), delimiter=",", header="time,x,y,z", comments=""
+    )
+    return path
+
+
+def test_everything_it_writes(sensor, tmp_path):
+    paths = {name: tmp_path / f"it.{name}" for name in ("csv", "gfm", "html")}
+    done = invoke(
+        "forecast", sensor, *FEW,
+        "--out", paths["csv"], "--model", paths["gfm"], "--report", paths["html"],
+    )  # fmt: skip
+    assert "valid for (time units)" in done.stdout
+    assert "solved" in done.stdout
+    lines = paths["csv"].read_text().splitlines()
+    assert lines[0].startswith("time,x,y,z,x_lower")
+    assert len(lines) == 21
+    model = load(paths["gfm"])
+    first = [float(one) for one in lines[1].split(",")[1:4]]
+    assert model.forecast(1)[0] == pytest.approx(first, rel=1e-12)
+    page = paths["html"].read_text()
+    assert "Forecast of sensor.csv" in page
+    assert page.count("<figure") == 6
+
+
+def test_json_and_columns(sensor):
+    done = invoke("forecast", sensor, *FEW, "--columns", "z,x", "--json")
+    record = json.loads(done.stdout)
+    assert record["channels"] == ["z", "x"]
+    assert np.shape(record["forecast"]) == (20, 2)
+    assert set(record["valid_steps"]) == {"random", "solved"}
+    assert max(record["valid_steps"]["solved"]) <= record["horizon"]
+
+
+def test_what_is_wrong_is_said_in_one_line(sensor, tmp_path):
+    gone = invoke("forecast", tmp_path / "gone.csv", *FEW, code=1)
+    assert "gone.csv" in gone.stderr
+    column = invoke("forecast", sensor, *FEW, "--columns", "w", code=1)
+    assert "has no column 'w'" in column.stderr
+    (tmp_path / "nan.csv").write_text("a\n" + "1\n2\n" * 20 + "nan\n")
+    missing = invoke("forecast", tmp_path / "nan.csv", *FEW, code=1)
+    assert "must be finite" in missing.stderr
+    (tmp_path / "short.csv").write_text("a\n1\n2\n3\n")
+    short = invoke("forecast", tmp_path / "short.csv", *FEW, code=1)
+    assert "must leave at least 2 samples" in short.stderr
+    for one in (gone, column, missing, short):
+        assert one.stderr.count("\n") == 1
