@@ -46,6 +46,33 @@ def per_network(name: str, start: str, key: str = "ratios") -> np.ndarray:
     return np.array([float(x.strip("%")) for x in row(name, start)["detail"][key].split()])
 
 
+def forecasts() -> list[str]:
+    def ratio(system: str, size: int, noise: int = 0) -> float:
+        return value("forecast", f"{system}, N = {size}, noise {noise} %")
+
+    def valid(system: str) -> str:
+        found = row("forecast", f"{system}, N = 50, noise 0 %")["detail"]
+        drawn, solved = (np.mean(found[key]) for key in ("drawn", "solved"))
+        return f"| {drawn:.1f} | **{solved:.1f}** |"
+
+    systems, sizes = ("Lorenz", "Mackey–Glass"), (50, 100)
+    noisy = {n: [ratio(s, size, n) for s in systems for size in sizes] for n in (1, 5)}
+    above = [
+        row("forecast", f"{s}, N = {size}, noise 0 %")["detail"]["above_best_of_draws"]
+        for s in systems
+        for size in sizes
+    ]
+    assert above == [10] * 4  # "on every seed"
+    return [
+        f"{ratio('Lorenz', 50):.2f} (N = 50) and {ratio('Lorenz', 100):.2f} (N = 100) times",
+        f"{ratio('Mackey–Glass', 50):.2f} and {ratio('Mackey–Glass', 100):.2f} times on",
+        f"it is {min(noisy[1]):.2f} to {max(noisy[1]):.2f} times",
+        f"with 5 % {min(noisy[5]):.2f} to {max(noisy[5]):.2f} times",
+        f"Lorenz forecast, N = 50 ¹ {valid('Lorenz')}",
+        f"Mackey–Glass forecast, N = 50 ¹ {valid('Mackey–Glass')}",
+    ]
+
+
 def reproduced() -> list[str]:
     cells = record("_reproduction/table1.json")["numbers"]["cells"]
     kappa = [cells[f"{kind}, linear"]["kappa"] for kind in ("random", "optimised")]
@@ -119,7 +146,7 @@ PEERS = ("reservoirpy", "reservoir-computing")
 ECG, LONG = "ECG5000, 500/4500 × 140", "1000/1000 × 1000"
 
 
-@pytest.mark.parametrize("claim", [*reproduced(), *measured()])
+@pytest.mark.parametrize("claim", [*reproduced(), *measured(), *forecasts()])
 def test_the_readme_says_what_was_recorded(claim):
     assert claim in plain("README.md")
 
