@@ -64,7 +64,7 @@ def forecasts() -> list[str]:
     ]
     assert above == [10] * 4  # "on every seed"
     return [
-        f"{ratio('Lorenz', 50):.2f} (N = 50) and {ratio('Lorenz', 100):.2f} (N = 100) times",
+        f"{ratio('Lorenz', 50):.2f} (N = 50) and {ratio('Lorenz', 100):.2f} (N = 100)",
         f"{ratio('Mackey–Glass', 50):.2f} and {ratio('Mackey–Glass', 100):.2f} times on",
         f"it is {min(noisy[1]):.2f} to {max(noisy[1]):.2f} times",
         f"with 5 % {min(noisy[5]):.2f} to {max(noisy[5]):.2f} times",
