@@ -61,7 +61,7 @@ def lorenz(
     dt : float
         Time between samples. 22 samples of 0.05 are one Lyapunov time.
     rng : numpy Generator, int or None
-        Chooses the point of the attractor where the series begins.
+        Chooses where on the attractor the series begins.
 
     Returns
     -------
@@ -86,16 +86,12 @@ def rossler(
 
     Parameters
     ----------
-    n_samples : int
-    dt : float
-        Time between samples. 28 samples of 0.5 are one Lyapunov time.
-    rng : numpy Generator, int or None
-        Chooses the point of the attractor where the series begins.
+    n_samples, dt, rng
+        See `lorenz`. 28 samples of 0.5 are one Lyapunov time.
 
     Returns
     -------
     ndarray (n_samples, 3)
-        By DOP853 with a relative tolerance of 1e-12.
     """
 
     def field(_: float, s: Floats) -> Floats:
@@ -117,11 +113,8 @@ def lorenz96(
 
     Parameters
     ----------
-    n_samples : int
-    dt : float
-        Time between samples.
-    rng : numpy Generator, int or None
-        Chooses the point of the attractor where the series begins.
+    n_samples, dt, rng
+        See `lorenz`.
     n_channels : int
         Sites, at least 4. With five and F = 8 the largest Lyapunov exponent is about 0.5;
         with forty, 1.7.
@@ -131,7 +124,6 @@ def lorenz96(
     Returns
     -------
     ndarray (n_samples, n_channels)
-        By DOP853 with a relative tolerance of 1e-12.
     """
     n_channels = check.count(n_channels, "n_channels", minimum=4)
 
@@ -154,14 +146,11 @@ def mackey_glass(
 
     Parameters
     ----------
-    n_samples : int
+    n_samples, dt, rng
+        See `lorenz`.
     delay : float
         τ. With 17 the largest Lyapunov exponent is about 0.006: 167 samples of 1 are one
         Lyapunov time.
-    dt : float
-        Time between samples.
-    rng : numpy Generator, int or None
-        Draws the history before the series begins.
 
     Returns
     -------
@@ -220,11 +209,8 @@ def kuramoto_sivashinsky(
 
     Parameters
     ----------
-    n_samples : int
-    dt : float
-        Time between samples.
-    rng : numpy Generator, int or None
-        Draws the profile before the series begins.
+    n_samples, dt, rng
+        See `lorenz`.
     length : float
         L of the ring. With 22 the largest Lyapunov exponent is about 0.05.
     n_channels : int
