@@ -40,16 +40,14 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginInterval(Shown):
-    """Confidence interval on the soft margin that a device will show.
+    """Confidence interval from ``low`` to ``high`` on the soft margin a device will show.
 
     Attributes
     ----------
     estimate : float
         κ on the device, free of the favour of having been solved on the estimate.
-    low, high : float
-        Ends of the interval.
-    level : float
-        Its confidence.
+    low, high, level : float
+        Ends of the interval, and its confidence.
     optimism : float
         How much better the projections look on the estimated response.
     n_replicates : int
@@ -89,7 +87,6 @@ def margin_interval(
     projections : Projections
         Of `optimize(system, stimuli)`; their η is used.
     level : float
-        Confidence, between 0 and 1.
     n_replicates : int
         Replicates of the response; twice as many as the fit has blocks are enough.
     solved : bool
@@ -211,10 +208,7 @@ def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
 
 @with_few_threads(rows_of)
 def mask_bound(
-    system: System,
-    stimuli: Stimuli,
-    projections: Projections,
-    device: Device,
+    system: System, stimuli: Stimuli, projections: Projections, device: Device
 ) -> float:
     """A proven bound on κ of all masks of one kind.
 
@@ -227,16 +221,15 @@ def mask_bound(
         Linear.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Of ``optimize(system, stimuli, device=device)``: where the bound is lowered from.
-        Their η is used.
+        Of ``optimize(system, stimuli, device=device)``, from which the bound is lowered, at
+        their η.
     device : Device
         With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
         levels of which none is negative), or a box. Its noise is not in the bound.
 
     Notes
     -----
-    Each of some hundred steps decomposes a matrix of as many rows as the mask has entries:
-    seconds for a hundred, minutes for a thousand.
+    It takes seconds for masks of a hundred entries, minutes for a thousand.
 
     Examples
     --------
@@ -396,15 +389,13 @@ class MaskStudy(Shown):
     Attributes
     ----------
     projections : Projections
-        The mask u (unit norm) and its readout v, with κ on the estimated response and the
-        bound.
+        The mask u (unit norm) and its readout v, on the estimated response.
     values : ndarray, shape of ``projections.u``
         The mask as the device takes it: ±1 for signs, the given levels, else u itself.
     interval : MarginInterval
         κ that the device will show.
     drawn : ndarray (n_draws,)
-        κ of random masks of the same kind with the optimal readout each, on the estimated
-        response.
+        κ of random masks of the same kind, with the optimal readout each.
     """
 
     projections: Projections
@@ -451,17 +442,13 @@ def study_mask(
 
     Parameters
     ----------
-    system : MeasuredResponse
-        Made by `MeasuredResponse.fit`.
-    stimuli : GaussianStimuli or SampleStimuli
+    system, stimuli, n_replicates, level, rng
+        See `margin_interval`.
     eta : float
     device : Device, optional
         Which masks it can have, as for `optimize`, and noise, as for `margin_interval`.
     n_draws : int
         Random masks to compare with.
-    n_replicates, level
-        Of the interval, see `margin_interval`.
-    rng : numpy Generator, int or None
 
     Examples
     --------

@@ -334,21 +334,15 @@ class ReservoirPath(Shown):
     parameters : dict of ndarray
         By name, (n_evaluations,), or (n_evaluations, n_oscillators) where each oscillator
         has its own. "g" is the factor on the weights given.
-    soft_margin : ndarray (n_evaluations,)
-        κ* on the series that were chosen by.
-    upper_bound : ndarray (n_evaluations,)
-        No u and v of that network reach a larger one.
+    soft_margin, upper_bound : ndarray (n_evaluations,)
+        κ* on the series that were chosen by; no u and v of that network exceed the bound.
     held_out : ndarray (n_evaluations,)
         κ of the same u and v on the series held out; NaN without such.
     gradient : ndarray (n_evaluations, n_coordinates)
         ∂κ*/∂θ in the coordinates of the ascent: logarithms, of frequencies radians in a
         decay time of the given network.
     best : int
-        The evaluation of largest κ* on the series that were chosen by.
-    reservoir : Reservoir or EchoStateNetwork
-        The network there.
-    projections : Projections
-        u and v there.
+        The evaluation of largest κ*, of ``reservoir`` with ``projections``.
     status, message : str
         "converged", "max_evaluations" or "interrupted".
     """

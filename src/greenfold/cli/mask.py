@@ -5,10 +5,19 @@ import io
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
 from . import options, show
-from .options import Answer, Labelled, Reader, arg, command, group, invocation, opt, pick
+from .options import (
+    Answer,
+    Labelled,
+    Reader,
+    arg,
+    command,
+    group,
+    invocation,
+    opt,
+    pick,
+    refuse_if,
+)
 
 #: Below this share of linear variance the masks are worth less than they look.
 _LINEAR = 0.8
@@ -83,10 +92,8 @@ class Hardware:
         from ..devices.device import Device
 
         given = invocation.given("mask", "levels", "box")
-        if len(given) > 1:
-            raise typer.BadParameter(
-                f"{given[0]} and {given[1]} each say what the mask may be; give one"
-            )
+        both = " and ".join(given[:2])
+        refuse_if(len(given) > 1, f"{both} each say what the mask may be; give one")
         kind = self.mask or ("sign" if not given else None)
         return Device(
             mask=None if kind == "free" else kind,
@@ -229,8 +236,7 @@ def _two_classes(
     if len(chosen) == 1 and len(known) > 1:
         rest = f"not {chosen[0]}"
         return X, np.where(y == chosen[0], chosen[0], rest), f"{name}, {rest} or not"
-    if len(set(chosen)) != 2:
-        raise typer.BadParameter("--classes must name one or two")
+    refuse_if(len(set(chosen)) != 2, "--classes must name one or two")
     kept = np.isin(y, chosen)
     return X[kept], y[kept], f"{name}, {' or '.join(chosen)}"
 

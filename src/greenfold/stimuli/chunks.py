@@ -197,10 +197,8 @@ class DaskChunks(Chunks):
             check.must(False, "client", "be a distributed.Client", got, TypeError)
         status = getattr(client, "status", "running")
         if status != "running":
-            advice = (
-                "make one that is connected, distributed.Client(address), and the stimuli"
-            )
-            raise ConnectionError(f"`client` is {status}: {advice} again.")
+            advice = "make one that is connected, distributed.Client(address), and the"
+            raise ConnectionError(f"`client` is {status}: {advice} stimuli again.")
 
     def share(self, value: Any) -> Any:
         """The value as the result of a task, which travels from worker to worker."""
@@ -340,10 +338,8 @@ def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
         )
     if 0 in shape:
         raise ValueError(f"`X` is empty: it has shape {shape}.")
-    wanted, got = (
-        "hold real numbers of fixed width",
-        f"dtype {X.dtype}, use X.astype(float)",
-    )
+    wanted = "hold real numbers of fixed width"
+    got = f"dtype {X.dtype}, use X.astype(float)"
     check.must(np.dtype(X.dtype).kind in "iufb", "X", wanted, got, TypeError)
     return X
 

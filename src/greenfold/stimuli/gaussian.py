@@ -20,8 +20,6 @@ from .design import Design, Moments
 
 #: Designs with more points than this are refused.
 _MAX_POINTS = 6000
-
-
 #: Series of each class that are drawn where nothing is closed, by default.
 _N_DRAWS = 5000
 #: Seed of the series on which the result is judged; the fit uses another.
@@ -87,16 +85,9 @@ class GaussianStimuli(Stimuli):
     ) -> GaussianStimuli:
         """Draw the paper's artificial stimuli (figures 2 and 3).
 
-        Parameters
-        ----------
-        n_steps : int
-        strength : float
-            ‖μ‖; the direction of μ is uniform on the sphere.
-        eigenvalues : (float, float)
-            Range of the eigenvalues of both class covariances ψ ± χ, drawn uniformly in
-            independent random bases.
-        n_channels, n_draws : int
-        rng : numpy Generator, int or None
+        ‖μ‖ is ``strength``; the direction of μ is uniform on the sphere. The eigenvalues of
+        both class covariances ψ ± χ are drawn uniformly from the range ``eigenvalues``, in
+        independent random bases.
         """
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
         span = check.host_array(eigenvalues, "eigenvalues", ndim=(1,))
@@ -115,13 +106,9 @@ class GaussianStimuli(Stimuli):
     def sample(
         self, n_per_class: int, rng: np.random.Generator | int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw stimuli of both classes.
+        """Draw stimuli (2 n_per_class, n_steps) or (2 n_per_class, n_channels, n_steps).
 
-        Returns
-        -------
-        X : ndarray (2 n_per_class, n_steps) or (2 n_per_class, n_channels, n_steps)
-        labels : ndarray (2 n_per_class,)
-            +1 for the first half, −1 for the second.
+        The labels (2 n_per_class,) are +1 for the first half and −1 for the second.
         """
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
@@ -201,9 +188,8 @@ class GaussianStimuli(Stimuli):
         return Design(shaped, weights * signs, weights)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        if isinstance(system, QuadraticSystem) and system.has_kernels_of_all(
-            self.n_channels
-        ):
+        quadratic = isinstance(system, QuadraticSystem)
+        if quadratic and system.has_kernels_of_all(self.n_channels):
             return lambda u: GaussianMoments(self, system, u)
         degree = system.degree
         design = self._drawn if degree is None else self._exact_design(degree)

@@ -262,18 +262,16 @@ class PooledReservoirClassifier(
 
     Parameters
     ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, n_jobs
+    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs
         See `ReservoirFeatures`.
     class_weight : {None, "balanced"} or dict, default None
         Weight of a series of each class.
-    random_state : int, RandomState or None, default None
-        Draws oscillators, readouts and thresholds.
 
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
-    map_ : FeatureMap
-        The bank (``map_.bank``), thresholds and scale.
+    map_, n_features_in_, n_channels_in_
+        As of `ReservoirFeatures`.
     head_ : LinearHead
         Coefficients and intercept.
     slope_ : float
@@ -285,8 +283,6 @@ class PooledReservoirClassifier(
         series; None in a classifier that was read from a file.
     held_out_cases_ : ndarray (n,) of int
         All training series up to 4096 of them, else 512 drawn at random.
-    n_features_in_, n_channels_in_ : int
-        Steps of the longest training series, and channels.
 
     See Also
     --------
@@ -387,10 +383,8 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     Parameters
     ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, n_jobs
+    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs
         See `ReservoirFeatures`.
-    random_state : int, RandomState or None, default None
-        Draws oscillators, readouts and thresholds.
 
     Attributes
     ----------
@@ -455,14 +449,8 @@ def to_onnx(
 ) -> Any:
     """A fitted classifier or regressor as an ONNX graph.
 
-    Parameters
-    ----------
-    estimator : PooledReservoirClassifier or PooledReservoirRegressor
-        Fitted on series of equal length.
-    path : str or Path, optional
-        Also write the graph there.
-    dtype : {"float64", "float32"}
-        Of the input. Features are computed in single precision in any case.
+    It is fitted on series of equal length. The graph is also written to ``path``. The input
+    is of ``dtype``, "float64" or "float32"; features are in single precision in any case.
 
     Returns
     -------

@@ -116,15 +116,9 @@ class LinearHead:
 class FeatureMap:
     """Everything needed to turn series into features.
 
-    Attributes
-    ----------
-    bank : FilterBank
-    thresholds : list of ndarray (3, 3 n_readouts), float32
-        One per reservoir; columns signal by signal (readout, first, second difference).
-    mean, deviation : ndarray (n_channels,) or None
-        By which the series are standardised; None if each is by its own.
-    engine : {"numba", "array"}
-        For series on the host.
+    ``thresholds`` are (3, 3 n_readouts) float32 of every reservoir, with columns signal by
+    signal (readout, first, second difference). ``mean`` and ``deviation`` (n_channels,)
+    standardise the series; None if each is by its own. ``engine`` is that on the host.
     """
 
     bank: FilterBank
