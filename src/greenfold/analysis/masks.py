@@ -167,14 +167,8 @@ def margin_interval(
     spread = float(((errors @ slope) ** 2).sum()) + float(judged.var(ddof=1)) / n_pairs
     spread += lost**2 / 12
     half = float(student_t.ppf((1 + level) / 2, n_pairs - 1)) * np.sqrt(spread)
-    return MarginInterval(
-        estimate=estimate - cost,
-        low=float(estimate - half) - cost,
-        high=float(estimate + half) - cost,
-        level=level,
-        optimism=value - estimate,
-        n_replicates=2 * n_pairs,
-    )
+    ends = float(estimate - half) - cost, float(estimate + half) - cost
+    return MarginInterval(estimate - cost, *ends, level, value - estimate, 2 * n_pairs)
 
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
@@ -368,18 +362,10 @@ class MaskRelaxation:
             proven, smooth, by_kernel, by_z = self.value(kernels[0], z, unit, sharpness)
             return proven, smooth, [by_kernel], by_z
 
-        return descend(
-            bound,
-            [kernel],
-            [metric],
-            np.zeros(n_pairs + n_delta),
-            unit=float(np.sqrt(unit)),
-            max_evaluations=_BOUND_EVALUATIONS,
-            smoothing=_SHARPNESS,
-            limits=limits,
-            memory=15,
-            tol=1e-12,
-        )
+        budget = {"max_evaluations": _BOUND_EVALUATIONS, "smoothing": _SHARPNESS}
+        start, size = np.zeros(n_pairs + n_delta), float(np.sqrt(unit))
+        how = {"unit": size, "limits": limits, "memory": 15, "tol": 1e-12, **budget}
+        return descend(bound, [kernel], [metric], start, **how)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

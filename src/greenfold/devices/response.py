@@ -379,9 +379,8 @@ def _recordings(value: Any, name: str) -> list[np.ndarray]:
             reason = f"could not be read as numbers ({error})"
             raise TypeError(f"{label} {reason}; {wanted}.") from None
         array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2 or array.size == 0:
-            wanted = "must have shape (n_samples, n_channels)"
-            raise DataError(f"{label} {wanted}; got {array.shape}.")
+        wrong, wanted = array.ndim != 2 or not array.size, "(n_samples, n_channels)"
+        _refuse_if(wrong, f"{label} must have shape {wanted}", f"got {array.shape}")
         found.append(array)
     return found
 
@@ -539,13 +538,7 @@ class _Regression:
     white nor for equal noise, only that stretches are longer than its memory.
     """
 
-    def __init__(
-        self,
-        drives: list[np.ndarray],
-        outputs: list[np.ndarray],
-        n_lags: int,
-        n_blocks: int,
-    ) -> None:
+    def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
         self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
         self.n_inputs = drives[0].shape[1]
         self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)
