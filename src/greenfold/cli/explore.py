@@ -9,10 +9,7 @@ from . import options
 from .options import Answer, Network, Tested, arg, command, invocation, opt, pick, refuse_if
 
 _HELD_OUT = 0.3
-_SHOWN: dict[str, Any] = {
-    "autocompletion": options.complete_dataset,
-    "show_default": False,
-}
+_SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_default": False}
 
 
 @command("greenfold explore beats.csv --out page.html")

@@ -417,8 +417,7 @@ class ReservoirClassifier(
         values = np.ldexp(sample.values.astype(np.float64), -self._exponent)
         unit = float(np.ldexp(1.0, -self._exponent))
         self._stream = stream = ClassStream(
-            [one.scaled(unit) for one in moments],
-            replace(sample, values=values),
+            [one.scaled(unit) for one in moments], replace(sample, values=values)
         )
         if self.order == 0:
             self._solve_stream()
