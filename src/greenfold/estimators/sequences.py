@@ -85,11 +85,8 @@ class Scale:
         mean = (rows / peak).mean(0)
         deviation = (rows / peak - mean).std(0)
         constant = np.flatnonzero(deviation <= 1e-12)
-        check.require(
-            len(constant) < len(peak),
-            f"`{name}` is constant; there is nothing to learn from it, pass a sequence "
-            "that varies.",
-        )
+        nothing = "there is nothing to learn from it, pass a sequence that varies"
+        check.require(len(constant) < len(peak), f"`{name}` is constant; {nothing}.")
         if len(constant):
             kept = f"channel {', '.join(map(str, constant))}; it is kept as it is"
             warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=5)
@@ -386,11 +383,9 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         sums = Readout.empty(features[0].shape[1], targets[0].shape[1])
         for rows, y in zip(features, targets, strict=True):
             sums.add(rows[skipped:], y[skipped:])
-        check.require(
-            sums.n >= 2,
-            f"`{self._given_name}` must be longer than {skipped} samples, the washout; got "
-            f"{len(longest)}, pass a longer sequence or washout=0.",
-        )
+        wanted = f"be longer than {skipped} samples, the washout"
+        got = f"{len(longest)}, pass a longer sequence or washout=0"
+        check.must(sums.n >= 2, self._given_name, wanted, got)
         return _Driven(network, inputs, targets, features, sums, skipped)
 
     def _fit_readout(self, inputs: list, targets: list) -> None:
@@ -461,17 +456,6 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     #: A filter's input is often fast; a series that is worth a forecast is smooth.
     _leak: ClassVar[float] = 1.0
 
-    # Checks
-
-    def _checked_state(self, state: Any) -> np.ndarray:
-        n = self.driven_.n_neurons
-        if state is None:
-            return np.zeros(n)
-        array = check.host_array(state, "state", ndim=(1,))
-        fits, wanted = array.shape == (n,), f"have shape ({n},)"
-        check.must(fits, "state", wanted, f"shape {array.shape}")
-        return array
-
     def _checked(self, value: Any, name: str, width: int) -> list[np.ndarray]:
         """Sequences with as many channels as those that were fitted."""
         found = check_sequences(value, name)
@@ -497,12 +481,9 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         """
         graph = new_graph(self, dtype)
         network = self.driven_.network
-        check.require(
-            isinstance(network, EchoStateNetwork),
-            "`reservoir` runs in continuous time, which has no graph of one step; use an "
-            "EchoStateNetwork to export it.",
-            TypeError,
-        )
+        why = "which has no graph of one step; use an EchoStateNetwork to export it"
+        discrete, here = isinstance(network, EchoStateNetwork), "runs in continuous time"
+        check.require(discrete, f"`reservoir` {here}, {why}.", TypeError)
         mean, deviation = self._x_scale.mean, self._x_scale.deviation
 
         def typed(array: Any) -> np.ndarray:
@@ -522,9 +503,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         features = graph.concat([ahead, x], axis=1) if self.see_input else ahead
         made = features @ typed(self.readout_) + typed(self.intercept_)
         graph.output("next_state", ahead)
-        graph.output(
-            "prediction", made * typed(self._y_scale.deviation) + typed(self._y_scale.mean)
-        )
+        scale = self._y_scale
+        graph.output("prediction", made * typed(scale.deviation) + typed(scale.mean))
         return graph.write(path)
 
     @property
@@ -603,8 +583,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     reservoir : Reservoir or EchoStateNetwork, optional
         Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then not used.
     dt : float
-        Time between samples, in the unit of ``reservoir.tau``, for a network in continuous
-        time.
+        Time between samples in the unit of ``reservoir.tau``, in continuous time.
     ridge : float or "auto"
         Penalty on the readout, in the squared unit of the states; "auto" chooses it on
         blocks of the sequence that are held out in turn.
@@ -626,13 +605,10 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         The network with its input weights.
     input_weights_ : ndarray (n_neurons, n_channels + 1)
         For inputs in units of their deviation; the last column is the bias.
-    readout_ : ndarray (n_features, n_targets)
-    intercept_ : ndarray (n_targets,)
+    readout_, intercept_ : ndarray (n_features, n_targets) and (n_targets,)
         Both for targets in units of their deviation.
-    ridge_ : float
-    score_ : float
-        What the penalty reached on held-out blocks, where it was chosen.
-    washout_ : int
+    ridge_, score_, washout_
+        The penalty and what it reached on held-out blocks, if it was chosen; the washout.
     state_ : ndarray (n_neurons,)
         The state at the end of the last sequence learnt.
     loss_ : float
@@ -718,7 +694,12 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         if several:
             alone = state is None and not return_state
             check.must(alone, "x", "be one sequence to go on from a state", "a list")
-        start = self._checked_state(state)
+        n = self.driven_.n_neurons
+        start = check.host_array(
+            np.zeros(n) if state is None else state, "state", ndim=(1,)
+        )
+        fits, wanted = start.shape == (n,), f"have shape ({n},)"
+        check.must(fits, "state", wanted, f"shape {start.shape}")
         found = [self._stream(self._x_scale.down(one), start) for one in inputs]
         made = [self._shown(values) for values, _ in found]
         if several:
@@ -734,11 +715,8 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         inputs, targets = _pairs(X, y)
         skipped = self.washout_
         truth = np.concatenate([one[skipped:] for one in targets])
-        check.require(
-            len(truth) >= 2,
-            f"`X` must be longer than the washout of {skipped} samples to be scored; pass "
-            "a longer sequence.",
-        )
+        wanted = f"longer than the washout of {skipped} samples to be scored"
+        check.require(len(truth) > 1, f"`X` must be {wanted}; pass a longer sequence.")
         made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
         return float(r2_score(truth, np.concatenate(made)))
 
@@ -951,12 +929,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             if not good.all():
                 alive, states, made = alive[good], states[good], made[good]
                 if noise is None or not len(alive):
+                    loop = "the closed loop left the range of the training series"
+                    place = f"at step {index} of {n_steps}; the forecast is NaN from there"
+                    cure = "Use more neurons, a larger `ridge` or another `random_state`"
                     warnings.warn(
-                        f"the closed loop left the range of the training series at step "
-                        f"{index} of {n_steps}; the forecast is NaN from there. Use more "
-                        "neurons, a larger `ridge` or another `random_state`.",
-                        DivergenceWarning,
-                        stacklevel=3,
+                        f"{loop} {place}. {cure}.", DivergenceWarning, stacklevel=3
                     )
                     break
             found[index, alive] = made

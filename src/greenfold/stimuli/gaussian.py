@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from math import comb
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
+from scipy.special import eval_hermitenorm
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
@@ -301,10 +302,7 @@ class GaussianMoments:
 def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
     """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
     n, size = points.shape
-    one = [np.ones_like(points), points]
-    for k in range(1, degree):
-        # √(k+1) h_{k+1} = x h_k − √k h_{k−1}
-        one.append((points * one[k] - np.sqrt(k) * one[k - 1]) / np.sqrt(k + 1))
+    one = [eval_hermitenorm(k, points) / factorial(k) ** 0.5 for k in range(degree + 1)]
     columns = []
     for total in range(degree + 1):
         for chosen in combinations_with_replacement(range(size), total):

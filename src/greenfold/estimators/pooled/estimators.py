@@ -141,9 +141,8 @@ class PooledEstimator(SeriesEstimator):
 
     def _engine(self, series: Collection) -> str:
         if self.engine == "numba" and not has_numba():
-            raise ImportError(
-                "engine='numba' needs numba; install it with: pip install greenfold[fast]"
-            )
+            how = "install it with: pip install greenfold[fast]"
+            raise ImportError(f"engine='numba' needs numba; {how}")
         if self.engine != "auto":
             return self.engine
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
@@ -295,10 +294,8 @@ class PooledReservoirClassifier(
     4096 series the ridge regression is an average over parts of some 2500, and time grows
     linearly with their number. Predictions keep no features.
 
-    Series that do not fit into memory are passed as a dask array, or as what
-    `greenfold.datasets.open_series` returns. The parts are then solved where the series
-    are; the result is that in memory, up to rounding. Predictions for a dask array are dask
-    arrays, computed when you ask for them.
+    Series that do not fit into memory are passed as to `greenfold.ReservoirClassifier`. The
+    parts are then solved where the series are, with the same result up to rounding.
 
     Examples
     --------
