@@ -246,11 +246,10 @@ def read_weights(path: Path) -> np.ndarray:
             raise ValueError(str(error)) from None
         growth = network.spectral_abscissa
         if growth >= 1:
-            raise DataError(
-                "makes the network unstable: the largest real part of the eigenvalues is "
-                f"{growth:.4g}, and it must be below 1; multiply the weights by "
-                f"{_TARGET / growth:.3g} to reach {_TARGET}."
-            )
+            part = f"the largest real part of the eigenvalues is {growth:.4g}"
+            how = f"multiply the weights by {_TARGET / growth:.3g} to reach {_TARGET}"
+            unstable = f"makes the network unstable: {part}, and it must be below 1"
+            raise DataError(f"{unstable}; {how}.")
     return network.weights
 
 

@@ -55,13 +55,11 @@ class Recorded:
 
         paths = [first, *(self.more or ())]
         found = [read_recording(one, drive=self.drive, states=self.states) for one in paths]
-        for path, one in zip(paths, found, strict=True):
-            same = one.drive_names == found[0].drive_names
-            if not same or one.state_names != found[0].state_names:
-                raise DataError(
-                    f"`{path}` has other channels than `{first}`; record the same columns, "
-                    "in the same order."
-                )
+        names = [(one.drive_names, one.state_names) for one in found]
+        for path, own in zip(paths, names, strict=True):
+            if own != names[0]:
+                other = f"`{path}` has other channels than `{first}`"
+                raise DataError(f"{other}; record the same columns, in the same order.")
         return found
 
 
@@ -216,19 +214,18 @@ def _two_classes(
     X, y = load_series(data, reading, y=reading.y, seed=seed)
     name = name_of(data)
     if isinstance(X, list):
-        raise DataError(
-            f"`{name}` has series of different lengths; a mask is solved for one readout "
-            "time: cut or pad them to one length."
-        )
+        why = "a mask is solved for one readout time: cut or pad them to one length"
+        raise DataError(f"`{name}` has series of different lengths; {why}.")
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
     shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
     if chosen is None:
         if len(known) != 2:
-            raise DataError(
-                f"`{name}` has {len(known)} classes ({shown}): name two to tell apart with "
-                "--classes A,B, or one against the others with --classes A."
+            how = (
+                "name two to tell apart with --classes A,B, or one against the others with"
             )
+            many = f"`{name}` has {len(known)} classes ({shown})"
+            raise DataError(f"{many}: {how} --classes A.")
         return X, y, name
     absent = [one for one in chosen if one not in known]
     if absent:

@@ -152,9 +152,9 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         values = read_values(self, X, fitting=fitting)
         other = {one.shape[1] for one in values} - {self.n_features_in_}
         if other:
+            why = f"X has {min(other)} features, but {type(self).__name__} is expecting"
             raise ValueError(
-                f"X has {min(other)} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input in every series."
+                f"{why} {self.n_features_in_} features as input in every series."
             )
         return np.asarray(values)
 

@@ -58,12 +58,10 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         match_shape(estimator, *cube.shape[1:], fitting=fitting)
         return cube
     # Series of one channel and equal length: an ordinary scikit-learn table.
-    if not fitting and estimator.n_channels_in_ != 1:
-        raise ValueError(
-            f"X must have shape (n_cases, {estimator.n_channels_in_}, n_steps), as "
-            f"{type(estimator).__name__} was fitted with {estimator.n_channels_in_} "
-            f"channels; got shape {np.shape(X)}."
-        )
+    if not fitting and (n := estimator.n_channels_in_) != 1:
+        was = f"as {type(estimator).__name__} was fitted with {n} channels"
+        wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
+        raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
     if not fitting and estimator._any_length:
         return _check_array(X, **named)[:, None, :]
     table = _validate_data(estimator, X, reset=fitting, **options)
@@ -118,11 +116,9 @@ def _read_list(
 def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
     """An array of PyTorch, CuPy, …, left on its device."""
     xp = namespace(X)
-    if X.ndim not in (2, 3) or 0 in X.shape:
-        raise ValueError(
-            "X must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), none "
-            f"of them zero; got shape {tuple(X.shape)}."
-        )
+    wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps), none of them zero"
+    fits, got = X.ndim in (2, 3) and 0 not in X.shape, f"got shape {tuple(X.shape)}"
+    check.require(fits, f"X must have shape {wanted}; {got}.")
     if not xp.isdtype(X.dtype, "real floating"):
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError("Complex data not supported.")

@@ -79,10 +79,8 @@ class _Labelled(NamedTuple):
 
 
 def _is_linear(classifier: ReservoirClassifier) -> bool:
-    if classifier.order:
-        raise AttributeError(
-            "partial_fit needs order=0: beyond it, the series themselves must be kept."
-        )
+    why = "partial_fit needs order=0: beyond it, the series themselves must be kept."
+    check.require(not classifier.order, why, AttributeError)
     return True
 
 
@@ -338,35 +336,31 @@ class ReservoirClassifier(
         are needed at the first call.
         """
         self._check_parameters()
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+        first, told = not hasattr(self, "classes_"), classes is not None
+        why = "classes must be passed on the first call to partial_fit."
+        check.require(told or not first, why)
         series, y, weights = read_labelled(self, X, y, sample_weight, fitting=first)
-        if series.present is not None or not (first or hasattr(self, "_stream")):
-            raise ValueError(
-                "partial_fit needs series of equal length, and a classifier that was "
-                "neither fitted on unequal ones nor saved with resumable=False."
-            )
+        check.require(
+            series.present is None and (first or hasattr(self, "_stream")),
+            "partial_fit needs series of equal length, and a classifier that was neither "
+            "fitted on unequal ones nor saved with resumable=False.",
+        )
+        known = np.unique(np.asarray(classes)) if told else self.classes_
         if first:
             self._forget()
-            self.classes_ = np.unique(np.asarray(classes))
-            if len(self.classes_) < 2:
-                raise ValueError(f"classes must hold at least two labels; got {classes!r}.")
+            why = f"classes must hold at least two labels; got {classes!r}."
+            check.require(len(known) > 1, why)
+            self.classes_ = known
             self._build()
             self._set_unit(float(np.abs(series.values).max()))
             self._begin_stream(series)
-        elif classes is not None and not np.array_equal(
-            self.classes_, np.unique(np.asarray(classes))
-        ):
-            raise ValueError(
-                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
-                f"was: {self.classes_!r}"
-            )
-        codes = np.searchsorted(self.classes_, y)
-        codes = np.minimum(codes, len(self.classes_) - 1)
-        if not (self.classes_[codes] == y).all():
-            strange = np.setdiff1d(y, self.classes_)[:3].tolist()
-            raise ValueError(f"y holds labels that are not in classes: {strange}.")
+        why = f"`classes={classes!r}` is not the same as on last call to partial_fit"
+        check.require(
+            np.array_equal(known, self.classes_), f"{why}, was: {self.classes_!r}"
+        )
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        strange = np.setdiff1d(y, known)[:3].tolist()
+        check.require(not strange, f"y holds labels that are not in classes: {strange}.")
         self._stream.add(self._in_unit(series), codes, weights)
         self._solve_stream()
         return self

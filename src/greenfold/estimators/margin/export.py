@@ -14,8 +14,6 @@ from ..._base.files import replacing
 from ..onnx import Graph, decide, export
 from .classifier import ReservoirClassifier
 
-__all__ = ["to_numpy", "to_onnx"]
-
 
 def to_numpy(
     classifier: ReservoirClassifier, path: str | Path | None = None

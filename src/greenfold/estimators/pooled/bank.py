@@ -15,8 +15,6 @@ import numpy as np
 
 from ...networks.reservoir import Reservoir
 
-__all__ = ["FilterBank", "ScaleReservoir", "draw_bank"]
-
 #: Readouts that compete with each other.
 GROUP = 8
 #: Shortest time scale in steps: below it, a step is longer than the memory.

@@ -46,13 +46,6 @@ from .feature_map import (
 )
 from .ridge import DUAL_CASES, fit_head
 
-__all__ = [
-    "PooledReservoirClassifier",
-    "PooledReservoirRegressor",
-    "ReservoirFeatures",
-    "to_onnx",
-]
-
 
 class PooledEstimator(SeriesEstimator):
     """What transformer, classifier and regressor share: parameters, reading, the bank."""
@@ -465,10 +458,9 @@ def to_onnx(
     1e-3 of the largest score.
     """
     if getattr(estimator, "_any_length", False):
-        raise ValueError(
-            f"The {type(estimator).__name__} was fitted on series of unequal length, and a "
-            "graph has one; fit it on series of equal length to export it."
-        )
+        was = f"The {type(estimator).__name__} was fitted on series of unequal length"
+        fix = "fit it on series of equal length to export it"
+        raise ValueError(f"{was}, and a graph has one; {fix}.")
 
     def compute(graph: Graph, X: Any) -> None:
         made, head = estimator.map_, estimator.head_

@@ -26,8 +26,6 @@ from ..._base.threads import with_few_threads
 from ..series import Collection
 from .bank import GROUP, FilterBank
 
-__all__ = ["FeatureMap", "SlowEngineWarning", "auto_engine", "fit_map", "has_numba"]
-
 #: Thresholds of a reading: random quantiles of its training values, in ascending order.
 N_THRESHOLDS = 3
 #: The readout and its first and second difference, interleaved in this order.
