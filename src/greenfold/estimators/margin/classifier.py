@@ -151,7 +151,7 @@ class ReservoirClassifier(
     classes_ : ndarray (n_classes,)
     u_ : ndarray (n_neurons,) or (n_neurons, n_channels)
         Input projection of unit norm; one per class, along a new first axis, if there are
-        more than two and u is not shared. So are the other attributes, of the readouts.
+        more than two and u is not shared. What belongs to a readout is stacked likewise.
     v_ : ndarray (n_neurons,) or (n_classes, n_neurons)
         Readout of unit norm.
     soft_margin_, soft_margin_bound_ : float or ndarray (n_classes,)
