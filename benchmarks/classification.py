@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from greenfold.datasets import ecg5000_paper, load_dataset, synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin.noise import noisy_accuracy
+from greenfold.estimators.margin.classifier import noisy_accuracy
 
 from ._measure import Report, Row, alternating_seconds, median_seconds
 

@@ -21,8 +21,7 @@ from .analysis.networks import optimize_reservoir
 from .devices.device import Device
 from .devices.response import MeasuredResponse
 from .dynamics.dynamics import Dynamics
-from .estimators.margin.classifier import ReservoirClassifier
-from .estimators.margin.noise import noisy_accuracy
+from .estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
 from .estimators.pooled.estimators import (
     PooledReservoirClassifier,
     PooledReservoirRegressor,

@@ -319,9 +319,8 @@ def test_washout_is_long_enough(filtered):
     scale = np.linalg.norm(u)
     values = []
     for washout in (model.washout_, 2 * model.washout_):
-        task = model._task(inputs, targets, scale, washout)
-        # The same steps count in both.
-        problem = model._problem(model.driven_.network, task)
+        given = model.driven_.network, inputs, targets, scale
+        problem = model._problem(*given, washout)  # the same steps count in both
         values.append(problem.evaluate(u / scale)[1].value)
     # Half of the first washout's steps are other ones: the loss scatters by 1/√(2·900).
     assert values[0] == pytest.approx(values[1], abs=0.1)

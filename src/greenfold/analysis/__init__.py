@@ -1,20 +1,8 @@
 """Questions around an optimum: over time, over angle, over η, τ and the network."""
 
-from .curves import (
-    MarginCurve,
-    TauChoice,
-    choose_tau,
-    margin_over_angle,
-    margin_over_time,
-)
+from .curves import MarginCurve, TauChoice, choose_tau, margin_over_angle, margin_over_time
 from .eta import EtaChoice, choose_eta
-from .masks import (
-    MarginInterval,
-    MaskStudy,
-    margin_interval,
-    mask_bound,
-    study_mask,
-)
+from .masks import MarginInterval, MaskStudy, margin_interval, mask_bound, study_mask
 from .memory import MemoryCapacity, memory_capacity
 from .networks import ReservoirPath, optimize_reservoir
 

@@ -21,14 +21,7 @@ from ..unfolding.unfolding import unfold
 
 @dataclass(frozen=True)
 class MarginCurve:
-    """Soft margin and its terms against the readout time.
-
-    Attributes
-    ----------
-    times : ndarray (n_times,)
-    soft_margin, separation, variance : ndarray (n_times,)
-        κ = separation − variance.
-    """
+    """κ = separation − variance against the readout time, each of shape (n_times,)."""
 
     times: np.ndarray
     soft_margin: np.ndarray
@@ -57,14 +50,11 @@ def margin_over_time(
     stimuli : GaussianStimuli or SampleStimuli
     times : array_like, optional
         In (0, T]; the ends of the steps by default.
-    u : array_like, optional
-        Input projection to keep; without it, both projections are solved again at every
-        time.
-    v : array_like, optional
-        Readout to keep; without it, the readout is solved again at every time.
+    u, v : array_like, optional
+        Projections to keep. What is not given is solved again at every time.
     eta : float
     rng : numpy Generator, int or None
-        Source of the random starts where both projections are solved for beyond order 0.
+        Of random starts, where both projections are solved for beyond order 0.
     """
     if times is None:
         times = unfolding.dt * np.arange(1, unfolding.n_steps + 1)
@@ -104,11 +94,7 @@ def margin_over_angle(
     u : array_like (n_inputs,) or (n_inputs, n_channels)
         The direction at angle zero, for example the optimum.
     angles : array_like (n_angles,)
-        Radians.
-    n_planes : int
-        Random planes through u.
-    eta : float
-    rng : numpy Generator, int or None
+        Radians, in each of ``n_planes`` random planes through u.
 
     Returns
     -------
@@ -141,8 +127,7 @@ class TauChoice(Shown):
 
     Attributes
     ----------
-    taus : ndarray (n_taus,)
-    times : ndarray (n_times,)
+    taus, times : ndarray (n_taus,) and (n_times,)
     soft_margin : ndarray (n_taus, n_times)
         Mean over random projections.
     saturation : ndarray (n_taus,)
@@ -187,12 +172,8 @@ def choose_tau(
         Length of a step.
     taus : array_like, optional
         By default 12 values from T/200 to T.
-    eta : float
-    n_projections : int
-        Random input projections to average over.
-    n_times : int
-        Readout times to look at, spread over the steps.
-    rng : numpy Generator, int or None
+    n_projections, n_times : int
+        Random input projections to average over, and readout times to look at.
     """
     fits, given = isinstance(reservoir, Network), type(reservoir).__name__
     wanted = "be a network with time constants, such as a Reservoir"

@@ -40,16 +40,14 @@ _ROUNDING = 4 * np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginInterval(Shown):
-    """Confidence interval on the soft margin that a device will show.
+    """Confidence interval from ``low`` to ``high`` on the soft margin a device will show.
 
     Attributes
     ----------
     estimate : float
         κ on the device, free of the favour of having been solved on the estimate.
-    low, high : float
-        Ends of the interval.
-    level : float
-        Its confidence.
+    low, high, level : float
+        Ends of the interval, and its confidence.
     optimism : float
         How much better the projections look on the estimated response.
     n_replicates : int
@@ -89,7 +87,6 @@ def margin_interval(
     projections : Projections
         Of `optimize(system, stimuli)`; their η is used.
     level : float
-        Confidence, between 0 and 1.
     n_replicates : int
         Replicates of the response; twice as many as the fit has blocks are enough.
     solved : bool
@@ -170,14 +167,8 @@ def margin_interval(
     spread = float(((errors @ slope) ** 2).sum()) + float(judged.var(ddof=1)) / n_pairs
     spread += lost**2 / 12
     half = float(student_t.ppf((1 + level) / 2, n_pairs - 1)) * np.sqrt(spread)
-    return MarginInterval(
-        estimate=estimate - cost,
-        low=float(estimate - half) - cost,
-        high=float(estimate + half) - cost,
-        level=level,
-        optimism=value - estimate,
-        n_replicates=2 * n_pairs,
-    )
+    ends = float(estimate - half) - cost, float(estimate + half) - cost
+    return MarginInterval(estimate - cost, *ends, level, value - estimate, 2 * n_pairs)
 
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
@@ -211,10 +202,7 @@ def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
 
 @with_few_threads(rows_of)
 def mask_bound(
-    system: System,
-    stimuli: Stimuli,
-    projections: Projections,
-    device: Device,
+    system: System, stimuli: Stimuli, projections: Projections, device: Device
 ) -> float:
     """A proven bound on κ of all masks of one kind.
 
@@ -227,16 +215,15 @@ def mask_bound(
         Linear.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Of ``optimize(system, stimuli, device=device)``: where the bound is lowered from.
-        Their η is used.
+        Of ``optimize(system, stimuli, device=device)``, from which the bound is lowered, at
+        their η.
     device : Device
         With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
         levels of which none is negative), or a box. Its noise is not in the bound.
 
     Notes
     -----
-    Each of some hundred steps decomposes a matrix of as many rows as the mask has entries:
-    seconds for a hundred, minutes for a thousand.
+    It takes seconds for masks of a hundred entries, minutes for a thousand.
 
     Examples
     --------
@@ -375,18 +362,10 @@ class MaskRelaxation:
             proven, smooth, by_kernel, by_z = self.value(kernels[0], z, unit, sharpness)
             return proven, smooth, [by_kernel], by_z
 
-        return descend(
-            bound,
-            [kernel],
-            [metric],
-            np.zeros(n_pairs + n_delta),
-            unit=float(np.sqrt(unit)),
-            max_evaluations=_BOUND_EVALUATIONS,
-            smoothing=_SHARPNESS,
-            limits=limits,
-            memory=15,
-            tol=1e-12,
-        )
+        budget = {"max_evaluations": _BOUND_EVALUATIONS, "smoothing": _SHARPNESS}
+        start, size = np.zeros(n_pairs + n_delta), float(np.sqrt(unit))
+        how = {"unit": size, "limits": limits, "memory": 15, "tol": 1e-12, **budget}
+        return descend(bound, [kernel], [metric], start, **how)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -396,15 +375,13 @@ class MaskStudy(Shown):
     Attributes
     ----------
     projections : Projections
-        The mask u (unit norm) and its readout v, with κ on the estimated response and the
-        bound.
+        The mask u (unit norm) and its readout v, on the estimated response.
     values : ndarray, shape of ``projections.u``
         The mask as the device takes it: ±1 for signs, the given levels, else u itself.
     interval : MarginInterval
         κ that the device will show.
     drawn : ndarray (n_draws,)
-        κ of random masks of the same kind with the optimal readout each, on the estimated
-        response.
+        κ of random masks of the same kind, with the optimal readout each.
     """
 
     projections: Projections
@@ -451,17 +428,13 @@ def study_mask(
 
     Parameters
     ----------
-    system : MeasuredResponse
-        Made by `MeasuredResponse.fit`.
-    stimuli : GaussianStimuli or SampleStimuli
+    system, stimuli, n_replicates, level, rng
+        See `margin_interval`.
     eta : float
     device : Device, optional
         Which masks it can have, as for `optimize`, and noise, as for `margin_interval`.
     n_draws : int
         Random masks to compare with.
-    n_replicates, level
-        Of the interval, see `margin_interval`.
-    rng : numpy Generator, int or None
 
     Examples
     --------

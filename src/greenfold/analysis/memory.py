@@ -22,12 +22,9 @@ class MemoryCapacity(Shown):
 
     Attributes
     ----------
-    delays : ndarray (n_delays,)
-    capacity : ndarray (n_delays,)
+    delays, capacity : ndarray (n_delays,)
         Share of the variance of the input so many steps ago that the readout recovers,
-        noise included.
-    total : float
-        Their sum.
+        noise included; ``total`` is the sum.
     bound : float or None
         No u reaches a larger total; None where u was given or drawn.
     u : ndarray
@@ -75,10 +72,8 @@ def memory_capacity(
         independent noise on every state as it is read, 0.1 by default. Without noise every
         u of a generic network remembers as many steps as there are neurons. It may have
         ``inputs`` and ``outputs`` too.
-    n_draws : int
-        Draws of a random u.
-    rng : numpy Generator, int or None
-        Of a random u.
+    n_draws, rng
+        Draws of a random u, and their source.
 
     Examples
     --------
@@ -117,6 +112,5 @@ def memory_capacity(
     else:
         given = None if isinstance(u, str) else u
         best = optimize(system, task, device=chosen, u=given, rng=rng)
-        if best.status == "interrupted":
-            raise KeyboardInterrupt
+        best.raise_if_interrupted()
     return MemoryCapacity(steps, best.r2, best.gain, best.upper_bound, best.u, drawn)

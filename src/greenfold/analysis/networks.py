@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,6 +197,11 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
 def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """Decay times and frequencies of independent oscillators, and the scale τ of input."""
     weights, tau = network.linear_weights, network.tau
+
+    def make(values: dict[str, np.ndarray]) -> Reservoir:
+        frequencies, tau = np.maximum(values["frequencies"], 0.0), float(values["tau"][0])
+        return Reservoir.oscillators(values["decay_times"], frequencies, tau, network.gain)
+
     if len(weights) % 2 == 0 and np.ndim(tau) == 0 and not network.rest.any():
         even = 2 * np.arange(len(weights) // 2)
         a, b = weights[even, even], weights[even + 1, even]
@@ -205,17 +209,11 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
         close = np.abs(weights - same).max() <= 1e-12 * max(1.0, np.abs(weights).max())
         if close and (a < 1).all() and (b >= 0).all():
             given = {"decay_times": tau / (1 - a), "frequencies": b / tau, "tau": tau}
-            return given, {}, partial(_make_oscillators, gain=network.gain)
+            return given, {}, make
     raise ValueError(
         "`parameters` = 'decay_times' and 'frequencies' are those of a network of "
         "oscillators; make one with Reservoir.oscillators."
     )
-
-
-def _make_oscillators(values: dict[str, np.ndarray], gain: Any) -> Reservoir:
-    frequencies = np.maximum(values["frequencies"], 0.0)
-    tau = float(values["tau"][0])
-    return Reservoir.oscillators(values["decay_times"], frequencies, tau, gain)
 
 
 def split_stimuli(
@@ -334,21 +332,15 @@ class ReservoirPath(Shown):
     parameters : dict of ndarray
         By name, (n_evaluations,), or (n_evaluations, n_oscillators) where each oscillator
         has its own. "g" is the factor on the weights given.
-    soft_margin : ndarray (n_evaluations,)
-        κ* on the series that were chosen by.
-    upper_bound : ndarray (n_evaluations,)
-        No u and v of that network reach a larger one.
+    soft_margin, upper_bound : ndarray (n_evaluations,)
+        κ* on the series that were chosen by; no u and v of that network exceed the bound.
     held_out : ndarray (n_evaluations,)
         κ of the same u and v on the series held out; NaN without such.
     gradient : ndarray (n_evaluations, n_coordinates)
         ∂κ*/∂θ in the coordinates of the ascent: logarithms, of frequencies radians in a
         decay time of the given network.
     best : int
-        The evaluation of largest κ* on the series that were chosen by.
-    reservoir : Reservoir or EchoStateNetwork
-        The network there.
-    projections : Projections
-        u and v there.
+        The evaluation of largest κ*, of ``reservoir`` with ``projections``.
     status, message : str
         "converged", "max_evaluations" or "interrupted".
     """
@@ -425,10 +417,9 @@ def optimize_reservoir(
     n_starts : int
         So many networks are solved first, the given one and others drawn between the
         bounds, and the best is ascended from. They count as evaluations.
-    max_evaluations : int
-        Networks that are solved, at most.
-    tol : float
-        Relative gain of κ* in a step that counts as none.
+    max_evaluations, tol
+        Networks that are solved, at most, and the relative gain of κ* in a step that counts
+        as none.
     rng : numpy Generator, int or None
         Of the split and of further starts.
 
@@ -451,8 +442,10 @@ def optimize_reservoir(
     >>> bool((path.soft_margin <= path.upper_bound).all())
     True
     """
-    kind, given = Reservoir | EchoStateNetwork, type(reservoir).__name__
-    fits = isinstance(reservoir, kind)
+    fits, given = (
+        isinstance(reservoir, Reservoir | EchoStateNetwork),
+        type(reservoir).__name__,
+    )
     check.must(fits, "reservoir", "be a Reservoir or an EchoStateNetwork", given, TypeError)
     fits, given = isinstance(stimuli, Stimuli), type(stimuli).__name__
     check.must(fits, "stimuli", "be SampleStimuli or GaussianStimuli", given, TypeError)
@@ -495,9 +488,7 @@ class _Ascent:
     reported: Stimuli | None
     left: int
     bar: Bar
-
-    def __post_init__(self) -> None:
-        self.seen: list[_Seen] = []
+    seen: list[_Seen] = field(default_factory=list)
 
     def run(self, n_starts: int, tol: float, rng: np.random.Generator) -> ReservoirPath:
         """Ascend until nothing is gained, the budget is spent, or Ctrl-C."""
@@ -518,10 +509,7 @@ class _Ascent:
             np.array([one.found.upper_bound for one in seen], dtype=float),
             np.array([one.held_out for one in seen]),
             np.array([one.gradient for one in seen]),
-            self._best,
-            best.network,
-            best.found,
-            status,
+            *(self._best, best.network, best.found, status),
         )
 
     def _ascend(self, n_starts: int, tol: float, rng: np.random.Generator) -> None:
@@ -540,15 +528,10 @@ class _Ascent:
                 return 1.0 + max(1.0, -worst / size), np.zeros_like(x)
             return -seen.found.soft_margin / size, -seen.gradient / size
 
-        minimize(
-            objective,
-            best.place,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            # The budget ends it, or a gain of less than the tolerance.
-            options={"ftol": tol, "gtol": 1e-8, "maxiter": 10**6, "maxfun": 10**6},
-        )
+        # The budget ends it, or a gain of less than the tolerance.
+        options = {"ftol": tol, "gtol": 1e-8, "maxiter": 10**6, "maxfun": 10**6}
+        how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
+        minimize(objective, best.place, **how)
 
     @property
     def _best(self) -> int:

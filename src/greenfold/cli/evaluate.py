@@ -45,9 +45,7 @@ def evaluate(
 
 @command("greenfold demo --report page.html")
 def demo(
-    report: Path = opt(_PAGE, "Output"),
-    orders: bool = opt(False),
-    seed: int = options.SEED,
+    report: Path = opt(_PAGE, "Output"), orders: bool = opt(False), seed: int = options.SEED
 ) -> Answer:
     """Show random against solved projections on synthetic heartbeats.
 

@@ -6,13 +6,10 @@ from typing import Any
 import typer
 
 from . import options
-from .options import Answer, Network, Tested, arg, command, invocation, opt, pick
+from .options import Answer, Network, Tested, arg, command, invocation, opt, pick, refuse_if
 
 _HELD_OUT = 0.3
-_SHOWN: dict[str, Any] = {
-    "autocompletion": options.complete_dataset,
-    "show_default": False,
-}
+_SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_default": False}
 
 
 @command("greenfold explore beats.csv --out page.html")
@@ -47,8 +44,8 @@ def explore(
     from ..apps.explorer.make import make_explorer
 
     options.check_targets(out=out)
-    if classes is not None and len(set(classes)) < 2:
-        raise typer.BadParameter("--classes must name two or more, separated by commas")
+    few = classes is not None and len(set(classes)) < 2
+    refuse_if(few, "--classes must name two or more, separated by commas")
     with options.progress(2.1) as step:
         step("reading the data")
         model = _model(source, files.format)
@@ -58,11 +55,9 @@ def explore(
             invocation.refuse(why, "neurons", "g", "weights", "tau")
             sources, reservoir, more = _of_model(model, str(source), data, files, seed)
             made |= more
-        elif data is not None:
-            raise typer.BadParameter(
-                f"{source!r} is no saved model; give one argument, or a MODEL and DATA"
-            )
         else:
+            how = "give one argument, or a MODEL and DATA"
+            refuse_if(data is not None, f"{source!r} is no saved model; {how}")
             sources = _of_data(source, files, seed)
             reservoir = network.reservoir(tau, seed)
         if classes is not None:
@@ -103,10 +98,8 @@ def _of_model(
     if isinstance(model, Reservoir | EchoStateNetwork):
         return _of_data(data, files, seed), model, {}
     if not isinstance(model, ReservoirClassifier):
-        raise typer.BadParameter(
-            f"{name!r} holds a {type(model).__name__}; explore needs a "
-            "ReservoirClassifier, a network or series"
-        )
+        needs = "explore needs a ReservoirClassifier, a network or series"
+        raise typer.BadParameter(f"{name!r} holds a {type(model).__name__}; {needs}")
     if data is None:
         chosen = kept_series(model, Path(name).name)
     else:
@@ -127,9 +120,8 @@ def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
 
     task = load_task(data or options.SYNTHETIC, files, seed=seed, holdout=_HELD_OUT)
     named = Source(task.name, task.X, task.y, task.X_test, task.y_test, task.note)
-    return (
-        [named] if data not in (None, options.SYNTHETIC) else [named, built_in_source(seed)]
-    )
+    own = data not in (None, options.SYNTHETIC)
+    return [named] if own else [named, built_in_source(seed)]
 
 
 def _show(record: dict[str, Any], page: Any, opened: bool) -> None:

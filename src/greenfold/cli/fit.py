@@ -75,9 +75,8 @@ def fit(
             refuse_opened(task.X, "--report")
         step("solving for the projections", weight)
         how: dict[str, Any] = {"noise": network.noise, "seed": seed, "refit": False}
-        (row,) = comparison.compare(
-            task, [(projection, order)], parameters=parameters, **how
-        )
+        how["parameters"] = parameters
+        (row,) = comparison.compare(task, [(projection, order)], **how)
         step("writing the model", 0.2)
         if model:
             row.classifier.save(model)
@@ -86,7 +85,7 @@ def fit(
             # The pair that the page shows side by side, at the η of the fit.
             other = "optimal" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
-            twin = comparison.compare(task, [(other, order)], parameters=parameters, **how)
+            twin = comparison.compare(task, [(other, order)], **how)
             write_page(report, task, comparison.share_bounds([*twin, row]))
     record = _record(task, row.classifier, "margin", comparison.to_record(row))
     record |= {"model": model, "report": report}
@@ -106,10 +105,8 @@ def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict
 
 
 def _data(task: Any, fitted: Any) -> str:
-    return (
-        f"{task.name}: {len(task.y)} training series of up to {fitted.n_features_in_} "
-        f"steps, {len(fitted.classes_)} classes"
-    )
+    sizes = f"{fitted.n_features_in_} steps, {len(fitted.classes_)} classes"
+    return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 
 def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:

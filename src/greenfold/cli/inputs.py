@@ -13,6 +13,7 @@ import typer
 from scipy import sparse
 
 from .._base import arrays
+from .._base.checks import require
 from ..apps.demo import demo_task
 from ..apps.report.comparison import Split
 from ..datasets.archive import load_dataset
@@ -36,7 +37,7 @@ from ..datasets.parsing import (
     suffix_of,
 )
 from ..networks.reservoir import Reservoir
-from .options import SYNTHETIC, Reading, Tested
+from .options import SYNTHETIC, Reading, Tested, refuse_if
 
 _STDIN = "-"
 #: Series up to this size, in bytes of float64, are read at once whatever the format.
@@ -105,8 +106,7 @@ def load_task(
         judged = load_series(data, files, part="test", **drawn)
         told = "Training and test series of the archive."
         return _on_device(Split(data, *train, *judged, told), device)
-    if str(test) == data == _STDIN:
-        raise typer.BadParameter("only one of DATA and --test can be -")
+    refuse_if(str(test) == data == _STDIN, "only one of DATA and --test can be -")
     X, y = load_series(data, files, y=files.y, **drawn)
     name = name_of(data)
     if test is not None:
@@ -124,10 +124,8 @@ def load_task(
 
 
 def _refuse_path(option: str, path: Path | None) -> None:
-    if path is not None:
-        raise typer.BadParameter(
-            f"{option} goes with a file; a data set brings its own labels and test series"
-        )
+    own = "a data set brings its own labels and test series"
+    refuse_if(path is not None, f"{option} goes with a file; {own}")
 
 
 def name_of(data: str) -> str:
@@ -139,18 +137,12 @@ def _read(
     data: str, reading: Reading, form: str | None, labels: Labels, keep: bool, **known: Any
 ) -> tuple[Any, Any]:
     """Series and labels of a file, or of the standard input."""
-    if form is not None and form.lower().lstrip(".") not in FORMATS:
-        raise typer.BadParameter(
-            f"--format must be one of {', '.join(FORMATS)}, not {form!r}"
-        )
-    source: Any = data
-    if data == _STDIN:
-        if form is None:
-            raise typer.BadParameter(
-                "the standard input (-) has no suffix; name its format with --format: "
-                f"{', '.join(FORMATS)}"
-            )
-        source = sys.stdin.buffer
+    known_forms = ", ".join(FORMATS)
+    wrong = form is not None and form.lower().lstrip(".") not in FORMATS
+    refuse_if(wrong, f"--format must be one of {known_forms}, not {form!r}")
+    why = f"has no suffix; name its format with --format: {known_forms}"
+    refuse_if(data == _STDIN and form is None, f"the standard input (-) {why}")
+    source: Any = sys.stdin.buffer if data == _STDIN else data
     if form is None and data != _STDIN and _is_opened(Path(data)):
         X, y = open_series(data)
         small = 8 * np.prod(X.shape, dtype=float) <= _IN_MEMORY
@@ -159,11 +151,9 @@ def _read(
         asked: Labels = "none" if suffix_of(data, form) == ".npy" else labels
         missing = _missing(reading, keep)
         X, y = read_series(source, missing=missing, labels=asked, format=form, **known)
-    if labels == "required" and y is None:
-        raise DataError(
-            f"`{data}` holds no labels `y`: give a file of them with --y, or write both "
-            "into one file."
-        )
+    how = "give a file of them with --y, or write both into one file"
+    found = labels != "required" or y is not None
+    require(found, f"`{data}` holds no labels `y`: {how}.", DataError)
     return X, y
 
 
@@ -198,10 +188,8 @@ def _read_labels(path: Path, n_cases: int) -> np.ndarray:
             written = [line for line in lines_of(content) if line.strip()]
             if len(written) == n_cases + 1:  # the name of the column
                 written = written[1:]
-        if len(written) != n_cases:
-            raise DataError(
-                f"holds {len(written)} labels for {n_cases} series: give one per series."
-            )
+        why = f"holds {len(written)} labels for {n_cases} series: give one per series."
+        require(len(written) == n_cases, why, DataError)
         labels = canonical_labels(written)
     assert labels is not None  # required by default
     return labels
@@ -215,11 +203,9 @@ def _hold_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.nd
         members = rng.permutation(np.flatnonzero(y == label))
         # At least one series of each class stays in training.
         held[members[: min(round(share * len(members)), len(members) - 1)]] = True
-    if not held.any():
-        raise DataError(
-            "there are too few series to hold any out: give a file with --test, or train "
-            "on all with `greenfold fit --holdout 0`."
-        )
+    other = "give a file with --test, or train on all with `greenfold fit --holdout 0`"
+    few = f"there are too few series to hold any out: {other}."
+    require(held.any(), few, DataError)
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -232,11 +218,9 @@ def _on_device(task: Split, device: str) -> Split:
     if device == "cpu":
         return task
     refuse_opened(task.X, "--device")
-    if isinstance(task.X, list) or isinstance(task.X_test, list):
-        raise typer.BadParameter(
-            f"--device {device} takes series of one length; these have several, which "
-            "stay on the host: leave it out"
-        )
+    several = isinstance(task.X, list) or isinstance(task.X_test, list)
+    stay = "these have several, which stay on the host: leave it out"
+    refuse_if(several, f"--device {device} takes series of one length; {stay}")
     X_test = None if task.X_test is None else arrays.on_device(task.X_test, device)
     return replace(task, X=arrays.on_device(task.X, device), X_test=X_test)
 
@@ -252,11 +236,8 @@ def read_weights(path: Path) -> np.ndarray:
     readers = {".npy": load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
     suffix = suffix_of(path)
-    if suffix not in readers:
-        raise DataError(
-            f"`{path}` has the suffix {suffix!r}; weights are read from "
-            f"{', '.join(readers)}."
-        )
+    why = f"has the suffix {suffix!r}; weights are read from {', '.join(readers)}"
+    require(suffix in readers, f"`{path}` {why}.", DataError)
     name, content = read_bytes(path)
     with naming(name):
         try:
@@ -265,11 +246,10 @@ def read_weights(path: Path) -> np.ndarray:
             raise ValueError(str(error)) from None
         growth = network.spectral_abscissa
         if growth >= 1:
-            raise DataError(
-                "makes the network unstable: the largest real part of the eigenvalues is "
-                f"{growth:.4g}, and it must be below 1; multiply the weights by "
-                f"{_TARGET / growth:.3g} to reach {_TARGET}."
-            )
+            part = f"the largest real part of the eigenvalues is {growth:.4g}"
+            how = f"multiply the weights by {_TARGET / growth:.3g} to reach {_TARGET}"
+            unstable = f"makes the network unstable: {part}, and it must be below 1"
+            raise DataError(f"{unstable}; {how}.")
     return network.weights
 
 
@@ -278,11 +258,9 @@ def _weights_of_npz(content: bytes) -> np.ndarray:
     if {"format", "shape", "data"} <= set(arrays):
         return sparse.load_npz(io.BytesIO(content)).toarray()
     named = [key for key in _NAMES if key in arrays]
-    if len(arrays) != 1 and len(named) != 1:
-        raise DataError(
-            f"holds the arrays {sorted(arrays)}; call the one with the weights `weights`, "
-            "or keep it alone."
-        )
+    how = "call the one with the weights `weights`, or keep it alone"
+    one = len(arrays) == 1 or len(named) == 1
+    require(one, f"holds the arrays {sorted(arrays)}; {how}.", DataError)
     return arrays[next(iter(arrays if len(arrays) == 1 else named))]
 
 
@@ -293,6 +271,5 @@ def _weights_of_table(content: bytes) -> np.ndarray:
         return np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:
         why = reason(error).partition(";")[0]
-        raise DataError(
-            f"cannot be read as numbers, one line per neuron and no header ({why})."
-        ) from None
+        wanted = "cannot be read as numbers, one line per neuron and no header"
+        raise DataError(f"{wanted} ({why}).") from None

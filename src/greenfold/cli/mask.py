@@ -5,10 +5,19 @@ import io
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
 from . import options, show
-from .options import Answer, Labelled, Reader, arg, command, group, invocation, opt, pick
+from .options import (
+    Answer,
+    Labelled,
+    Reader,
+    arg,
+    command,
+    group,
+    invocation,
+    opt,
+    pick,
+    refuse_if,
+)
 
 #: Below this share of linear variance the masks are worth less than they look.
 _LINEAR = 0.8
@@ -46,13 +55,11 @@ class Recorded:
 
         paths = [first, *(self.more or ())]
         found = [read_recording(one, drive=self.drive, states=self.states) for one in paths]
-        for path, one in zip(paths, found, strict=True):
-            same = one.drive_names == found[0].drive_names
-            if not same or one.state_names != found[0].state_names:
-                raise DataError(
-                    f"`{path}` has other channels than `{first}`; record the same columns, "
-                    "in the same order."
-                )
+        names = [(one.drive_names, one.state_names) for one in found]
+        for path, own in zip(paths, names, strict=True):
+            if own != names[0]:
+                other = f"`{path}` has other channels than `{first}`"
+                raise DataError(f"{other}; record the same columns, in the same order.")
         return found
 
 
@@ -83,10 +90,8 @@ class Hardware:
         from ..devices.device import Device
 
         given = invocation.given("mask", "levels", "box")
-        if len(given) > 1:
-            raise typer.BadParameter(
-                f"{given[0]} and {given[1]} each say what the mask may be; give one"
-            )
+        both = " and ".join(given[:2])
+        refuse_if(len(given) > 1, f"{both} each say what the mask may be; give one")
         kind = self.mask or ("sign" if not given else None)
         return Device(
             mask=None if kind == "free" else kind,
@@ -209,19 +214,18 @@ def _two_classes(
     X, y = load_series(data, reading, y=reading.y, seed=seed)
     name = name_of(data)
     if isinstance(X, list):
-        raise DataError(
-            f"`{name}` has series of different lengths; a mask is solved for one readout "
-            "time: cut or pad them to one length."
-        )
+        why = "a mask is solved for one readout time: cut or pad them to one length"
+        raise DataError(f"`{name}` has series of different lengths; {why}.")
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
     shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
     if chosen is None:
         if len(known) != 2:
-            raise DataError(
-                f"`{name}` has {len(known)} classes ({shown}): name two to tell apart with "
-                "--classes A,B, or one against the others with --classes A."
+            how = (
+                "name two to tell apart with --classes A,B, or one against the others with"
             )
+            many = f"`{name}` has {len(known)} classes ({shown})"
+            raise DataError(f"{many}: {how} --classes A.")
         return X, y, name
     absent = [one for one in chosen if one not in known]
     if absent:
@@ -229,8 +233,7 @@ def _two_classes(
     if len(chosen) == 1 and len(known) > 1:
         rest = f"not {chosen[0]}"
         return X, np.where(y == chosen[0], chosen[0], rest), f"{name}, {rest} or not"
-    if len(set(chosen)) != 2:
-        raise typer.BadParameter("--classes must name one or two")
+    refuse_if(len(set(chosen)) != 2, "--classes must name one or two")
     kept = np.isin(y, chosen)
     return X[kept], y[kept], f"{name}, {' or '.join(chosen)}"
 

@@ -3,10 +3,8 @@
 import math
 from typing import Any
 
-import typer
-
 from . import options, show
-from .options import Answer, Network, Reader, command, opt
+from .options import Answer, Network, Reader, command, opt, refuse_if
 
 
 def _delays(text: str) -> list[int]:
@@ -56,22 +54,16 @@ def memory(
     from ..unfolding.unfolding import unfold
 
     if ridge is not None:
-        if options.invocation.given("noise"):
-            raise typer.BadParameter("--noise and --ridge say the same; give one")
-        if not ridge > 0:
-            raise typer.BadParameter(f"--ridge must be positive, not {ridge:g}")
+        both = options.invocation.given("noise")
+        refuse_if(both, "--noise and --ridge say the same; give one")
+        refuse_if(not ridge > 0, f"--ridge must be positive, not {ridge:g}")
         noise = math.sqrt(ridge)
-    if not (math.isfinite(noise) and noise > 0):
-        raise typer.BadParameter(
-            f"--noise must be positive, not {noise:g}: without noise every u of a generic "
-            "network remembers as many steps as there are neurons"
-        )
+    alike = "every u of a generic network remembers as many steps as there are neurons"
+    why = f"--noise must be positive, not {noise:g}: without noise {alike}"
+    refuse_if(not (math.isfinite(noise) and noise > 0), why)
     n_steps = steps or max(60, 2 * (delays[-1] + 1))
-    if n_steps <= delays[-1]:
-        raise typer.BadParameter(
-            f"--delays go back {delays[-1]} steps, of which --steps {n_steps} has seen too "
-            f"few; give at least {delays[-1] + 1}"
-        )
+    few = f"of which --steps {n_steps} has seen too few; give at least {delays[-1] + 1}"
+    refuse_if(n_steps <= delays[-1], f"--delays go back {delays[-1]} steps, {few}")
     task: dict[str, Any] = {"delays": delays, "device": Device(readout_noise=noise)}
     # One stream for both: from the same seed the first u would be the first row of W.
     rng = np.random.default_rng(seed)

@@ -429,12 +429,18 @@ class Runs:
 
     def arguments(self) -> dict[str, Any]:
         """What the library calls them."""
-        if self.dask is not None and self.jobs is not None:
-            raise typer.BadParameter("--jobs is for this machine; leave it out with --dask")
+        both = self.dask is not None and self.jobs is not None
+        refuse_if(both, "--jobs is for this machine; leave it out with --dask")
         return pick(self, "data_dir", "dask", "redo") | {"n_jobs": self.jobs}
 
 
 # What is checked before the work begins
+
+
+def refuse_if(wrong: Any, why: str) -> None:
+    """Refuse what was typed where that is ``wrong``."""
+    if wrong:
+        raise typer.BadParameter(why)
 
 
 def check_targets(**paths: Path | None) -> None:
@@ -452,10 +458,8 @@ def need(*packages: str) -> None:
         try:
             import_module(name)
         except ImportError:
-            raise ImportError(
-                f"Pages and figures need {name}: install it with `pip install "
-                "greenfold[report]`."
-            ) from None
+            how = "install it with `pip install greenfold[report]`"
+            raise ImportError(f"Pages and figures need {name}: {how}.") from None
 
 
 def _check_target(path: Path, option: str) -> None:
@@ -476,8 +480,7 @@ def _check_target(path: Path, option: str) -> None:
         (is_standard_output(path), "is the standard output, for the results; name a file"),
         (stat.S_ISREG(kind) and not folder.is_dir(), "is in a folder that does not exist"),
     ):
-        if wrong:
-            raise typer.BadParameter(f"{what} {why}")
+        refuse_if(wrong, f"{what} {why}")
 
 
 # What a command says

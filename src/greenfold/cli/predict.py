@@ -4,10 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from . import options, show
-from .options import Answer, Labelled, Reading, command, opt
+from .options import Answer, Labelled, Reading, command, opt, refuse_if
 
 #: Classes up to which the table of confusions is printed; the JSON always has it.
 _MAX_CLASSES = 12
@@ -86,11 +84,9 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
     lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
     kind, cure = ("without", "--labels") if y is None else ("with", "--no-labels")
-    print(
-        f"greenfold: read {data} as series {kind} labels, of {longest} steps; if that is "
-        f"wrong, give {cure}.",
-        file=sys.stderr,
-    )
+    wrong = f"if that is wrong, give {cure}"
+    told = f"read {data} as series {kind} labels, of {longest} steps; {wrong}."
+    print(f"greenfold: {told}", file=sys.stderr)
 
 
 def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
@@ -120,13 +116,12 @@ def score(
     noise : Also the accuracy with noise of this standard deviation on every neuron's state
         at the readout.
     """
-    from ..estimators.margin.classifier import ReservoirClassifier
-    from ..estimators.margin.noise import noisy_accuracy
+    from ..estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
     from .inputs import load_series
 
     classifier, known = load_classifier(model)
-    if noise and not isinstance(classifier, ReservoirClassifier):
-        raise typer.BadParameter("--noise needs a model with a readout at one time")
+    wrong = noise and not isinstance(classifier, ReservoirClassifier)
+    refuse_if(wrong, "--noise needs a model with a readout at one time")
     X, y = load_series(data, reading, y=reading.y, part=part, seed=seed, **known)
     X, y = _labelled(data, X, y)
     record = {"model": model, "data": data, **_judge(classifier, X, y)}
@@ -146,10 +141,8 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
     if not known.any():
         raise DataError(f"`{data}` has no labels to score by: give them with --y.")
     if not known.all():
-        print(
-            f"greenfold: {int((~known).sum())} series without a label are left out.",
-            file=sys.stderr,
-        )
+        lost = f"{int((~known).sum())} series without a label are left out."
+        print(f"greenfold: {lost}", file=sys.stderr)
         X = [one for one, kept in zip(X, known, strict=True) if kept]
     return X, np.array(y.tolist(), dtype=object)[known]
 

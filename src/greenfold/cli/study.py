@@ -5,10 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
-
 from . import options, show
-from .options import Answer, Reader, Runs, arg, command, group, opt, pick
+from .options import Answer, Reader, Runs, arg, command, group, opt, pick, refuse_if
 from .sweep import resumable, tell
 
 #: What varies from network to network.
@@ -117,8 +115,7 @@ def study(
     where = runs.arguments()
     planned = _plan(networks, preset, config)
     wanted = data or planned.datasets
-    if not wanted:
-        raise typer.BadParameter("name a data set, or give --preset or --config")
+    refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
         options.need("matplotlib")
     summary = Summary()
@@ -150,18 +147,14 @@ def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
 
     if preset is None and config is None:
         return Plan([], [networks.grid()])
-    if networks != Networks() or (preset is not None and config is not None):
-        raise typer.BadParameter(
-            "--preset and --config say which networks; give one, without other options of "
-            "networks"
-        )
+    both = networks != Networks() or (preset is not None and config is not None)
+    why = "say which networks; give one, without other options of networks"
+    refuse_if(both, f"--preset and --config {why}")
     if config is not None:
         return read_config(config)
-    if preset not in PRESETS:
-        raise typer.BadParameter(
-            f"--preset must be one of {', '.join(PRESETS)}, not {preset!r}"
-        )
-    return PRESETS[preset]
+    wanted = f"be one of {', '.join(PRESETS)}, not {preset!r}"
+    refuse_if(preset not in PRESETS, f"--preset must {wanted}")
+    return PRESETS[str(preset)]
 
 
 def _show(rows: Sequence[dict[str, Any]]) -> None:

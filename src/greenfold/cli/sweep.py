@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from . import options, show
-from .options import Answer, Runs, arg, command, opt
+from .options import Answer, Runs, arg, command, opt, refuse_if
 
 
 @command(
@@ -59,10 +59,10 @@ def sweep(
     from ..apps.sweep.comparison import draw, write_tables
 
     where = runs.arguments()
-    if not estimators and not compare:
-        raise typer.BadParameter("name an estimator with -e, or give --compare")
-    if not estimators and data:
-        raise typer.BadParameter("DATA is for a sweep; name an estimator with -e")
+    nothing = not estimators and not compare
+    refuse_if(nothing, "name an estimator with -e, or give --compare")
+    wrong = not estimators and data
+    refuse_if(wrong, "DATA is for a sweep; name an estimator with -e")
     if compare and runs.figures != "none":
         options.need("matplotlib")
     try:
@@ -96,36 +96,29 @@ def resumable(summary: Any) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if summary.total:
-            print(
-                f"greenfold: {summary.found + summary.made} of {summary.total} results are "
-                "written; the same command goes on from there.",
-                file=sys.stderr,
-            )
+            done = f"{summary.found + summary.made} of {summary.total} results are written"
+            more = "the same command goes on from there"
+            print(f"greenfold: {done}; {more}.", file=sys.stderr)
         raise
 
 
 def tell(summary: Any, out: Path) -> None:
     """Say what became of the jobs."""
     redone = f", {summary.redone} of them stale or damaged before" if summary.redone else ""
-    print(
-        f"{summary.total} results in {out}: {summary.made} made now{redone}, "
-        f"{summary.found} found."
-    )
+    made = f"{summary.made} made now{redone}, {summary.found} found"
+    print(f"{summary.total} results in {out}: {made}.")
     if summary.elsewhere:
         print(f"{summary.elsewhere} are being computed by another run on this folder.")
     if summary.foreign:
-        print(
-            f"{len(summary.foreign)} files were not written by greenfold and are left "
-            f"alone, the first {summary.foreign[0]}."
-        )
+        left = "files were not written by greenfold and are left alone"
+        print(f"{len(summary.foreign)} {left}, the first {summary.foreign[0]}.")
     for failure in summary.failures[:20]:
         print(f"failed: {failure.path}: {failure.error}")
     if len(summary.failures) > 20:
         print(f"… and {len(summary.failures) - 20} more.")
     if summary.failures:
-        print(
-            f"{len(summary.failures)} failed; their tracebacks are in {out / 'failures'}."
-        )
+        where = f"their tracebacks are in {out / 'failures'}"
+        print(f"{len(summary.failures)} failed; {where}.")
 
 
 def _show(made: Any, folder: Path) -> None:

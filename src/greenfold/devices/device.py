@@ -73,14 +73,10 @@ class Device(Shown):
 
     def __post_init__(self) -> None:
         given = [name for name in ("mask", "levels", "box") if self._has(name)]
-        if len(given) > 1:
-            one, other = given[:2]
-            raise ValueError(
-                f"`{one}` and `{other}` each say what the mask may be; give one."
-            )
+        both = " and ".join(f"`{name}`" for name in given[:2])
+        check.require(len(given) < 2, f"{both} each say what the mask may be; give one.")
         known = self.mask in (None, "sign", "nonnegative")
-        others = "for others give `levels`, `box`, `inputs` or `outputs`"
-        got = f"{self.mask!r}, {others}"
+        got = f"{self.mask!r}, for others give `levels`, `box`, `inputs` or `outputs`"
         check.must(known, "mask", "be 'sign' or 'nonnegative'", got)
         checks = {"levels": _levels, "box": _box, "bits": _bits}
         checks |= dict.fromkeys(("inputs", "outputs"), _indices)
@@ -93,9 +89,8 @@ class Device(Shown):
         return getattr(self, name) is not None
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            one.name: getattr(self, one.name) for one in fields(self) if self._has(one.name)
-        }
+        names = (one.name for one in fields(self))
+        return {name: getattr(self, name) for name in names if self._has(name)}
 
     @property
     def kind(self) -> str | None:
@@ -146,10 +141,9 @@ class Device(Shown):
         """What is driven and read of a system; None where all of it is."""
         if self.inputs is None and self.outputs is None:
             return None
+        inputs = _within(self.inputs, "inputs", system.n_inputs)
         return Restricted(
-            system,
-            _within(self.inputs, "inputs", system.n_inputs),
-            _within(self.outputs, "outputs", system.n_outputs),
+            system, inputs, _within(self.outputs, "outputs", system.n_outputs)
         )
 
     def match(self, n_entries: int) -> None:
@@ -178,12 +172,12 @@ class Device(Shown):
 
     def refuse_for_task(self) -> None:
         """Refuse what a regression does not take."""
-        if self.kind is not None or self.bits is not None or self.has_noise:
-            raise ValueError(
-                "`device` must have no mask, bits or noise for a RegressionTask, of which "
-                "only inputs and outputs can be chosen; noise on what is read is its "
-                "`ridge`."
-            )
+        free = self.kind is None and self.bits is None and not self.has_noise
+        only = (
+            "of which only inputs and outputs can be chosen; noise on what is read is its"
+        )
+        none = "`device` must have no mask, bits or noise for a RegressionTask"
+        check.require(free, f"{none}, {only} `ridge`.")
 
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
@@ -308,10 +302,9 @@ class Restricted:
     def own_input(self, u: Any, n_channels: int) -> np.ndarray:
         """A given u of the whole system on the inputs that are driven."""
         projection = check.input_projection(u, self.system.n_inputs, n_channels)
-        if np.delete(projection, self.inputs, axis=0).any():
-            raise ValueError(
-                "`u` drives inputs that `inputs` leaves out; set them to zero."
-            )
+        outside = np.delete(projection, self.inputs, axis=0).any()
+        why = "`u` drives inputs that `inputs` leaves out; set them to zero."
+        check.require(not outside, why)
         return projection[self.inputs]
 
     def input_response(self, u: Any) -> np.ndarray:

@@ -62,8 +62,7 @@ class FitReport(Shown):
         Ridge penalty, relative to the mean power of the drive, chosen likewise.
     linearity : float
         Share of the held-out variance of the outputs that the filter explains, weighted by
-        their variance. What is missing is noise, non-linearity, or memory beyond
-        ``n_lags``.
+        their variance. What is missing is noise, non-linearity, or longer memory.
     linearity_per_output : ndarray (n_outputs,)
     n_samples : int
         Samples that were fitted, of all recordings.
@@ -71,8 +70,7 @@ class FitReport(Shown):
         The response fitted with all lags of the stimuli: noisier than G where G has fewer,
         but without the error of leaving them out.
     influence : ndarray (n_blocks, n_steps, n_outputs, n_inputs)
-        Change of ``whole`` with the weight of each stretch of the recordings, from which
-        replicates are drawn.
+        Change of ``whole`` with each stretch of the recordings, to draw replicates from.
     """
 
     n_lags: int
@@ -118,10 +116,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         Entry [n, o, i]: output o at the readout after a unit pulse at input i during step
         n. The last step is the one before the readout.
     dt : float
-        Length of a step, in the unit of time of the user.
-
-    Attributes
-    ----------
+        Length of a step, in your unit of time.
     fitted : FitReport or None
         What is known of the errors, where the response was fitted to recordings.
 
@@ -130,8 +125,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
     >>> from greenfold import GaussianStimuli, MeasuredResponse, Reservoir, optimize, unfold
     >>> network = unfold(Reservoir.random(20, rng=3), n_steps=10, dt=1.0)
     >>> device = MeasuredResponse(network.greens1()[:, :5], dt=1.0)  # five outputs are read
-    >>> stimuli = GaussianStimuli.random(10, strength=1.0, rng=4)
-    >>> best = optimize(device, stimuli)
+    >>> best = optimize(device, GaussianStimuli.random(10, strength=1.0, rng=4))
     >>> best.u.shape, best.v.shape, best.status
     ((20,), (5,), 'certified')
     """
@@ -185,11 +179,6 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         n_blocks : int
             Stretches of time from which the errors are estimated. They should be longer
             than the memory of the noise.
-
-        Returns
-        -------
-        MeasuredResponse
-            With ``fitted``.
 
         Raises
         ------
@@ -351,18 +340,14 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
     def replicates(
         self, n: int, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        """Responses as other recordings of the same length might have given them.
+        """Responses (n, n_steps, n_outputs, n_inputs) as other recordings might give them.
 
-        Returns
-        -------
-        ndarray (n, n_steps, n_outputs, n_inputs)
-            With errors drawn by the block multiplier bootstrap.
+        Their errors are drawn by the block multiplier bootstrap.
         """
         if self.fitted is None:
-            raise ValueError(
-                "`replicates` needs a response that was fitted; this one was given as an "
-                "array, without errors: use MeasuredResponse.fit."
-            )
+            given = "this one was given as an array, without errors"
+            needs = "`replicates` needs a response that was fitted"
+            raise ValueError(f"{needs}; {given}: use MeasuredResponse.fit.")
         made = self.fitted.replicates(check.count(n, "n"), check.generator(rng))
         return self.fitted.shortened(made)
 
@@ -394,9 +379,8 @@ def _recordings(value: Any, name: str) -> list[np.ndarray]:
             reason = f"could not be read as numbers ({error})"
             raise TypeError(f"{label} {reason}; {wanted}.") from None
         array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2 or array.size == 0:
-            wanted = "must have shape (n_samples, n_channels)"
-            raise DataError(f"{label} {wanted}; got {array.shape}.")
+        wrong, wanted = array.ndim != 2 or not array.size, "(n_samples, n_channels)"
+        _refuse_if(wrong, f"{label} must have shape {wanted}", f"got {array.shape}")
         found.append(array)
     return found
 
@@ -421,17 +405,14 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
         _refuse_if(len(d) != len(y), unequal, clock)
         for name, array in (("drive", d), ("states", y)):
             channels, first = array.shape[1], both[name][0].shape[1]
-            unequal = (
-                f"`{name}` has {channels} channels{where} and {first} in the first one"
-            )
+            unequal = f"`{name}` has {channels} channels{where} and {first} in the first"
             _refuse_if(channels != first, unequal, "record the same channels each time")
             for sample, channel in np.argwhere(~np.isfinite(array))[:1]:
                 n_bad = int((~np.isfinite(array)).sum())
-                missing = (
-                    f"`{name}` has {n_bad} missing or infinite values{where}, the first"
-                )
+                missing = f"`{name}` has {n_bad} missing or infinite values{where}"
+                place = f"the first at sample {sample}, channel {channel}"
                 gaps = "cut the recording at such gaps and give the parts as a list"
-                raise DataError(f"{missing} at sample {sample}, channel {channel}; {gaps}.")
+                raise DataError(f"{missing}, {place}; {gaps}.")
     random = "drive every input with a random signal of its own"
     _check_channels(drives, "drive", "input", random)
     sensor = "check its sensor and record again, or leave that column out"
@@ -557,13 +538,7 @@ class _Regression:
     white nor for equal noise, only that stretches are longer than its memory.
     """
 
-    def __init__(
-        self,
-        drives: list[np.ndarray],
-        outputs: list[np.ndarray],
-        n_lags: int,
-        n_blocks: int,
-    ) -> None:
+    def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
         self.drives, self.outputs, self.n_lags = drives, outputs, n_lags
         self.n_inputs = drives[0].shape[1]
         self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)

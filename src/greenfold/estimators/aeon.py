@@ -102,12 +102,7 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     horizon : int
         Steps ahead that ``predict`` looks, in closed loop.
     n_neurons, input_weights, max_iter, search, random_state
-        See `ReservoirForecaster`.
-
-    Attributes
-    ----------
-    forecaster_ : ReservoirForecaster
-        What was fitted.
+        See `ReservoirForecaster`; the fitted one is ``forecaster_``.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
 from .._base.codec import Arrays, Field, Saved, Stored
@@ -137,11 +138,9 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
     def _encode(self, y: np.ndarray) -> np.ndarray:
         """Set the classes and return the class of each series."""
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} can not tell classes apart in data with one class: "
-                f"y holds {self.classes_.tolist()[0]!r} only."
-            )
+        why = "can not tell classes apart in data with one class: y holds"
+        only = f"{type(self).__name__} {why} {self.classes_.tolist()[0]!r} only."
+        check.require(len(self.classes_) > 1, only)
         return codes
 
     @by_chunks
@@ -308,11 +307,10 @@ class Labels(Field):
     def pack(self, value: np.ndarray, name: str, arrays: Arrays) -> dict[str, Any]:
         """JSON of the labels: numbers, truth values or text."""
         objects = value.dtype.kind == "O"
-        if objects and not all(isinstance(label, str) for label in value):
-            raise TypeError(
-                "labels must be numbers or text to be saved; got "
-                f"{sorted({type(label).__name__ for label in value})}."
-            )
+        kinds = sorted({type(label).__name__ for label in value})
+        text = not objects or all(isinstance(label, str) for label in value)
+        why = f"labels must be numbers or text to be saved; got {kinds}."
+        check.require(text, why, TypeError)
         packed = super().pack(value.astype(str) if objects else value, name, arrays)
         return {**packed, "objects": objects}
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import checks as check
 from .._base.files import replacing
 
 __all__ = ["decide", "export", "new_graph"]
@@ -275,15 +276,11 @@ def export(
 
 def new_graph(estimator: Any, dtype: str) -> Graph:
     """An empty graph for a fitted estimator."""
-    try:
+    with check.needs("to_onnx", "onnx"):
         import onnx
-    except ImportError as error:
-        raise ImportError(
-            "to_onnx needs the onnx package; install it with: pip install greenfold[onnx]"
-        ) from error
     check_is_fitted(estimator)
-    if dtype not in ("float64", "float32"):
-        raise ValueError(f"`dtype` must be 'float64' or 'float32'; got {dtype!r}.")
+    known = dtype in ("float64", "float32")
+    check.must(known, "dtype", "be 'float64' or 'float32'", repr(dtype))
     return Graph(onnx)
 
 

@@ -43,15 +43,8 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     ----------
     input_projection : {"optimal", "random"} or array_like, default "optimal"
         Solved for the targets, drawn, or given as (n_neurons,) or (n_neurons, n_channels).
-    n_neurons : int, default 100
-    g : float, default 0.9
-        Scale of the random weights.
-    tau : float, default 0.25
-        Time constant.
-    duration : float, default 10.0
-        Time T that a series takes; a step lasts duration / n_steps.
-    reservoir : Reservoir or array_like (n_neurons, n_neurons), optional
-        Own network instead of a random one; its linear order is used.
+    n_neurons, g, tau, duration, reservoir
+        As of `ReservoirClassifier`; the linear order of a network is used.
     ridge : float or "loo", default "loo"
         Penalty on the readouts, for inputs of unit power; "loo" chooses it by leaving one
         case out.
@@ -64,15 +57,12 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
     Attributes
     ----------
     reservoir_ : Reservoir
-    unfolding_ : Unfolding
     projections_ : RegressionProjections
         u, the readouts V for targets in units of their deviation, and the bound.
     kernel_ : ndarray (n_targets, n_channels · n_steps)
         Predictions are ``X.reshape(n, -1) @ kernel_.T + intercept_``.
     intercept_ : ndarray (n_targets,)
     ridge_ : float
-    n_features_in_ : int
-    n_channels_in_ : int
 
     Examples
     --------
@@ -121,16 +111,10 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
 
     @with_few_threads(rows_of_estimator)
     def fit(self, X: Any, y: Any) -> ReservoirRegressor:
-        """Solve for the input projection and the readouts.
+        """Solve for the input projection and the readouts of targets ``y``.
 
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        y : array_like (n_cases,) or (n_cases, n_targets)
-
-        Returns
-        -------
-        self
+        ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps), ``y`` (n_cases,) or
+        (n_cases, n_targets).
         """
         self._check_parameters()
         series = self._read(X, fitting=True)
@@ -168,9 +152,9 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         values = read_values(self, X, fitting=fitting)
         other = {one.shape[1] for one in values} - {self.n_features_in_}
         if other:
+            why = f"X has {min(other)} features, but {type(self).__name__} is expecting"
             raise ValueError(
-                f"X has {min(other)} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input in every series."
+                f"{why} {self.n_features_in_} features as input in every series."
             )
         return np.asarray(values)
 
@@ -207,8 +191,7 @@ def _solve(
     found = solve_regression(
         unfolding, task, u=u, n_starts=2, max_iter=300, tol=1e-3, rng=rng, certify=certify
     )
-    if found.status == "interrupted":
-        raise KeyboardInterrupt
+    found.raise_if_interrupted()
     return found
 
 

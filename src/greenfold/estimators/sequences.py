@@ -14,7 +14,7 @@ from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import checks as check
@@ -28,7 +28,15 @@ from ..networks.network import Network
 from ..optimizers.run import optimize
 from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
-from .base import Unset, check_constraints, describe_fitted
+from .base import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Number,
+    Unset,
+    check_constraints,
+    describe_fitted,
+)
 from .onnx import new_graph
 
 #: Penalties tried, in the squared unit of the states.
@@ -47,6 +55,7 @@ _N_STARTS = 16
 VALID = 0.4
 #: A closed loop this many times beyond the largest deviation in training has diverged.
 _DIVERGED = 10.0
+_FROM_ZERO = Number(Integral, 0, None, closed="left")
 #: What a search chooses from.
 GRID = {
     "spectral_radius": (0.4, 0.9, 1.2),
@@ -76,24 +85,26 @@ class Scale:
         mean = (rows / peak).mean(0)
         deviation = (rows / peak - mean).std(0)
         constant = np.flatnonzero(deviation <= 1e-12)
-        if len(constant) == len(peak):
-            raise ValueError(
-                f"`{name}` is constant; there is nothing to learn from it, pass a sequence "
-                "that varies."
-            )
+        nothing = "there is nothing to learn from it, pass a sequence that varies"
+        check.require(len(constant) < len(peak), f"`{name}` is constant; {nothing}.")
         if len(constant):
-            shown = ", ".join(map(str, constant))
-            warnings.warn(
-                f"`{name}` does not vary in channel {shown}; it is kept as it is.",
-                UserWarning,
-                stacklevel=5,
-            )
+            kept = f"channel {', '.join(map(str, constant))}; it is kept as it is"
+            warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=5)
             deviation[constant] = 1.0
         return cls(mean * peak, deviation * peak)
 
     def down(self, rows: np.ndarray) -> np.ndarray:
         """Rows in units of the deviation."""
         return rows / self.deviation - self.mean / self.deviation
+
+    def beside(self, other: Scale) -> Scale:
+        """Of the channels of both, one after the other."""
+        mean = np.concatenate([self.mean, other.mean])
+        return Scale(mean, np.concatenate([self.deviation, other.deviation]))
+
+    def after(self, n: int) -> Scale:
+        """Of the channels from ``n`` on."""
+        return Scale(self.mean[n:], self.deviation[n:])
 
     def up(self, rows: np.ndarray) -> np.ndarray:
         """And back."""
@@ -182,17 +193,9 @@ class _Driven:
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
     """Steps until forecasts leave the truth, the usual measure for chaotic series.
 
-    Parameters
-    ----------
-    predicted, truth : array_like (n_steps, n_channels) or (n_steps, n_lanes, n_channels)
-    spread : float or array_like (n_channels,)
-        Deviation of each channel.
-
-    Returns
-    -------
-    ndarray, int or of shape (n_lanes,)
-        The first step whose root mean squared error over the channels passes 0.4
-        deviations; n_steps where none does.
+    That is the first step whose root mean squared error over the channels, the last axis,
+    passes 0.4 deviations (``spread``, one or one per channel); n_steps where none does. The
+    first axis is time; a second one, of many forecasts, is kept.
     """
     error = (np.asarray(predicted) - np.asarray(truth)) / spread
     wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN is wrong
@@ -204,19 +207,19 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     """What both estimators do: draw, solve the input weights, and fit the readout."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neurons": [Interval(Integral, 1, None, closed="left")],
+        "n_neurons": [COUNT],
         "input_weights": [StrOptions({"solved", "random"}), "array-like"],
-        "spectral_radius": [Interval(Real, 0, None, closed="neither")],
-        "leak": [Interval(Real, 0, 1, closed="right"), None],
-        "input_scale": [Interval(Real, 0, None, closed="neither")],
-        "bias_scale": [Interval(Real, 0, None, closed="left")],
+        "spectral_radius": [POSITIVE],
+        "leak": [Number(Real, 0, 1, closed="right"), None],
+        "input_scale": [POSITIVE],
+        "bias_scale": [NOT_NEGATIVE],
         "reservoir": [Network, None],
-        "dt": [Interval(Real, 0, None, closed="neither")],
-        "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "washout": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "dt": [POSITIVE],
+        "ridge": [StrOptions({"auto"}), POSITIVE],
+        "washout": [StrOptions({"auto"}), _FROM_ZERO],
         "see_input": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "search": [Interval(Integral, 0, None, closed="left")],
+        "max_iter": [COUNT],
+        "search": [_FROM_ZERO],
         "random_state": ["random_state"],
     }
 
@@ -261,18 +264,17 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _fit(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
         """From sequences in units of their deviation to a driven network and a readout."""
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self._n_skipped = None if self.washout == "auto" else int(self.washout)
         setting = {name: getattr(self, name) for name in GRID}
         if self.leak is None:
             setting["leak"] = self._leak
         if self.search:
             setting = self._searched(inputs, targets, setting, seed)
         drawn = self._drawn(setting, inputs[0].shape[1], seed)
-        if isinstance(self.input_weights, str):
-            solve = self.input_weights == "solved"
-            self.driven_ = self._solve(drawn, inputs, targets) if solve else drawn
-        else:
-            self.driven_ = self._given(drawn, inputs[0].shape[1])
+        if not isinstance(self.input_weights, str):
+            drawn = self._given(drawn, inputs[0].shape[1])
+        elif self.input_weights == "solved":
+            drawn = self._solve(drawn, inputs, targets)
+        self.driven_ = drawn
         self._fit_readout(inputs, targets)
 
     def _drawn(
@@ -307,10 +309,11 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
-    def _task(
-        self, inputs: list, targets: list, scale: float, washout: int
-    ) -> SequenceTask:
-        return SequenceTask.from_sequences(
+    def _problem(
+        self, network: Any, inputs: list, targets: list, scale: float, washout: int
+    ) -> SequenceProblem:
+        """The loss of projections at the norm ``scale``, read after a washout."""
+        task = SequenceTask.from_sequences(
             [scale * one for one in inputs],
             targets,
             washout=washout,
@@ -319,9 +322,11 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             bias=scale,
             see_input=self.see_input,
         )
+        dt = None if isinstance(network, EchoStateNetwork) else float(self.dt)
+        return SequenceProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
 
     def _skipped(self, washout: int) -> int:
-        return washout if self._n_skipped is None else self._n_skipped
+        return washout if self.washout == "auto" else int(self.washout)
 
     def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
         """Input weights and bias of the least one-step error, at the drawn norm."""
@@ -330,41 +335,34 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         u /= scale
         longest = max(inputs, key=len)
         washout = self._room(drawn.memory(longest), longest)
+        given = drawn.network, inputs, targets, scale
+
+        def driven(u: np.ndarray, n_sub: int = 1) -> DrivenNetwork:
+            weights, bias = scale * u[:, :-1], scale * u[:, -1]
+            return DrivenNetwork(drawn.network, weights, bias, drawn.dt, n_sub)
+
         # The memory depends on the weights that are solved for: where the washout came to
         # be too short for them, the ascent goes on with a longer one.
         left = int(self.max_iter)
         while True:
-            task = self._task(inputs, targets, scale, washout)
-            network = drawn.network
-            problem = self._problem(network, task)
+            problem = self._problem(*given, washout)
             if problem.system.is_linear:  # with a certificate
-                self.projections_ = best = optimize(problem.system, task, rng=0)
-                if best.status == "interrupted":
-                    raise KeyboardInterrupt
-                self.loss_, weights = best.loss, scale * best.u.reshape(u.shape)
-                return DrivenNetwork(network, weights[:, :-1], weights[:, -1], drawn.dt)
+                self.projections_ = best = optimize(problem.system, problem.task, rng=0)
+                best.raise_if_interrupted()
+                self.loss_ = best.loss
+                return driven(best.u.reshape(u.shape))
             found = problem.ascend(u, max_iter=left, tol=1e-6)
-            if found.status == "interrupted":
-                raise KeyboardInterrupt
+            found.raise_if_interrupted()
             u, left = found.u, left - len(found.history)
-            n_sub = problem.prepared.n_sub or 1
-            weights = scale * u
-            solved = DrivenNetwork(
-                network, weights[:, :-1], weights[:, -1], drawn.dt, n_sub
-            )
+            solved = driven(u, problem.prepared.n_sub or 1)
             memory = self._room(solved.memory(longest), longest)
             self.loss_ = float(np.exp(-found.margin.value))
             if memory <= washout or left < 10:
                 return solved
-            longer = self._problem(network, self._task(inputs, targets, scale, memory))
-            change = abs(longer.evaluate(u)[1].value - found.margin.value)
-            if change <= _WASHOUT_ERROR:
+            longer = self._problem(*given, memory).evaluate(u)[1].value
+            if abs(longer - found.margin.value) <= _WASHOUT_ERROR:
                 return solved
             washout = memory
-
-    def _problem(self, network: Any, task: SequenceTask) -> SequenceProblem:
-        dt = None if isinstance(network, EchoStateNetwork) else float(self.dt)
-        return SequenceProblem(Dynamics(network, n_steps=task.n_steps, dt=dt), task)
 
     def _room(self, memory: int, longest: np.ndarray) -> int:
         """A washout that leaves something to read."""
@@ -385,11 +383,9 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         sums = Readout.empty(features[0].shape[1], targets[0].shape[1])
         for rows, y in zip(features, targets, strict=True):
             sums.add(rows[skipped:], y[skipped:])
-        if sums.n < 2:
-            raise ValueError(
-                f"`{self._given_name}` must be longer than {skipped} samples, the washout; "
-                f"got {len(longest)}, pass a longer sequence or washout=0."
-            )
+        wanted = f"be longer than {skipped} samples, the washout"
+        got = f"{len(longest)}, pass a longer sequence or washout=0"
+        check.must(sums.n >= 2, self._given_name, wanted, got)
         return _Driven(network, inputs, targets, features, sums, skipped)
 
     def _fit_readout(self, inputs: list, targets: list) -> None:
@@ -452,54 +448,43 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
         return -((made - run.targets[index][part]) ** 2).sum((1, 2))
 
+    #: How inputs and targets are scaled, and whether targets had one axis.
+    _x_scale: Scale
+    _y_scale: Scale
+    _flat: bool
     _given_name: ClassVar[str] = "x"
     #: A filter's input is often fast; a series that is worth a forecast is smooth.
     _leak: ClassVar[float] = 1.0
 
-    # Checks
+    def _checked(self, value: Any, name: str, width: int) -> list[np.ndarray]:
+        """Sequences with as many channels as those that were fitted."""
+        found = check_sequences(value, name)
+        got = found[0].shape[1]
+        check.must(got == width, name, f"have {width} channel(s), as in fit", got)
+        return found
 
-    def _check_width(self, rows: list[np.ndarray], name: str, wanted: int) -> None:
-        found = rows[0].shape[1]
-        check.must(found == wanted, name, f"have {wanted} channel(s), as in fit", found)
-
-    def _checked_state(self, state: Any) -> np.ndarray:
-        n = self.driven_.n_neurons
-        if state is None:
-            return np.zeros(n)
-        array = check.host_array(state, "state", ndim=(1,))
-        check.must(
-            array.shape == (n,), "state", f"have shape ({n},)", f"shape {array.shape}"
-        )
-        return array
+    def _shown(self, made: np.ndarray) -> np.ndarray:
+        """Predictions in the units and the shape of the targets that were fitted."""
+        made = self._y_scale.up(made)
+        return made[..., 0] if self._flat else made
 
     def to_onnx(self, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
-        """One step as an ONNX graph (needs ``greenfold[onnx]``).
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Also write the graph there.
-        dtype : {"float64", "float32"}
-            Of inputs and outputs.
+        """One step as an ONNX graph (needs ``greenfold[onnx]``), also written to ``path``.
 
         Returns
         -------
         onnx.ModelProto
             Inputs ``state`` (n_cases, n_neurons), zeros at rest, and ``x`` (n_cases,
             n_inputs) in the units of ``fit``; outputs ``next_state`` and ``prediction``
-            (n_cases, n_targets). Feed ``next_state`` back with the next input; feed the
-            prediction back as well for a forecast.
+            (n_cases, n_targets), all of ``dtype`` "float64" or "float32". Feed
+            ``next_state`` back with the next input, and the prediction for a forecast.
         """
         graph = new_graph(self, dtype)
         network = self.driven_.network
-        if not isinstance(network, EchoStateNetwork):
-            raise TypeError(
-                "`reservoir` runs in continuous time, which has no graph of one step; use "
-                "an EchoStateNetwork to export it."
-            )
-        inputs, outputs = self._scales()
-        mean = np.concatenate([one.mean for one in inputs])
-        deviation = np.concatenate([one.deviation for one in inputs])
+        why = "which has no graph of one step; use an EchoStateNetwork to export it"
+        discrete, here = isinstance(network, EchoStateNetwork), "runs in continuous time"
+        check.require(discrete, f"`reservoir` {here}, {why}.", TypeError)
+        mean, deviation = self._x_scale.mean, self._x_scale.deviation
 
         def typed(array: Any) -> np.ndarray:
             return np.asarray(array, dtype=dtype)
@@ -518,12 +503,9 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         features = graph.concat([ahead, x], axis=1) if self.see_input else ahead
         made = features @ typed(self.readout_) + typed(self.intercept_)
         graph.output("next_state", ahead)
-        graph.output("prediction", made * typed(outputs.deviation) + typed(outputs.mean))
+        scale = self._y_scale
+        graph.output("prediction", made * typed(scale.deviation) + typed(scale.mean))
         return graph.write(path)
-
-    def _scales(self) -> tuple[list[Scale], Scale]:
-        """How the inputs and how the targets are scaled."""
-        raise NotImplementedError
 
     @property
     def input_weights_(self) -> np.ndarray:
@@ -601,8 +583,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     reservoir : Reservoir or EchoStateNetwork, optional
         Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then not used.
     dt : float
-        Time between samples, in the unit of ``reservoir.tau``, for a network in continuous
-        time.
+        Time between samples in the unit of ``reservoir.tau``, in continuous time.
     ridge : float or "auto"
         Penalty on the readout, in the squared unit of the states; "auto" chooses it on
         blocks of the sequence that are held out in turn.
@@ -624,13 +605,10 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         The network with its input weights.
     input_weights_ : ndarray (n_neurons, n_channels + 1)
         For inputs in units of their deviation; the last column is the bias.
-    readout_ : ndarray (n_features, n_targets)
-    intercept_ : ndarray (n_targets,)
+    readout_, intercept_ : ndarray (n_features, n_targets) and (n_targets,)
         Both for targets in units of their deviation.
-    ridge_ : float
-    score_ : float
-        What the penalty reached on held-out blocks, where it was chosen.
-    washout_ : int
+    ridge_, score_, washout_
+        The penalty and what it reached on held-out blocks, if it was chosen; the washout.
     state_ : ndarray (n_neurons,)
         The state at the end of the last sequence learnt.
     loss_ : float
@@ -654,48 +632,30 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
 
     @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
     def fit(self, x: Any, y: Any) -> Self:
-        """Solve the input weights and fit the readout.
+        """Solve the input weights and fit the readout of ``y`` at the end of each step.
 
-        Parameters
-        ----------
-        x : array_like (n_samples,) or (n_samples, n_channels), or a list of such
-        y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
-            Targets at the end of each step.
-
-        Returns
-        -------
-        self
+        ``x`` and ``y`` are sequences, or lists of them.
         """
         self._check_parameters()
         inputs, targets = _pairs(x, y)
-        self._x_scale = Scale.of(inputs, "x")
-        self._y_scale = Scale.of(targets, "y")
+        self._x_scale, self._y_scale = Scale.of(inputs, "x"), Scale.of(targets, "y")
         self.n_features_in_ = inputs[0].shape[1]
-        self._flat = np.ndim(y if isinstance(y, np.ndarray) else _first(y)) == 1
+        self._flat = np.ndim(_first(y)) == 1
         self._fit(*self._scaled(inputs, targets))
         return self
-
-    def _scales(self) -> tuple[list[Scale], Scale]:
-        return [self._x_scale], self._y_scale
 
     def _scaled(self, inputs: list, targets: list) -> tuple[list, list]:
         x = [self._x_scale.down(one) for one in inputs]
         return x, [self._y_scale.down(one) for one in targets]
 
     def _checked_pairs(self, x: Any, y: Any) -> tuple[list, list]:
-        inputs, targets = _pairs(x, y)
-        self._check_width(inputs, "x", self.n_features_in_)
-        self._check_width(targets, "y", len(self.intercept_))
+        inputs = self._checked(x, "x", self.n_features_in_)
+        targets = self._checked(y, "y", len(self.intercept_))
+        check_pairs(inputs, targets)
         return self._scaled(inputs, targets)
 
     def partial_fit(self, x: Any, y: Any) -> Self:
-        """Add further sequences to the readout; the input weights stay.
-
-        Parameters
-        ----------
-        x, y
-            As for ``fit``, which it is where nothing was fitted yet.
-        """
+        """Add further sequences to the readout, or fit; the input weights stay."""
         if not self.__sklearn_is_fitted__():
             return self.fit(x, y)
         self._add(*self._checked_pairs(x, y))
@@ -705,14 +665,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         """Learn one sequence step by step, going on from ``state_``.
 
         Recursive least squares: after each step the readout is the ridge solution of all
-        steps so far.
-
-        Parameters
-        ----------
-        x, y
-            One sequence, as for ``fit``.
-        forgetting : float
-            What the past counts after each step, in (0, 1].
+        steps so far. What came before counts ``forgetting`` times as much, in (0, 1].
 
         Returns
         -------
@@ -724,34 +677,29 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         check.must(len(inputs) == 1, "x", "be one sequence", f"{len(inputs)} of them")
         return self._shown(self._update(inputs[0], targets[0], forgetting))
 
-    def _shown(self, made: np.ndarray) -> np.ndarray:
-        made = self._y_scale.up(made)
-        return made[:, 0] if self._flat else made
-
     def predict(self, x: Any, state: Any = None, *, return_state: bool = False) -> Any:
         """Predicted targets at every step.
 
         Parameters
         ----------
-        x : array_like (n_samples,) or (n_samples, n_channels), or a list of such
+        x : array_like, or a list of such
         state : array_like (n_neurons,), optional
             Go on from here, for one sequence; from rest by default.
         return_state : bool
-            Return the state at the end too, from which to go on.
-
-        Returns
-        -------
-        ndarray (n_samples,) or (n_samples, n_targets), or a list of such
-            With ``return_state``: that and an array (n_neurons,).
+            Return the state (n_neurons,) at the end too, from which to go on.
         """
         check_is_fitted(self)
-        inputs = check_sequences(x, "x")
-        self._check_width(inputs, "x", self.n_features_in_)
+        inputs = self._checked(x, "x", self.n_features_in_)
         several = _is_several(x)
         if several:
             alone = state is None and not return_state
             check.must(alone, "x", "be one sequence to go on from a state", "a list")
-        start = self._checked_state(state)
+        n = self.driven_.n_neurons
+        start = check.host_array(
+            np.zeros(n) if state is None else state, "state", ndim=(1,)
+        )
+        fits, wanted = start.shape == (n,), f"have shape ({n},)"
+        check.must(fits, "state", wanted, f"shape {start.shape}")
         found = [self._stream(self._x_scale.down(one), start) for one in inputs]
         made = [self._shown(values) for values, _ in found]
         if several:
@@ -759,29 +707,16 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return (made[0], found[0][1]) if return_state else made[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions, after the washout of each sequence.
+        """R² of the predictions after the washout of each sequence; 1 is best.
 
-        Parameters
-        ----------
-        X, y
-            As for ``fit``.
-        sample_weight : None
-            Not used.
-
-        Returns
-        -------
-        float
-            One minus the squared error over the variance; 1 is best.
+        ``X`` and ``y`` are as for ``fit``; ``sample_weight`` is not used.
         """
         check_is_fitted(self)
         inputs, targets = _pairs(X, y)
         skipped = self.washout_
         truth = np.concatenate([one[skipped:] for one in targets])
-        if len(truth) < 2:
-            raise ValueError(
-                f"`X` must be longer than the washout of {skipped} samples to be scored; "
-                "pass a longer sequence."
-            )
+        wanted = f"longer than the washout of {skipped} samples to be scored"
+        check.require(len(truth) > 1, f"`X` must be {wanted}; pass a longer sequence.")
         made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
         return float(r2_score(truth, np.concatenate(made)))
 
@@ -796,45 +731,19 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
 
     Parameters
     ----------
-    n_neurons : int
-    input_weights : {"solved", "random"} or array_like (n_neurons, n_channels)
-        "random" is the usual practice, for comparison. An array may have one more column,
-        the bias.
-    spectral_radius, leak : float
-        Of the echo state network that is drawn, with ten connections per neuron. The leak
-        is 0.5 by default.
-    input_scale, bias_scale : float
-        Input weights and bias are drawn from −scale to scale. Solved ones keep the norm of
-        the drawn ones together.
-    reservoir : Reservoir or EchoStateNetwork, optional
-        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then not used.
-    dt : float
-        Time between samples, in the unit of ``reservoir.tau``, for a network in continuous
-        time.
+    n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
+        As of `SequenceRegressor`, but the leak is 0.5 by default.
     ridge : float or "auto"
-        Penalty on the readout, in the squared unit of the states; "auto" chooses the one
-        with which closed loops on held-out stretches stay valid longest.
-    washout : int or "auto"
-        Samples at the start of each series that are not fitted. "auto" measures how long
-        the network remembers its start.
-    see_input : bool
-        Let the readout see the last sample beside the states.
-    max_iter : int
-        Evaluations to solve the input weights with.
-    search : int
-        Settings of spectral radius, input scale, leak and bias scale to try before, by
-        their closed loops on held-out stretches, with drawn input weights. 0 takes the ones
-        given.
-    random_state : int, RandomState or None
+        "auto" chooses the penalty with which closed loops on held-out stretches stay valid
+        longest.
+    washout, see_input, max_iter, search, random_state
+        As of `SequenceRegressor`; settings are searched by their closed loops.
 
     Attributes
     ----------
-    driven_, input_weights_, readout_, intercept_, ridge_, washout_, state_, loss_
-        As of `SequenceRegressor`.
-    residual_ : ndarray (n_channels,)
-        Root mean squared error of one step in training, in units of the deviation.
-    search_results_ : dict
-        Settings tried and their scores.
+    driven_, input_weights_, readout_, intercept_, ridge_, score_, washout_, state_, loss_
+        As of `SequenceRegressor`, like ``residual_``, ``search_results_`` and
+        ``projections_``.
 
     Examples
     --------
@@ -855,38 +764,30 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
 
         Parameters
         ----------
-        series : array_like (n_samples,) or (n_samples, n_channels), or a list of such
+        series : array_like, or a list of such
         exog : array_like (n_samples,) or (n_samples, n_extra), or a list of such, optional
             Known inputs; row t belongs to sample t, and helps to predict it.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         found = check_sequences(series, "series")
-        self._flat = np.ndim(_first(series) if _is_several(series) else series) == 1
+        self._flat = np.ndim(_first(series)) == 1
         shortest = min(map(len, found))
         wanted = "have at least 3 samples per series"
         check.must(shortest >= 3, "series", wanted, shortest)
-        self._scale = Scale.of(found, "series")
+        self._x_scale = self._y_scale = Scale.of(found, "series")
         self.n_channels_in_ = found[0].shape[1]
-        self._exog_scale = None
         if exog is not None:
-            self._exog_scale = Scale.of(check_sequences(exog, "exog"), "exog")
+            known = Scale.of(check_sequences(exog, "exog"), "exog")
+            self._x_scale = self._y_scale.beside(known)
         inputs, targets = self._scaled(found, exog)
         self._largest = max(float(np.abs(one).max()) for one in targets)
         self._fit(inputs, targets)
         self._last = targets[-1][-1].copy()
         return self
 
-    def _scales(self) -> tuple[list[Scale], Scale]:
-        known = [] if self._exog_scale is None else [self._exog_scale]
-        return [self._scale, *known], self._scale
-
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
         """Inputs and targets: a sample, with what is known of the next one; the next."""
-        z = [self._scale.down(one) for one in series]
+        z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
         inputs = [one[:-1] for one in z]
         if extra is not None:
@@ -894,59 +795,37 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return inputs, [one[1:] for one in z]
 
     def _checked_exog(self, exog: Any, lengths: list[int]) -> list[np.ndarray] | None:
-        if self._exog_scale is None:
+        scale = self._x_scale.after(self.n_channels_in_)
+        if not len(scale.mean):
             check.must(exog is None, "exog", "be None, as in fit", "an array")
             return None
         rows = " and ".join(map(str, lengths))
         check.must(exog is not None, "exog", f"have {rows} rows, as fit had some", None)
-        found = check_sequences(exog, "exog")
-        self._check_width(found, "exog", len(self._exog_scale.mean))
+        found = self._checked(exog, "exog", len(scale.mean))
         got = [len(one) for one in found]
         check.must(got == lengths, "exog", f"have {rows} rows", " and ".join(map(str, got)))
-        return [self._exog_scale.down(one) for one in found]
+        return [scale.down(one) for one in found]
 
     def partial_fit(self, series: Any, exog: Any = None) -> Self:
-        """Add further series to the readout; the input weights stay.
-
-        Parameters
-        ----------
-        series, exog
-            As for ``fit``, which it is where nothing was fitted yet.
-        """
+        """Add further series to the readout, or fit; the input weights stay."""
         if not self.__sklearn_is_fitted__():
             return self.fit(series, exog)
-        found = check_sequences(series, "series")
-        self._check_width(found, "series", self.n_channels_in_)
+        found = self._checked(series, "series", self.n_channels_in_)
         inputs, targets = self._scaled(found, exog)
         self._add(inputs, targets)
         self._last = targets[-1][-1].copy()
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
-        """Learn the samples that follow, step by step, and go on from there.
+        """Learn the samples after those learnt last, as `SequenceRegressor.update` does.
 
-        Recursive least squares: after each sample the readout is the ridge solution of all
-        samples so far. Afterwards ``forecast`` begins after the last of these.
-
-        Parameters
-        ----------
-        series : array_like (n_samples,) or (n_samples, n_channels)
-            The samples after those that were learnt last.
-        exog : array_like, optional
-            Known inputs of these samples.
-        forgetting : float
-            What the past counts after each step, in (0, 1].
-
-        Returns
-        -------
-        ndarray, shaped like ``series``
-            What was predicted for each sample before it was learnt.
+        Afterwards ``forecast`` begins after the last of these. ``exog`` are known inputs of
+        these samples. Returns what was predicted for each before it was learnt.
         """
         check_is_fitted(self)
-        found = check_sequences(series, "series")
-        self._check_width(found, "series", self.n_channels_in_)
+        found = self._checked(series, "series", self.n_channels_in_)
         check.must(len(found) == 1, "series", "be one series", f"{len(found)} of them")
-        z = self._scale.down(found[0])
+        z = self._y_scale.down(found[0])
         extra = self._checked_exog(exog, [len(z)])
         x = np.vstack([self._last, z[:-1]])
         if extra is not None:
@@ -955,17 +834,13 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         self._last = z[-1].copy()
         return self._shown(made)
 
-    def _shown(self, made: np.ndarray) -> np.ndarray:
-        made = self._scale.up(made)
-        return made[..., 0] if self._flat else made
-
     def forecast(self, n_steps: int, context: Any = None, exog: Any = None) -> np.ndarray:
         """Run the network on its own predictions.
 
         Parameters
         ----------
         n_steps : int
-        context : array_like (n_samples,) or (n_samples, n_channels), optional
+        context : array_like, optional
             Samples to begin after, at least as many as ``washout_``; by default the
             forecast begins after the last sample that was learnt.
         exog : array_like (n_steps, …), optional
@@ -991,23 +866,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         level: float = 0.9,
         rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Spread of forecasts that begin a little apart.
+        """Spread of forecasts that begin a little apart, as lower and upper bounds.
 
         The state to begin with and each sample fed back are perturbed by noise as large as
-        the errors of one step in training.
-
-        Parameters
-        ----------
-        n_steps, context, exog
-            As for ``forecast``.
-        n_paths : int
-        level : float
-            Share of the paths between the bounds.
-        rng : numpy Generator, int or None
-
-        Returns
-        -------
-        lower, upper : ndarray, shaped as ``forecast`` returns
+        the errors of one step in training. The share ``level`` of ``n_paths`` forecasts
+        lies between the bounds, which are shaped as ``forecast`` returns.
         """
         level = check.positive(level, "level")
         check.must(level < 1, "level", "be below 1", level)
@@ -1026,9 +889,8 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         n_steps, n_lanes = check.count(n_steps, "n_steps"), n_paths or 1
         seen = np.empty((0, self.n_channels_in_))
         if context is not None:
-            found = check_sequences(context, "context")
-            self._check_width(found, "context", self.n_channels_in_)
-            seen = self._scale.down(found[0])
+            found = self._checked(context, "context", self.n_channels_in_)
+            seen = self._y_scale.down(found[0])
             least = max(self.washout_, 1)
             wanted = f"have at least {least} samples, the memory of the network"
             check.must(len(seen) >= least, "context", wanted, len(seen))
@@ -1067,12 +929,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             if not good.all():
                 alive, states, made = alive[good], states[good], made[good]
                 if noise is None or not len(alive):
+                    loop = "the closed loop left the range of the training series"
+                    place = f"at step {index} of {n_steps}; the forecast is NaN from there"
+                    cure = "Use more neurons, a larger `ridge` or another `random_state`"
                     warnings.warn(
-                        f"the closed loop left the range of the training series at step "
-                        f"{index} of {n_steps}; the forecast is NaN from there. Use more "
-                        "neurons, a larger `ridge` or another `random_state`.",
-                        DivergenceWarning,
-                        stacklevel=3,
+                        f"{loop} {place}. {cure}.", DivergenceWarning, stacklevel=3
                     )
                     break
             found[index, alive] = made
@@ -1146,7 +1007,7 @@ def _check_whole(made: Any) -> None:
     """Refuse parts that were read from a file and do not fit each other."""
     driven, sums = made.driven_, made._sums
     n = driven.n_neurons
-    n_inputs = sum(len(one.mean) for one in made._scales()[0])
+    n_inputs = len(made._x_scale.mean)
     n_targets = len(made.intercept_)
     n_features = n + (n_inputs if made.see_input else 0)
     fits = (
@@ -1187,6 +1048,8 @@ _COMMON: dict[str, codec.Field] = {
     "score_": Unset(codec.NUMBER),
     "projections_": Unset(codec.SAVED),
     "_flat": codec.FLAG,
+    "_x_scale": _SCALE,
+    "_y_scale": _SCALE,
     "_sums": codec.Object(
         Readout,
         n_features=codec.COUNT,
@@ -1195,21 +1058,12 @@ _COMMON: dict[str, codec.Field] = {
         products=codec.Numbers(None, None),
     ),
 }
-describe_fitted(
-    SequenceRegressor,
-    _check_whole,
-    **_COMMON,
-    n_features_in_=codec.COUNT,
-    _x_scale=_SCALE,
-    _y_scale=_SCALE,
-)
+describe_fitted(SequenceRegressor, _check_whole, **_COMMON, n_features_in_=codec.COUNT)
 describe_fitted(
     ReservoirForecaster,
     _check_whole,
     **_COMMON,
     n_channels_in_=codec.COUNT,
-    _scale=_SCALE,
-    _exog_scale=codec.Maybe(_SCALE),
     _largest=codec.POSITIVE,
     _last=codec.Numbers(None),
 )

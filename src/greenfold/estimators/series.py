@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._base import checks as check
 from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
@@ -31,23 +32,13 @@ Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) -> Any:
-    """Check ``X`` the way scikit-learn does.
+    """Check ``X`` the way scikit-learn does: an array, or a list of series of any length.
 
-    Parameters
-    ----------
-    estimator : SeriesEstimator
-        Its ``n_features_in_``, ``n_channels_in_`` and ``_any_length`` are set when fitting,
-        and compared with afterwards.
-    X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        A list holds series of shape (n_steps,) or (n_channels, n_steps) of any length.
-    fitting : bool
-    gaps : bool
-        Allow NaN, keep single precision, and leave arrays of other libraries where they
-        are. Otherwise the values are finite, in double precision and on the host.
-
-    Returns
-    -------
-    array (n_cases, n_channels, n_steps), or list of ndarray (n_channels, n_steps)
+    When fitting, ``n_features_in_``, ``n_channels_in_`` and ``_any_length`` of the
+    estimator are set, else they are compared with. With ``gaps`` NaN is allowed, single
+    precision kept, and arrays of other libraries stay where they are; otherwise values are
+    finite, in double precision and on the host. The result has shape (n_cases, n_channels,
+    n_steps), or is a list of (n_channels, n_steps).
     """
     options = {
         "dtype": [np.float64, np.float32] if gaps else np.float64,
@@ -67,12 +58,10 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         match_shape(estimator, *cube.shape[1:], fitting=fitting)
         return cube
     # Series of one channel and equal length: an ordinary scikit-learn table.
-    if not fitting and estimator.n_channels_in_ != 1:
-        raise ValueError(
-            f"X must have shape (n_cases, {estimator.n_channels_in_}, n_steps), as "
-            f"{type(estimator).__name__} was fitted with {estimator.n_channels_in_} "
-            f"channels; got shape {np.shape(X)}."
-        )
+    if not fitting and (n := estimator.n_channels_in_) != 1:
+        was = f"as {type(estimator).__name__} was fitted with {n} channels"
+        wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
+        raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
     if not fitting and estimator._any_length:
         return _check_array(X, **named)[:, None, :]
     table = _validate_data(estimator, X, reset=fitting, **options)
@@ -106,21 +95,16 @@ def _read_list(
             ensure_all_finite=False,
             estimator=estimator,
         )
-        if one.shape[1] == 0:
-            raise ValueError(f"X holds an empty series at index {index}.")
-        if (np.isinf(one) if gaps else ~np.isfinite(one)).any():
-            what = "infinity" if gaps else "NaN or infinity"
-            raise ValueError(
-                f"Input X contains {what} in the series at index {index}; impute such "
-                "values or drop that series."
-            )
+        check.require(one.shape[1], f"X holds an empty series at index {index}.")
+        good = not (np.isinf(one) if gaps else ~np.isfinite(one)).any()
+        what = f"{'infinity' if gaps else 'NaN or infinity'} in the series at index {index}"
+        cure = "impute such values or drop that series"
+        check.require(good, f"Input X contains {what}; {cure}.")
         found.append(one)
     channels, lengths = ({one.shape[axis] for one in found} for axis in (0, 1))
-    if len(channels) > 1:
-        raise ValueError(
-            "X must hold series of the same number of channels; got "
-            f"{min(channels)} to {max(channels)}."
-        )
+    got = f"{min(channels)} to {max(channels)}"
+    wanted = "X must hold series of the same number of channels"
+    check.require(len(channels) == 1, f"{wanted}; got {got}.")
     # A list says that lengths may differ.
     longest = max(lengths) if fitting else estimator.n_features_in_
     match_shape(estimator, channels.pop(), longest, fitting)
@@ -132,11 +116,9 @@ def _read_list(
 def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
     """An array of PyTorch, CuPy, …, left on its device."""
     xp = namespace(X)
-    if X.ndim not in (2, 3) or 0 in X.shape:
-        raise ValueError(
-            "X must have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), none "
-            f"of them zero; got shape {tuple(X.shape)}."
-        )
+    wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps), none of them zero"
+    fits, got = X.ndim in (2, 3) and 0 not in X.shape, f"got shape {tuple(X.shape)}"
+    check.require(fits, f"X must have shape {wanted}; {got}.")
     if not xp.isdtype(X.dtype, "real floating"):
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError("Complex data not supported.")
@@ -157,17 +139,13 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
         estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
         estimator._any_length = False
         return
-    name = type(estimator).__name__
-    if n_channels != estimator.n_channels_in_:
-        raise ValueError(
-            f"X has {n_channels} channels, but {name} is expecting "
-            f"{estimator.n_channels_in_} channels as input."
-        )
-    if n_steps != estimator.n_features_in_ and not estimator._any_length:
-        raise ValueError(
-            f"X has {n_steps} features, but {name} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
+    expecting = f"but {type(estimator).__name__} is expecting"
+    wanted = f"{estimator.n_channels_in_} channels as input"
+    same = n_channels == estimator.n_channels_in_
+    check.require(same, f"X has {n_channels} channels, {expecting} {wanted}.")
+    wanted = f"{estimator.n_features_in_} features as input"
+    same = n_steps == estimator.n_features_in_ or estimator._any_length
+    check.require(same, f"X has {n_steps} features, {expecting} {wanted}.")
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
@@ -232,35 +210,26 @@ def read_targets(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
     )
     if targets.ndim == 2 and targets.shape[1] == 1:
         targets = validation.column_or_1d(targets, warn=True)
-    if targets.ndim not in (1, 2):
-        raise ValueError(
-            "y must have shape (n_cases,) or (n_cases, n_targets); got shape "
-            f"{targets.shape}."
-        )
-    if n_cases < 2:
-        raise ValueError(
-            "Found array with n_samples=1 while a minimum of 2 is required by "
-            f"{type(estimator).__name__}, which holds one out."
-        )
+    wanted = "y must have shape (n_cases,) or (n_cases, n_targets)"
+    check.require(targets.ndim < 3, f"{wanted}; got shape {targets.shape}.")
+    few = "Found array with n_samples=1 while a minimum of 2 is required by"
+    check.require(n_cases > 1, f"{few} {type(estimator).__name__}, which holds one out.")
     return _match_cases(targets, n_cases)
 
 
 def _brought(estimator: Any, y: Any) -> Any:
     """``y`` on the host."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
+    name = type(estimator).__name__
+    check.require(
+        y is not None, f"{name} requires y to be passed, but the target y is None."
+    )
     y = host_labels(y)
     return to_host(y) if is_array(y) else y
 
 
 def _match_cases(y: np.ndarray, n_cases: int) -> np.ndarray:
-    if len(y) != n_cases:
-        raise ValueError(
-            "Found input variables with inconsistent numbers of samples: "
-            f"[{n_cases}, {len(y)}]"
-        )
+    unequal = "Found input variables with inconsistent numbers of samples"
+    check.require(len(y) == n_cases, f"{unequal}: [{n_cases}, {len(y)}]")
     return y
 
 
@@ -271,12 +240,7 @@ def _match_cases(y: np.ndarray, n_cases: int) -> np.ndarray:
 class Collection:
     """Series without gaps, those of one length together.
 
-    Attributes
-    ----------
-    groups : list of (ndarray of int, array)
-        Positions of the series in the collection, and the series (n, n_channels, n_steps).
-    n_cases : int
-    n_channels : int
+    A group is the positions of its series, and the series (n, n_channels, n_steps).
     """
 
     groups: list[tuple[np.ndarray, Any]]
@@ -473,10 +437,8 @@ class _ChunkedCollection(Collection):
 def _checked(X: Any, first: int) -> np.ndarray:
     """A chunk on the host in floating point, if it is finite or missing."""
     host = to_host(X)
-    if host.dtype.kind not in "iuf":
-        raise TypeError(
-            f"`X` must hold real numbers of fixed width; got dtype {host.dtype}."
-        )
+    wanted, got = "hold real numbers of fixed width", f"dtype {host.dtype}"
+    check.must(host.dtype.kind in "iuf", "X", wanted, got, TypeError)
     if host.dtype not in (np.float32, np.float64):
         host = host.astype(np.float64)
     if np.isinf(host).any():

@@ -18,18 +18,11 @@ from .design import Design, Moments
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A collection of series of one or several lengths, aligned at their ends.
+    """Series of one or several lengths, aligned at their ends, which is the readout.
 
-    All end at the readout; a shorter series starts later.
-
-    Attributes
-    ----------
-    values : ndarray (n_cases, n_channels, n_steps)
-        Zero where a series has not begun.
-    present : ndarray (n_cases, n_steps) of bool, or None
-        Where a series has begun; None where all have the full length.
-    place : array or None
-        An array of the GPU on which networks are to be run; None runs them on the host.
+    ``values`` (n_cases, n_channels, n_steps) are zero where a series has not begun, and
+    ``present`` (n_cases, n_steps) says where it has; None where all have the full length.
+    Networks are run on the GPU of the array ``place``, or on the host.
     """
 
     values: np.ndarray
@@ -159,15 +152,8 @@ class Stimuli(Shown):
     def moments(self, system: System, u: Any) -> tuple[np.ndarray, np.ndarray]:
         """M(u) = ⟨ζy⟩ and Σ(u) = cov(ζy) of the states at the readout.
 
-        Parameters
-        ----------
-        system : System
-            Such as an `Unfolding`.
-        u : array_like (n_inputs,) or (n_inputs, n_channels)
-
-        Returns
-        -------
-        M, Sigma : ndarray (n_outputs,) and (n_outputs, n_outputs)
+        Of shape (n_outputs,) and (n_outputs, n_outputs), for u (n_inputs,) or (n_inputs,
+        n_channels).
         """
         projection = check.input_projection(u, system.n_inputs, self.n_channels)
         found = self.moment_map(system)(projection)
@@ -240,10 +226,12 @@ class Stimuli(Shown):
         match_steps("stimuli", self.n_steps, system)
 
 
-def match_steps(name: str, n_steps: int, system: System | LinearSystem) -> None:
-    """Refuse a system for series of another length."""
+def match_steps(
+    name: str, n_steps: int, system: System | LinearSystem, what: str = ""
+) -> None:
+    """Refuse a system for series, or ``what`` there is, of another length."""
     if system.n_steps != n_steps:
-        given = f"`{name}` has {n_steps} steps, but the system was made for"
+        given = f"`{name}` has {what}{n_steps} steps, but the system was made for"
         raise ValueError(f"{given} {system.n_steps}; make it with n_steps={n_steps}.")
 
 

@@ -197,10 +197,8 @@ class DaskChunks(Chunks):
             check.must(False, "client", "be a distributed.Client", got, TypeError)
         status = getattr(client, "status", "running")
         if status != "running":
-            advice = (
-                "make one that is connected, distributed.Client(address), and the stimuli"
-            )
-            raise ConnectionError(f"`client` is {status}: {advice} again.")
+            advice = "make one that is connected, distributed.Client(address), and the"
+            raise ConnectionError(f"`client` is {status}: {advice} stimuli again.")
 
     def share(self, value: Any) -> Any:
         """The value as the result of a task, which travels from worker to worker."""
@@ -290,11 +288,10 @@ def naming_what_was_lost() -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        raise MemoryError(
-            "a chunk of `X` ended every worker that took it up, as one that needs more "
-            f"memory than a worker has does ({error.last_worker}): make smaller chunks, "
-            "X.rechunk, or give the workers more memory."
-        ) from None
+        ended = "a chunk of `X` ended every worker that took it up, as one that needs more"
+        advice = "make smaller chunks, X.rechunk, or give the workers more memory"
+        worker = f"memory than a worker has does ({error.last_worker})"
+        raise MemoryError(f"{ended} {worker}: {advice}.") from None
     except (CancelledError, CommClosedError, TimeoutError) as error:
         lost = f"the dask cluster that holds `X` was lost ({type(error).__name__})"
         advice = "connect to one, and make the array and the stimuli again"
@@ -334,16 +331,12 @@ def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
     wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
     check.must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
     if np.isnan(np.array(shape if sizes_known else shape[1:], dtype=float)).any():
-        raise ValueError(
-            "`X` has chunks of unknown size, so that labels cannot be matched to its "
-            "series; call X.compute_chunk_sizes() first."
-        )
+        unknown = "`X` has chunks of unknown size, so that labels cannot be matched to its"
+        raise ValueError(f"{unknown} series; call X.compute_chunk_sizes() first.")
     if 0 in shape:
         raise ValueError(f"`X` is empty: it has shape {shape}.")
-    wanted, got = (
-        "hold real numbers of fixed width",
-        f"dtype {X.dtype}, use X.astype(float)",
-    )
+    wanted = "hold real numbers of fixed width"
+    got = f"dtype {X.dtype}, use X.astype(float)"
     check.must(np.dtype(X.dtype).kind in "iufb", "X", wanted, got, TypeError)
     return X
 

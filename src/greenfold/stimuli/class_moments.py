@@ -62,11 +62,9 @@ class ClassMoments:
                 for row in rows[part].tolist():  # named as the caller counts them
                     check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
-            if largest and not 1e-140 < largest < 1e140:
-                raise ValueError(
-                    f"`X` holds values of size {largest:.3g}, whose squares leave floating "
-                    "point; rescale the series."
-                )
+            square = f"`X` holds values of size {largest:.3g}, whose squares leave floating"
+            fits = largest == 0 or 1e-140 < largest < 1e140
+            check.require(fits, f"{square} point; rescale the series.")
             if weights is None:
                 each, count = None, float(flat.shape[0])
                 mean = xp.mean(flat, axis=0)
@@ -129,11 +127,9 @@ def moments_of_chunk(
 ) -> list[ClassMoments]:
     """Moments of every class in one chunk, whose first series is ``first`` of all."""
     X = checked_chunk(X, first, shape)
-    if X.shape[0] != len(codes):
-        raise ValueError(
-            f"`X` promises {len(codes)} series in the chunk from series {first} on, which "
-            f"holds {X.shape[0]}; call X.compute_chunk_sizes()."
-        )
+    told = f"`X` promises {len(codes)} series in the chunk from series {first} on, which"
+    advice = "call X.compute_chunk_sizes()"
+    check.require(X.shape[0] == len(codes), f"{told} holds {X.shape[0]}; {advice}.")
     return [
         ClassMoments.of(X, np.flatnonzero(codes == c), first=first, budget=budget)
         for c in range(n_classes)
@@ -144,9 +140,8 @@ def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
     """A chunk as (n, n_channels, n_steps), if that is what it is."""
     X = check.stimuli(X, shape[1])
     got = f"shape {tuple(X.shape)} from series {first} on"
-    check.must(
-        X.shape[1] == shape[0], "X", f"have {shape[0]} channel(s) in every chunk", got
-    )
+    wanted = f"have {shape[0]} channel(s) in every chunk"
+    check.must(X.shape[1] == shape[0], "X", wanted, got)
     return X
 
 

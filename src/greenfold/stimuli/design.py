@@ -48,20 +48,27 @@ class Moments(Protocol):
         ...
 
 
+class _Latest:
+    """What was made of the last u, for as long as that is asked for."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[bytes, Any] | None = None
+
+    def get(self, u: np.ndarray, make: Callable[[np.ndarray], Any]) -> Any:
+        if self._kept is None or self._kept[0] != u.tobytes():
+            self._kept = None  # frees its memory first
+            self._kept = u.tobytes(), make(u)
+        return self._kept[1]
+
+
 @dataclass(frozen=True, eq=False)
 class Design:
     """Series with a quadratic rule for the moments of their labelled states.
 
     For states Y (n_points, n_neurons) of the series X, M = first·Y and the second moment
     of ζy is Yᵀ·second·Y. For labelled samples, ``first`` holds ζ_ν p_ν and ``second`` is
-    diagonal; for Gaussian classes both come from exact integration of polynomials.
-
-    Attributes
-    ----------
-    X : array (n_points, n_channels, n_steps)
-        On the host, or on a device, where the states and their moments are then formed.
-    first : ndarray (n_points,)
-    second : ndarray (n_points,) or (n_points, n_points)
+    diagonal, (n_points,); for Gaussian classes both come from exact integration of
+    polynomials. States are formed where X is, on the host or on a device.
     """
 
     X: Any
@@ -154,9 +161,8 @@ class Design:
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
         """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
-        return WeightedSeries(Chunks.of_array(self.X), [self]).moment_map(
-            system, single=single
-        )
+        alone = WeightedSeries(Chunks.of_array(self.X), [self])
+        return alone.moment_map(system, single=single)
 
 
 def _design(X: Any, first: np.ndarray, second: np.ndarray) -> Design:
@@ -326,14 +332,10 @@ class _ByWalk(_ByStates):
     """By one walk through series in memory, which serves both directions."""
 
     def __init__(self, prepared: Any) -> None:
-        self._prepared = prepared
-        self._latest: tuple[bytes, Any] | None = None
+        self._prepared, self._latest = prepared, _Latest()
 
     def _at(self, u: np.ndarray) -> Any:
-        if self._latest is None or self._latest[0] != u.tobytes():
-            self._latest = None  # frees its memory first
-            self._latest = u.tobytes(), self._prepared(u)
-        return self._latest[1]
+        return self._latest.get(u, self._prepared)
 
     def states(self, design: Design, u: np.ndarray) -> Any:
         del design
@@ -351,18 +353,14 @@ class _ByKernels:
 
     def __init__(self, system: QuadraticSystem, keep: bool = False) -> None:
         self._system, self._keep = system, keep
-        self._lock = Lock()
-        self._latest: tuple[bytes, KernelsOfAll] | None = None
+        self._lock, self._latest = Lock(), _Latest()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _ByKernels, (self._system,)
 
     def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
         with self._lock:  # the threads of a worker need the same ones
-            if self._latest is None or self._latest[0] != u.tobytes():
-                self._latest = None  # frees its memory first
-                self._latest = u.tobytes(), self._system.kernels_of_all(u, reference)
-            return self._latest[1]
+            return self._latest.get(u, lambda u: self._system.kernels_of_all(u, reference))
 
     def states(self, design: Design, u: np.ndarray) -> Any:
         return design.states(self._at(u, design.X), keep=self._keep)

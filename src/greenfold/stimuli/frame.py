@@ -185,11 +185,9 @@ def _two_sides(
 def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarray, Any]:
     """Mean and covariance of several classes taken together.
 
-    The weight of a class says how much it counts, and so moves the mean and the distances
-    between the class means. How far series scatter inside their classes is a question of
-    evidence: there every series counts as it was given. A rare class of large weight would
-    otherwise fill the covariance with the few directions in which its series happen to
-    differ.
+    The weight of a class moves the mean and the distances between class means. Inside a
+    class every series counts as it was given: a rare class of large weight would otherwise
+    fill the covariance with the few directions in which its series happen to differ.
     """
     share = prior / prior.sum()
     mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)

@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from math import comb
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
+from scipy.special import eval_hermitenorm
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
@@ -20,8 +21,6 @@ from .design import Design, Moments
 
 #: Designs with more points than this are refused.
 _MAX_POINTS = 6000
-
-
 #: Series of each class that are drawn where nothing is closed, by default.
 _N_DRAWS = 5000
 #: Seed of the series on which the result is judged; the fit uses another.
@@ -87,16 +86,9 @@ class GaussianStimuli(Stimuli):
     ) -> GaussianStimuli:
         """Draw the paper's artificial stimuli (figures 2 and 3).
 
-        Parameters
-        ----------
-        n_steps : int
-        strength : float
-            ‖μ‖; the direction of μ is uniform on the sphere.
-        eigenvalues : (float, float)
-            Range of the eigenvalues of both class covariances ψ ± χ, drawn uniformly in
-            independent random bases.
-        n_channels, n_draws : int
-        rng : numpy Generator, int or None
+        ‖μ‖ is ``strength``; the direction of μ is uniform on the sphere. The eigenvalues of
+        both class covariances ψ ± χ are drawn uniformly from the range ``eigenvalues``, in
+        independent random bases.
         """
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
         span = check.host_array(eigenvalues, "eigenvalues", ndim=(1,))
@@ -115,13 +107,9 @@ class GaussianStimuli(Stimuli):
     def sample(
         self, n_per_class: int, rng: np.random.Generator | int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw stimuli of both classes.
+        """Draw stimuli (2 n_per_class, n_steps) or (2 n_per_class, n_channels, n_steps).
 
-        Returns
-        -------
-        X : ndarray (2 n_per_class, n_steps) or (2 n_per_class, n_channels, n_steps)
-        labels : ndarray (2 n_per_class,)
-            +1 for the first half, −1 for the second.
+        The labels (2 n_per_class,) are +1 for the first half and −1 for the second.
         """
         n = check.count(n_per_class, "n_per_class")
         rng = check.generator(rng)
@@ -201,9 +189,8 @@ class GaussianStimuli(Stimuli):
         return Design(shaped, weights * signs, weights)
 
     def _nonlinear_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        if isinstance(system, QuadraticSystem) and system.has_kernels_of_all(
-            self.n_channels
-        ):
+        quadratic = isinstance(system, QuadraticSystem)
+        if quadratic and system.has_kernels_of_all(self.n_channels):
             return lambda u: GaussianMoments(self, system, u)
         degree = system.degree
         design = self._drawn if degree is None else self._exact_design(degree)
@@ -315,10 +302,7 @@ class GaussianMoments:
 def _hermite(points: np.ndarray, degree: int) -> np.ndarray:
     """Orthonormal Hermite polynomials of total degree ≤ ``degree``, (points, basis)."""
     n, size = points.shape
-    one = [np.ones_like(points), points]
-    for k in range(1, degree):
-        # √(k+1) h_{k+1} = x h_k − √k h_{k−1}
-        one.append((points * one[k] - np.sqrt(k) * one[k - 1]) / np.sqrt(k + 1))
+    one = [eval_hermitenorm(k, points) / factorial(k) ** 0.5 for k in range(degree + 1)]
     columns = []
     for total in range(degree + 1):
         for chosen in combinations_with_replacement(range(size), total):

@@ -52,14 +52,10 @@ class RegressionTask(Shown):
 
     @classmethod
     def from_cases(cls, X: Any, y: Any, *, ridge: float = 1e-3) -> RegressionTask:
-        """Series to values.
+        """Series (n_cases, n_steps) or (n_cases, n_channels, n_steps) to values.
 
-        Parameters
-        ----------
-        X : array_like (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        y : array_like (n_cases,) or (n_cases, n_targets)
-        ridge : float
-            λ > 0, in the squared unit of the states.
+        ``y`` is (n_cases,) or (n_cases, n_targets); ``ridge`` is λ > 0, in the squared unit
+        of the states.
         """
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
@@ -89,15 +85,9 @@ class RegressionTask(Shown):
     ) -> RegressionTask:
         """An input series and target series, sample by sample.
 
-        Parameters
-        ----------
-        x : array_like (n_samples,) or (n_samples, n_channels)
-        y : array_like (n_samples,) or (n_samples, n_targets)
-            Target at the end of each step.
-        n_steps : int
-            Window that the system sees before each readout; as long as its memory.
-        ridge : float
-            λ > 0, in the squared unit of the states.
+        ``x`` is (n_samples,) or (n_samples, n_channels), ``y`` (n_samples,) or (n_samples,
+        n_targets) at the end of each step. ``n_steps`` is the window that the system sees
+        before each readout, as long as its memory.
         """
         series = check.host_array(x, "x", ndim=(1, 2))
         series = series.reshape(len(series), -1)
@@ -114,12 +104,7 @@ class RegressionTask(Shown):
     def memory(cls, delays: Any, n_steps: int, *, ridge: float = 1e-3) -> RegressionTask:
         """Recall white input of unit variance some steps ago, in closed form.
 
-        Parameters
-        ----------
-        delays : int or array_like of int
-            0 is the step before the readout; each below n_steps.
-        n_steps : int
-        ridge : float
+        ``delays`` are whole numbers below n_steps; 0 is the step before the readout.
         """
         steps = np.atleast_1d(np.asarray(delays))
         n_steps = check.count(n_steps, "n_steps")

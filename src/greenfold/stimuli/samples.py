@@ -56,15 +56,10 @@ class SampleStimuli(Stimuli):
 
     Attributes
     ----------
-    classes : ndarray (2,)
-        The labels of ζ = −1 and ζ = +1.
-    centre : ndarray (n_channels, n_steps)
-    scale : float
+    classes, class_share : ndarray (2,)
+        The labels of ζ = −1 and ζ = +1, and the total weight of each, adding to one.
+    centre, scale : ndarray (n_channels, n_steps) and float
         Series enter the network as (x − centre) · scale; see `transform`.
-    class_share : ndarray (2,)
-        Total weight of each class, adding to one.
-    series : array (n_cases, n_channels, n_steps)
-        The transformed series, where they are in memory.
     signs : ndarray (n_cases,) or None
         ζ of each series.
     """
@@ -87,11 +82,17 @@ class SampleStimuli(Stimuli):
         normalize: str | None = "paper",
         length: float = 1.0,
     ) -> None:
-        chunks = Chunks.of_slices(X) if isinstance(X, np.memmap) else chunks_of(X)
-        if chunks is None:
+        chunks: Chunks | None = X if isinstance(X, Chunks) else chunks_of(X)
+        if isinstance(X, np.memmap):
+            chunks = Chunks.of_slices(X)
+        elif chunks is None:
             chunks = Chunks.of_array(check.stimuli(X, _last_length(X)))
-        options = {"class_weight": class_weight, "normalize": normalize, "length": length}
-        self._from_chunks(chunks, labels, options)
+        labels = label_array(host_labels(labels), chunks.shape[0])
+        classes = two_classes(np.unique(labels))
+        positive = labels == classes[1]
+        moments = moments_of_classes(chunks, positive, 2)
+        self._settle(moments, classes, chunks.shape[1:], class_weight, normalize, length)
+        self._set(signs=np.where(positive, 1, -1), _chunks=chunks)
 
     @classmethod
     def from_dask(
@@ -120,9 +121,8 @@ class SampleStimuli(Stimuli):
             By default the one that is in use. Without any, dask's scheduler of this process
             works, and chunks are made again at every evaluation unless ``X`` is persisted.
         device : str
-            Where a worker keeps its chunks and works on them beyond the linear order:
-            "cuda" for its GPU (with PyTorch). Chunks that are CuPy arrays already stay
-            where they are.
+            Where a worker works on its chunks beyond the linear order: "cuda" for its GPU
+            (with PyTorch). Chunks that are CuPy arrays already stay where they are.
         **options
             ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
@@ -138,11 +138,7 @@ class SampleStimuli(Stimuli):
         """
         got = f"{type(X).__name__}, use SampleStimuli(X, labels)"
         check.must(is_dask(X), "X", "be a dask array", got, TypeError)
-        chunks = chunks_of(X, client, device)
-        assert chunks is not None
-        made = object.__new__(cls)
-        made._from_chunks(chunks, y, options)
-        return made
+        return cls(chunks_of(X, client, device), y, **options)
 
     @classmethod
     def merge(
@@ -150,21 +146,13 @@ class SampleStimuli(Stimuli):
     ) -> SampleStimuli:
         """Join stimuli whose moments were accumulated apart, from these moments alone.
 
-        Parameters
-        ----------
-        parts : iterable of SampleStimuli
-            Of the same two labels and one shape, however each was normalised.
-        **options
-            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
-
-        Returns
-        -------
-        SampleStimuli
-            Equal to that of all series up to rounding, but without them: linear order only.
+        They are of the same two labels and one shape, however each was normalised. The
+        result is that of all series up to rounding, but without them: linear order only.
+        ``options`` are ``class_weight``, ``normalize`` and ``length`` of `SampleStimuli`.
         """
         every = list(parts)
-        if not every or not all(hasattr(one, "class_moments") for one in every):
-            raise TypeError("`parts` must be SampleStimuli, one at least.")
+        fits = every and all(hasattr(one, "class_moments") for one in every)
+        check.require(fits, "`parts` must be SampleStimuli, one at least.", TypeError)
         first = every[0]
         for one in every[1:]:
             got = f"series of shape {one.centre.shape} beside {first.centre.shape}"
@@ -175,9 +163,7 @@ class SampleStimuli(Stimuli):
             check.must(same, "parts", "have the same labels", got)
         sides = zip(*(one.class_moments for one in every), strict=True)
         moments = [reduce(ClassMoments.merge, side) for side in sides]
-        made = object.__new__(cls)
-        made._from_moments(moments, first.classes, first.centre.shape, **options)
-        return made
+        return cls._of_moments(moments, first.classes, first.centre.shape, options)
 
     @classmethod
     def from_batches(
@@ -185,17 +171,8 @@ class SampleStimuli(Stimuli):
     ) -> SampleStimuli:
         """Accumulate the moments in one pass over a stream, in bounded memory.
 
-        Parameters
-        ----------
-        batches : iterable of (X, labels)
-            Batches of any size; they need not contain both classes.
-        **options
-            ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
-
-        Returns
-        -------
-        SampleStimuli
-            As `merge` returns it: without the series.
+        ``batches`` are pairs (X, labels) of any size, which need not contain both classes.
+        ``options`` and the result are those of `merge`.
         """
         found: dict[Any, ClassMoments] = {}
         shape: tuple[int, ...] | None = None
@@ -210,15 +187,11 @@ class SampleStimuli(Stimuli):
                 found[label] = found[label].merge(part) if label in found else part
         if shape is None:
             raise ValueError("`batches` is empty: no series were given.")
-        kinds = {isinstance(label, str) for label in found}
-        check.must(
-            len(kinds) == 1, "labels", "be of one kind", "text and numbers", TypeError
-        )
+        same = len({isinstance(label, str) for label in found}) == 1
+        check.must(same, "labels", "be of one kind", "text and numbers", TypeError)
         classes = two_classes(np.array(sorted(found)))
         moments = [found[label] for label in classes.tolist()]
-        made = object.__new__(cls)
-        made._from_moments(moments, classes, shape, **options)
-        return made
+        return cls._of_moments(moments, classes, shape, options)
 
     @classmethod
     def settled(
@@ -245,15 +218,13 @@ class SampleStimuli(Stimuli):
         made._set(signs=signs, _chunks=chunks, _weights=weights)
         return made
 
-    def _from_chunks(self, chunks: Chunks, labels: Any, options: Any) -> None:
-        labels = label_array(host_labels(labels), chunks.shape[0])
-        classes = two_classes(np.unique(labels))
-        positive = labels == classes[1]
-        moments = moments_of_classes(chunks, positive, 2)
-        self._from_moments(moments, classes, chunks.shape[1:], **options)
-        self._set(signs=np.where(positive, 1, -1), _chunks=chunks)
+    @classmethod
+    def _of_moments(cls, parts: Any, classes: Any, shape: Any, options: Any) -> Any:
+        made = object.__new__(cls)
+        made._settle(parts, classes, shape, **options)
+        return made
 
-    def _from_moments(
+    def _settle(
         self,
         parts: Sequence[ClassMoments],
         classes: np.ndarray,
@@ -272,17 +243,16 @@ class SampleStimuli(Stimuli):
             centre = (plus.mean + minus.mean) / 2
             distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
             spread = np.sqrt(max(trace(plus.covariance) + trace(minus.covariance), 0.0))
-            if distance <= 1e-13 * max(spread, np.abs(centre).max()):
-                raise ValueError(
-                    "`normalize` = 'paper' scales by the distance of the class means, but "
-                    "they coincide; pass normalize=None (the soft margin then rests on the "
-                    "variance alone, or on the non-linearity)."
-                )
+            check.require(
+                distance > 1e-13 * max(spread, np.abs(centre).max()),
+                "`normalize` = 'paper' scales by the distance of the class means, but they "
+                "coincide; pass normalize=None (the soft margin then rests on the variance "
+                "alone, or on the non-linearity).",
+            )
             scale = check.positive(length, "length") / distance
         means = [(part.mean - centre) * scale for part in parts]
-        mu, psi = labelled_moments(
-            means, [part.covariance * scale**2 for part in parts], share
-        )
+        covariances = [part.covariance * scale**2 for part in parts]
+        mu, psi = labelled_moments(means, covariances, share)
         self._set(mu=mu, psi=psi, n_channels=shape[0], n_steps=shape[1])
         self._set(classes=classes, class_share=share, class_moments=(minus, plus))
         self._set(centre=centre.reshape(shape), scale=scale)
@@ -413,10 +383,9 @@ class SampleStimuli(Stimuli):
         Both are in the coordinates of the first, which is normalised as these stimuli are.
         """
         if self.signs is None or self._chunks is None or not self._chunks.in_memory:
-            raise ValueError(
-                "`held_out` = a share needs the series in memory, and those of these "
-                "stimuli are elsewhere or gone; give other stimuli to report on, or None."
-            )
+            gone = "those of these stimuli are elsewhere or gone"
+            needs = f"`held_out` = a share needs the series in memory, and {gone}"
+            raise ValueError(f"{needs}; give other stimuli to report on, or None.")
         sides: list[list[np.ndarray]] = [[], []]
         for sign in (-1, 1):
             index = rng.permutation(np.flatnonzero(self.signs == sign))

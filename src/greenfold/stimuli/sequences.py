@@ -16,6 +16,7 @@ import numpy as np
 from .._base import checks as check
 from .._base.arrays import like
 from .._base.printing import Shown
+from .base import match_steps
 from .regression import RegressionTask
 
 #: Steps that are read of a segment, at least: a shorter one is mostly washout.
@@ -33,20 +34,14 @@ class SequenceTask(Shown):
     ----------
     X : array (n_segments, n_channels, n_steps)
         Inputs. Before the start of a sequence they are zero: the network rests.
-    y : array (n_steps − washout, n_segments, n_targets)
-        Targets, centred, and zero where a step is not used.
-    used : array (n_steps − washout, n_segments)
-        1 for the steps that count and 0 for the others.
+    y, used : array (n_steps − washout, n_segments, n_targets) and (…, n_segments)
+        Targets, centred, and zero where a step is not used; 1 for the steps that count.
     offset, variance : ndarray (n_targets,)
         Means and variances of the targets over the steps that count.
-    washout : int
-        Steps at the start of each segment that are not read.
-    ridge : float
-        Penalty λ on ‖V‖²: the variance of independent readout noise on every state.
+    washout, ridge, see_input
+        As given to `from_sequences`.
     has_constant : bool
         Whether the last channel is constant, for a bias.
-    see_input : bool
-        Whether the readout sees the inputs beside the states.
     """
 
     X: Any
@@ -81,12 +76,11 @@ class SequenceTask(Shown):
         y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
             Targets at the end of each step.
         washout : int
-            Steps until the network has forgotten its state; see `memory_of`.
+            Steps at the start of each segment that are not read: the memory of the network.
         ridge : float
-            λ > 0, in the squared unit of the states.
+            Penalty λ on ‖V‖², the variance of independent readout noise on every state.
         n_read : int, optional
-            Steps to read of each segment; by default as many as the washout, and at least
-            50.
+            Steps to read of each segment; by default the washout, and at least 50.
         n_skipped : int, optional
             Steps at the start of each *sequence* that do not count; by default the
             washout. With 0 the network is read from its first step on, which it begins at
@@ -95,8 +89,7 @@ class SequenceTask(Shown):
             Value of a constant channel added as the last one; its weights are then the
             bias of the network. None is added for 0.
         see_input : bool
-            Let the readout see the inputs (without the constant channel) beside the
-            states.
+            Let the readout see the inputs beside the states.
         """
         inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
         check_pairs(inputs, targets)
@@ -106,12 +99,9 @@ class SequenceTask(Shown):
         n_read = max(washout, _LEAST_READ) if n_read is None else n_read
         longest = max(map(len, inputs))
         n_read = min(check.count(n_read, "n_read"), longest)
-        if longest <= n_skipped:
-            raise ValueError(
-                f"`x` must hold a sequence of more than {n_skipped} samples, the steps "
-                f"skipped at its start; got {longest}, pass longer ones or a shorter "
-                "washout."
-            )
+        wanted = f"hold a sequence of more than {n_skipped} samples, the steps skipped at "
+        got = f"{longest}, pass longer ones or a shorter washout"
+        check.must(longest > n_skipped, "x", f"{wanted}its start", got)
         parts = [
             _segments(a, b, washout, n_read, n_skipped, bias)
             for a, b in zip(inputs, targets, strict=True)
@@ -170,19 +160,12 @@ class SequenceTask(Shown):
 
     def match(self, system: Any) -> None:
         """Refuse a system for segments of another length."""
-        if system.n_steps != self.n_steps:
-            raise ValueError(
-                f"`task` has segments of {self.n_steps} steps, but the system was made for "
-                f"{system.n_steps}; make it with n_steps={self.n_steps}."
-            )
+        match_steps("task", self.n_steps, system, "segments of ")
 
     def windows(self) -> RegressionTask:
-        """The same data as one window per step, which linear networks are solved on.
+        """The same data as one window of washout + 1 steps per step that counts.
 
-        Returns
-        -------
-        RegressionTask
-            With windows of washout + 1 steps, one for every step that counts.
+        Linear networks are solved on it.
         """
         X, used = np.asarray(self.X), np.asarray(self.used)
         views = np.lib.stride_tricks.sliding_window_view(X, self.washout + 1, axis=2)

@@ -13,15 +13,9 @@ class AeonReservoirClassifier(
 ):
     """`ReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    Attributes
-    ----------
-    classifier_ : ReservoirClassifier
-        What was fitted.
-
-    Notes
-    -----
-    Series have shape (n_cases, n_channels, n_timepoints), or are a list of (n_channels,
-    n_timepoints) arrays of any length, aligned at their ends.
+    The fitted one is ``classifier_``. Series have shape (n_cases, n_channels,
+    n_timepoints), or are a list of (n_channels, n_timepoints) arrays of any length,
+    aligned at their ends.
 
     Examples
     --------

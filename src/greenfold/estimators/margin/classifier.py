@@ -10,16 +10,19 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.special import ndtr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
+from ...devices.noise import covariance
 from ...dynamics.dynamics import Dynamics
 from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
@@ -54,7 +57,7 @@ from ..series import match_shape, read_labelled, read_labels, read_series
 from .heads import HEAD, Head, Solved, read_out, share_input, solve_head
 from .stream import STREAM, ClassStream, StreamSample
 
-__all__ = ["ModelFileError", "ReservoirClassifier", "class_weights"]
+__all__ = ["ModelFileError", "ReservoirClassifier", "class_weights", "noisy_accuracy"]
 
 #: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
 #: from a network that sees the end of a series only to one that hardly forgets.
@@ -76,10 +79,8 @@ class _Labelled(NamedTuple):
 
 
 def _is_linear(classifier: ReservoirClassifier) -> bool:
-    if classifier.order:
-        raise AttributeError(
-            "partial_fit needs order=0: beyond it, the series themselves must be kept."
-        )
+    why = "partial_fit needs order=0: beyond it, the series themselves must be kept."
+    check.require(not classifier.order, why, AttributeError)
     return True
 
 
@@ -150,36 +151,29 @@ class ReservoirClassifier(
     classes_ : ndarray (n_classes,)
     u_ : ndarray (n_neurons,) or (n_neurons, n_channels)
         Input projection of unit norm; one per class, along a new first axis, if there are
-        more than two and u is not shared.
+        more than two and u is not shared. What belongs to a readout is stacked likewise.
     v_ : ndarray (n_neurons,) or (n_classes, n_neurons)
         Readout of unit norm.
-    soft_margin_ : float or ndarray (n_classes,)
-    soft_margin_bound_ : float or ndarray (n_classes,)
-        No unit projections reach a larger soft margin at this η (NaN beyond order 0); of
-        each class for itself, also if u is shared.
+    soft_margin_, soft_margin_bound_ : float or ndarray (n_classes,)
+        No unit projections reach a soft margin above the bound at this η (NaN beyond order
+        0); of each class for itself, also if u is shared.
     shared_bound_ : float or None
         No shared u reaches a larger sum of ``soft_margin_`` over the classes.
     kernel_ : Kernel or list of Kernel
         The collapsed predictor, for series (x − ``centre_``) · ``scale_``; None if the
         order is beyond what plain kernels hold, and with ``order="exact"``.
-    centre_ : ndarray (n_channels, n_steps) or (n_classes, n_channels, n_steps)
-    scale_ : float or ndarray (n_classes,)
     threshold_ : float or ndarray (n_classes,)
-        Subtracted from the (coupled) readout values to give the decision values.
-    coupling_ : ndarray (1, 1) or (n_classes, n_classes)
-        Weights by which the readouts of all classes decide together.
+        Subtracted from the readout values, coupled by ``coupling_`` (1, 1) or (n_classes,
+        n_classes), to give the decision values.
     reservoir_ : Reservoir
     eta_ : float
-    eta_scores_ : EtaChoice or None
-        The cross-validation, if there was one.
+        ``eta_scores_`` is its `EtaChoice`, if there was a cross-validation.
     calibration_ : float or None
         Exponent of `predict_proba`; None if no series could be held out.
     validity_ : Validity or None, or list of them
         How far the expansion can be trusted (order ≥ 1).
-    n_iter_ : int or ndarray (n_classes,)
-    n_features_in_ : int
-        Steps of the longest series.
-    n_channels_in_ : int
+    n_features_in_, n_channels_in_ : int
+        Steps of the longest series, and channels.
 
     Notes
     -----
@@ -296,19 +290,15 @@ class ReservoirClassifier(
         sample_weight : array_like (n_cases,), optional
             Weight of each series: one of weight two counts as two of them, one of weight
             zero as none. ``class_weight`` multiplies it.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         chunks = chunks_of(X)
         if chunks is not None:
-            if sample_weight is not None:
-                raise ValueError(
-                    "sample_weight does not go with series in chunks; use class_weight, or "
-                    "partial_fit with a weight for each series of a batch."
-                )
+            other = (
+                "use class_weight, or partial_fit with a weight for each series of a batch"
+            )
+            why = f"sample_weight does not go with series in chunks; {other}."
+            check.require(sample_weight is None, why)
             y = read_labels(self, y, chunks.shape[0])
             match_shape(self, *chunks.shape[1:], fitting=True)
             self._forget()
@@ -337,55 +327,40 @@ class ReservoirClassifier(
 
         The classifier keeps the mean and covariance of each class, and a sample of at most
         a thousand series (twenty of each class if there are many), so that memory does not
-        grow with the stream. One that was fitted, or loaded, goes on.
+        grow with the stream. One that was fitted, or loaded, goes on. With ``eta="cv"``, η
+        is chosen on the sample as soon as it holds two series of at least two classes
+        (until then it is 10), and again each time the stream has grown by half; so is the
+        time constant with ``tau="auto"``.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`; series of equal length.
-        classes : array_like (n_classes,), optional
-            All labels that will ever occur; needed at the first call.
-
-        Returns
-        -------
-        self
-
-        Notes
-        -----
-        With ``eta="cv"``, η is chosen on the sample as soon as it holds two series of at
-        least two classes (until then it is 10), and again each time the stream has grown
-        by half; so is the time constant with ``tau="auto"``.
+        Series are of equal length. ``classes`` are all labels that will ever occur; they
+        are needed at the first call.
         """
         self._check_parameters()
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+        first, told = not hasattr(self, "classes_"), classes is not None
+        why = "classes must be passed on the first call to partial_fit."
+        check.require(told or not first, why)
         series, y, weights = read_labelled(self, X, y, sample_weight, fitting=first)
-        if series.present is not None or not (first or hasattr(self, "_stream")):
-            raise ValueError(
-                "partial_fit needs series of equal length, and a classifier that was "
-                "neither fitted on unequal ones nor saved with resumable=False."
-            )
+        check.require(
+            series.present is None and (first or hasattr(self, "_stream")),
+            "partial_fit needs series of equal length, and a classifier that was neither "
+            "fitted on unequal ones nor saved with resumable=False.",
+        )
+        known = np.unique(np.asarray(classes)) if told else self.classes_
         if first:
             self._forget()
-            self.classes_ = np.unique(np.asarray(classes))
-            if len(self.classes_) < 2:
-                raise ValueError(f"classes must hold at least two labels; got {classes!r}.")
+            why = f"classes must hold at least two labels; got {classes!r}."
+            check.require(len(known) > 1, why)
+            self.classes_ = known
             self._build()
             self._set_unit(float(np.abs(series.values).max()))
             self._begin_stream(series)
-        elif classes is not None and not np.array_equal(
-            self.classes_, np.unique(np.asarray(classes))
-        ):
-            raise ValueError(
-                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
-                f"was: {self.classes_!r}"
-            )
-        codes = np.searchsorted(self.classes_, y)
-        codes = np.minimum(codes, len(self.classes_) - 1)
-        if not (self.classes_[codes] == y).all():
-            strange = np.setdiff1d(y, self.classes_)[:3].tolist()
-            raise ValueError(f"y holds labels that are not in classes: {strange}.")
+        why = f"`classes={classes!r}` is not the same as on last call to partial_fit"
+        check.require(
+            np.array_equal(known, self.classes_), f"{why}, was: {self.classes_!r}"
+        )
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        strange = np.setdiff1d(y, known)[:3].tolist()
+        check.require(not strange, f"y holds labels that are not in classes: {strange}.")
         self._stream.add(self._in_unit(series), codes, weights)
         self._solve_stream()
         return self
@@ -436,8 +411,7 @@ class ReservoirClassifier(
         values = np.ldexp(sample.values.astype(np.float64), -self._exponent)
         unit = float(np.ldexp(1.0, -self._exponent))
         self._stream = stream = ClassStream(
-            [one.scaled(unit) for one in moments],
-            replace(sample, values=values),
+            [one.scaled(unit) for one in moments], replace(sample, values=values)
         )
         if self.order == 0:
             self._solve_stream()
@@ -460,8 +434,7 @@ class ReservoirClassifier(
     def _forget(self) -> None:
         """Drop what an earlier fit left and this one may not replace."""
         for name in ("_stream", "heads_", "reservoir_", "_unfolding_"):
-            if hasattr(self, name):
-                delattr(self, name)
+            vars(self).pop(name, None)
         self.eta_scores_: EtaChoice | None = None
         self.shared_bound_: float | None = None
         self.calibration_: float | None = None
@@ -619,12 +592,12 @@ class ReservoirClassifier(
 
         u = heads[0].u if self._shares else stacked("u")
         self.u_ = u[..., 0] if self.n_channels_in_ == 1 else u
-        self.v_ = stacked("v")
-        self.centre_ = stacked("centre")
-        self.scale_ = stacked("scale")
-        self.soft_margin_ = stacked("soft_margin")
-        self.soft_margin_bound_ = stacked("bound")
-        self.n_iter_ = stacked("n_iter")
+        self.v_, self.n_iter_ = stacked("v"), stacked("n_iter")
+        self.centre_, self.scale_ = stacked("centre"), stacked("scale")
+        self.soft_margin_, self.soft_margin_bound_ = (
+            stacked("soft_margin"),
+            stacked("bound"),
+        )
         self.kernel_ = heads[0].kernel if one else [h.kernel for h in heads]
         self.validity_ = heads[0].validity if one else [h.validity for h in heads]
         self.coupling_ = decision.coupling
@@ -693,22 +666,106 @@ class ReservoirClassifier(
     # Files
 
     def save(self, path: str | Path, *, resumable: bool = True) -> None:
-        """Write the fitted classifier to a file that holds no code.
+        """Write the fitted classifier to a file that holds no code; see `greenfold.load`.
 
-        Read it with `greenfold.load`.
-
-        Parameters
-        ----------
-        path : str or Path
-            Replaced if it exists, in one step at the end.
-        resumable : bool
-            Keep what `partial_fit` needs to go on: class covariances and a sample of the
-            training series. False leaves them out, for a small file that holds no series.
+        The file is replaced in one step at the end. With ``resumable`` it keeps what
+        `partial_fit` needs to go on: class covariances and a sample of the training series.
         """
         kept = copy(self)
         if not resumable:
             vars(kept).pop("_stream", None)
         super(ReservoirClassifier, kept).save(path)
+
+
+def noisy_accuracy(
+    classifier: ReservoirClassifier,
+    X: Any,
+    y: Any,
+    sigma: float,
+    *,
+    input_noise: Any = None,
+    state_noise: Any = None,
+    n_draws: int = 100,
+    rng: np.random.Generator | int | None = None,
+) -> float:
+    """Expected accuracy when every neuron's state carries noise as it is read.
+
+    Independent Gaussian noise of standard deviation σ on every state has the standard
+    deviation σ‖v‖ = σ on the readout value. For two classes the expectation has a closed
+    form; for more it is an average over draws.
+
+    Parameters
+    ----------
+    classifier : ReservoirClassifier
+        Fitted; make it with ``readout_noise=sigma`` so that η and the threshold allow for
+        the noise.
+    X, y
+        As in its ``fit``.
+    sigma : float
+        In the unit of the network states, where the inputs are scaled to ‖μ‖ =
+        ``input_scaling``.
+    input_noise : float or array_like, optional
+        Noise on the series, in their own unit, as one standard deviation, one for each
+        value, or a covariance (linear order).
+    state_noise : float or array_like, optional
+        Noise that the states carry at the readout, likewise; of noise inside a network,
+        `greenfold.devices.noise.state_covariance`.
+    n_draws : int
+        Draws of the noise (more than two classes).
+    rng : numpy Generator, int or None
+
+    Examples
+    --------
+    >>> from greenfold.estimators.margin import ReservoirClassifier
+    >>> from greenfold.datasets import synthetic_heartbeats
+    >>> from greenfold.estimators.margin import noisy_accuracy
+    >>> X, y = synthetic_heartbeats(200, rng=0)
+    >>> solved = ReservoirClassifier(readout_noise=0.1, random_state=0).fit(X, y)
+    >>> drawn = ReservoirClassifier(input_projection="random", readout_noise=0.1)
+    >>> drawn = drawn.set_params(random_state=0).fit(X, y)
+    >>> noisy_accuracy(solved, X, y, 0.1) > noisy_accuracy(drawn, X, y, 0.1)
+    True
+    """
+    level = check.number(sigma, "sigma")
+    check.must(level >= 0, "sigma", "not be negative", sigma)
+    labels = column_or_1d(y)
+    values = classifier.read_out(X)
+    check_consistent_length(values, labels)
+    classes = classifier.classes_
+    levels = _noise_levels(classifier, level, input_noise, state_noise)
+    if not levels.any():
+        return float((classifier.predict(X) == labels).mean())
+    if len(classes) == 2:
+        score = classifier.decision_.scores(values)[:, 0]
+        second = ndtr(score / levels[0])
+        right = np.where(labels == classes[1], second, 1 - second)
+        return float(np.where(np.isin(labels, classes), right, 0.0).mean())
+    rng = check.generator(rng)
+    hits = 0.0
+    for _ in range(check.count(n_draws, "n_draws")):
+        noisy = values + levels * rng.standard_normal(values.shape)
+        hits += (classes[classifier.decision_.scores(noisy).argmax(1)] == labels).mean()
+    return float(hits / n_draws)
+
+
+def _noise_levels(
+    classifier: ReservoirClassifier, sigma: float, input_noise: Any, state_noise: Any
+) -> np.ndarray:
+    """Standard deviation of the noise on the readout value of each comparison."""
+    square = np.full(len(classifier.heads_), sigma**2)
+    if input_noise is not None and classifier.order:
+        raise ValueError("`input_noise` is known in closed form at order 0 only.")
+    for k, head in enumerate(classifier.heads_):
+        if state_noise is not None:
+            P = covariance(state_noise, "state_noise", len(head.v))
+            square[k] += head.v @ P @ head.v
+        if input_noise is not None:
+            # In the unit of the series: the kernel of the readout value.
+            assert head.kernel is not None  # of the linear order there always is one
+            a = head.kernel.linear.ravel()
+            N = covariance(input_noise, "input_noise", len(a))
+            square[k] += (a @ N @ a) * head.scale**2
+    return np.sqrt(square)
 
 
 #: Moments of every class, a sample of the series, and the largest value.

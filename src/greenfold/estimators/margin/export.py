@@ -14,20 +14,14 @@ from ..._base.files import replacing
 from ..onnx import Graph, decide, export
 from .classifier import ReservoirClassifier
 
-__all__ = ["to_numpy", "to_onnx"]
-
 
 def to_numpy(
     classifier: ReservoirClassifier, path: str | Path | None = None
 ) -> dict[str, np.ndarray]:
     """The collapsed kernels as plain arrays.
 
-    Parameters
-    ----------
-    classifier : ReservoirClassifier
-        Fitted, of an order that plain kernels hold (0; 1 with a quadratic gain).
-    path : str or Path, optional
-        Also write the arrays there, as an ``.npz`` file without pickles.
+    The classifier is fitted, of an order that plain kernels hold (0; 1 with a quadratic
+    gain). The arrays are also written to ``path``, an ``.npz`` file without pickles.
 
     Returns
     -------
@@ -69,10 +63,8 @@ def to_numpy(
     heads = classifier.heads_
     kernels: list[Any] = [head.kernel for head in heads]
     if kernels[0] is None:
-        why = (
-            f"of order {classifier.order} has terms beyond the square of the series, which "
-        )
-        why += "plain kernels do not hold"
+        why = f"of order {classifier.order} has terms beyond the square of the series, "
+        why += "which plain kernels do not hold"
         if classifier.order == "exact":
             why = "of order 'exact' integrates its network and has no kernels"
         fix = "fit one of order 0 or 1 with a quadratic gain to export it"
@@ -107,14 +99,8 @@ def to_onnx(
 ) -> Any:
     """The collapsed kernels as an ONNX graph (needs ``greenfold[onnx]``).
 
-    Parameters
-    ----------
-    classifier : ReservoirClassifier
-        Fitted, of an order that plain kernels hold.
-    path : str or Path, optional
-        Also write the graph there.
-    dtype : {"float64", "float32"}
-        Of the input and of the arithmetic.
+    The classifier is fitted, of an order that plain kernels hold. The graph is also written
+    to ``path``; ``dtype``, "float64" or "float32", is that of input and arithmetic.
 
     Returns
     -------

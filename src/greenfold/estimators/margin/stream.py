@@ -83,16 +83,14 @@ class StreamSample:
         return self.weights * (totals / np.maximum(kept, np.finfo(float).tiny))[self.codes]
 
 
+@dataclass(eq=False)
 class ClassStream:
-    """Moments of every class and a sample of the series, batch by batch.
+    """Moments of every class and a sample of the series, batch by batch."""
 
-    ``chosen_at`` is the number of series at which η was chosen last; 0 before.
-    """
-
-    def __init__(
-        self, moments: list[ClassMoments], sample: StreamSample, chosen_at: int = 0
-    ) -> None:
-        self.moments, self.sample, self.chosen_at = moments, sample, chosen_at
+    moments: list[ClassMoments]
+    sample: StreamSample
+    #: The number of series at which η was chosen last; 0 before.
+    chosen_at: int = 0
 
     @classmethod
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:

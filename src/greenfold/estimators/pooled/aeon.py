@@ -25,10 +25,7 @@ class AeonPooledReservoirClassifier(
 ):
     """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    Attributes
-    ----------
-    classifier_ : PooledReservoirClassifier
-        What was fitted.
+    The fitted one is ``classifier_``.
 
     Examples
     --------
@@ -46,13 +43,7 @@ class AeonPooledReservoirClassifier(
 class AeonPooledReservoirRegressor(
     Adapter, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
 ):
-    """`PooledReservoirRegressor` as an aeon regressor, with the same parameters.
-
-    Attributes
-    ----------
-    regressor_ : PooledReservoirRegressor
-        What was fitted.
-    """
+    """`PooledReservoirRegressor` as an aeon regressor; the fitted one is ``regressor_``."""
 
     _tags: ClassVar[dict[str, Any]] = _TAGS
 
@@ -60,13 +51,7 @@ class AeonPooledReservoirRegressor(
 class AeonReservoirFeatures(
     Adapter, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
 ):
-    """`ReservoirFeatures` as an aeon collection transformer, with the same parameters.
-
-    Attributes
-    ----------
-    features_ : ReservoirFeatures
-        What was fitted.
-    """
+    """`ReservoirFeatures` as an aeon transformer; the fitted one is ``features_``."""
 
     _tags: ClassVar[dict[str, Any]] = {
         **_TAGS,

@@ -15,8 +15,6 @@ import numpy as np
 
 from ...networks.reservoir import Reservoir
 
-__all__ = ["FilterBank", "ScaleReservoir", "draw_bank"]
-
 #: Readouts that compete with each other.
 GROUP = 8
 #: Shortest time scale in steps: below it, a step is longer than the memory.
@@ -111,13 +109,7 @@ class ScaleReservoir:
 
 @dataclass(frozen=True, eq=False)
 class FilterBank:
-    """Reservoirs of several time scales that hear the same series.
-
-    Attributes
-    ----------
-    scales : tuple of ScaleReservoir
-    n_channels : int
-    """
+    """Reservoirs of several time scales that hear the same series."""
 
     scales: tuple[ScaleReservoir, ...]
     n_channels: int
@@ -132,23 +124,12 @@ def draw_bank(
     n_oscillators: int = 32,
     n_readouts: int = 88,
 ) -> FilterBank:
-    """Draw a filter bank.
+    """Draw a filter bank for series of the typical length ``n_steps``.
 
     Time scales are spaced evenly in their logarithm from 1.5 steps to half the series;
-    decay times and frequencies are drawn log-uniformly around them, readouts from a normal
-    distribution. Every oscillator has the same response to white noise.
+    decay times and frequencies are drawn log-uniformly around them, readouts (a multiple of
+    8) from a normal distribution. Every oscillator has the same response to white noise.
 
-    Parameters
-    ----------
-    n_steps : float
-        Typical length of the series.
-    n_channels : int
-    rng : numpy Generator
-    n_scales, n_oscillators, n_readouts : int
-        Reservoirs, and oscillators and readouts of each; ``n_readouts`` is a multiple of 8.
-
-    Notes
-    -----
     With several channels, a reservoir consists of eight parts, each of which hears its own
     random mixture of some of the channels, so that there are filters for single channels
     as well as for combinations. A readout listens to one part.

@@ -102,19 +102,6 @@ def fill(typingctx: Any, number: Any) -> Any:
     return (_LANES(number), generate) if number == types.float32 else None
 
 
-def _of_two(make: Any) -> Any:
-    """A function of two values, lane by lane; ``make(builder, a, b)`` writes it."""
-
-    @intrinsic
-    def combine(typingctx: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return make(builder, *values)
-
-        return (_LANES(a, b), generate) if a == b == _LANES else None
-
-    return combine
-
-
 def _selector(comparison: str) -> Any:
     """``pick(a, b, x, y)``: x where a compares so with b, else y."""
 
@@ -129,15 +116,15 @@ def _selector(comparison: str) -> Any:
     return pick
 
 
-def _extreme(comparison: str) -> Any:
-    def make(builder: Any, a: Any, b: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(comparison, a, b, flags=_FLAGS), a, b)
-
-    return _of_two(make)
-
-
 def _operator(function: Any, name: str) -> None:
-    combine = _of_two(lambda builder, a, b: getattr(builder, name)(a, b, flags=_FLAGS))
+    """Let numba apply an operator lane by lane, as LLVM's instruction of that name."""
+
+    @intrinsic
+    def combine(typingctx: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return getattr(builder, name)(*values, flags=_FLAGS)
+
+        return (_LANES(a, b), generate) if a == b == _LANES else None
 
     @overload(function)
     def implement(a, b):  # numba compares this signature with the lambda's
@@ -148,9 +135,6 @@ _operator(operator.add, "fadd")
 _operator(operator.sub, "fsub")
 _operator(operator.mul, "fmul")
 pick, pick_equal = _selector(">"), _selector("==")
-larger, smaller = _extreme(">"), _extreme("<")
-
-
 # Pooling
 
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
@@ -161,6 +145,18 @@ _LEVEL, _POSITION, _STRETCH = (KINDS[k].start for k in ("level", "position", "st
 _STRETCHES = KINDS["stretches"].start
 _MAX, _MIN, _RMS = (KINDS[k].start for k in ("max", "min", "rms"))
 _LARGEST, _SMALLEST = (KINDS[k].start for k in ("largest", "smallest"))
+
+
+@njit(**_INLINE)
+def larger(a, b):
+    """The larger value of each lane."""
+    return pick(a, b, a, b)
+
+
+@njit(**_INLINE)
+def smaller(a, b):
+    """The smaller value of each lane."""
+    return pick(b, a, a, b)
 
 
 @njit(**_OPTIONS)

@@ -46,13 +46,6 @@ from .feature_map import (
 )
 from .ridge import DUAL_CASES, fit_head
 
-__all__ = [
-    "PooledReservoirClassifier",
-    "PooledReservoirRegressor",
-    "ReservoirFeatures",
-    "to_onnx",
-]
-
 
 class PooledEstimator(SeriesEstimator):
     """What transformer, classifier and regressor share: parameters, reading, the bank."""
@@ -141,9 +134,8 @@ class PooledEstimator(SeriesEstimator):
 
     def _engine(self, series: Collection) -> str:
         if self.engine == "numba" and not has_numba():
-            raise ImportError(
-                "engine='numba' needs numba; install it with: pip install greenfold[fast]"
-            )
+            how = "install it with: pip install greenfold[fast]"
+            raise ImportError(f"engine='numba' needs numba; {how}")
         if self.engine != "auto":
             return self.engine
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
@@ -262,18 +254,16 @@ class PooledReservoirClassifier(
 
     Parameters
     ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, n_jobs
+    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs
         See `ReservoirFeatures`.
     class_weight : {None, "balanced"} or dict, default None
         Weight of a series of each class.
-    random_state : int, RandomState or None, default None
-        Draws oscillators, readouts and thresholds.
 
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
-    map_ : FeatureMap
-        The bank (``map_.bank``), thresholds and scale.
+    map_, n_features_in_, n_channels_in_
+        As of `ReservoirFeatures`.
     head_ : LinearHead
         Coefficients and intercept.
     slope_ : float
@@ -285,8 +275,6 @@ class PooledReservoirClassifier(
         series; None in a classifier that was read from a file.
     held_out_cases_ : ndarray (n,) of int
         All training series up to 4096 of them, else 512 drawn at random.
-    n_features_in_, n_channels_in_ : int
-        Steps of the longest training series, and channels.
 
     See Also
     --------
@@ -299,10 +287,8 @@ class PooledReservoirClassifier(
     4096 series the ridge regression is an average over parts of some 2500, and time grows
     linearly with their number. Predictions keep no features.
 
-    Series that do not fit into memory are passed as a dask array, or as what
-    `greenfold.datasets.open_series` returns. The parts are then solved where the series
-    are; the result is that in memory, up to rounding. Predictions for a dask array are dask
-    arrays, computed when you ask for them.
+    Series that do not fit into memory are passed as to `greenfold.ReservoirClassifier`. The
+    parts are then solved where the series are, with the same result up to rounding.
 
     Examples
     --------
@@ -387,10 +373,8 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     Parameters
     ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, n_jobs
+    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs
         See `ReservoirFeatures`.
-    random_state : int, RandomState or None, default None
-        Draws oscillators, readouts and thresholds.
 
     Attributes
     ----------
@@ -455,14 +439,8 @@ def to_onnx(
 ) -> Any:
     """A fitted classifier or regressor as an ONNX graph.
 
-    Parameters
-    ----------
-    estimator : PooledReservoirClassifier or PooledReservoirRegressor
-        Fitted on series of equal length.
-    path : str or Path, optional
-        Also write the graph there.
-    dtype : {"float64", "float32"}
-        Of the input. Features are computed in single precision in any case.
+    It is fitted on series of equal length. The graph is also written to ``path``. The input
+    is of ``dtype``, "float64" or "float32"; features are in single precision in any case.
 
     Returns
     -------
@@ -480,10 +458,9 @@ def to_onnx(
     1e-3 of the largest score.
     """
     if getattr(estimator, "_any_length", False):
-        raise ValueError(
-            f"The {type(estimator).__name__} was fitted on series of unequal length, and a "
-            "graph has one; fit it on series of equal length to export it."
-        )
+        was = f"The {type(estimator).__name__} was fitted on series of unequal length"
+        fix = "fit it on series of equal length to export it"
+        raise ValueError(f"{was}, and a graph has one; {fix}.")
 
     def compute(graph: Graph, X: Any) -> None:
         made, head = estimator.map_, estimator.head_

@@ -26,8 +26,6 @@ from ..._base.threads import with_few_threads
 from ..series import Collection
 from .bank import GROUP, FilterBank
 
-__all__ = ["FeatureMap", "SlowEngineWarning", "auto_engine", "fit_map", "has_numba"]
-
 #: Thresholds of a reading: random quantiles of its training values, in ascending order.
 N_THRESHOLDS = 3
 #: The readout and its first and second difference, interleaved in this order.
@@ -116,15 +114,9 @@ class LinearHead:
 class FeatureMap:
     """Everything needed to turn series into features.
 
-    Attributes
-    ----------
-    bank : FilterBank
-    thresholds : list of ndarray (3, 3 n_readouts), float32
-        One per reservoir; columns signal by signal (readout, first, second difference).
-    mean, deviation : ndarray (n_channels,) or None
-        By which the series are standardised; None if each is by its own.
-    engine : {"numba", "array"}
-        For series on the host.
+    ``thresholds`` are (3, 3 n_readouts) float32 of every reservoir, with columns signal by
+    signal (readout, first, second difference). ``mean`` and ``deviation`` (n_channels,)
+    standardise the series; None if each is by its own. ``engine`` is that on the host.
     """
 
     bank: FilterBank

@@ -2,16 +2,12 @@
 
 With more features than cases everything follows from the Gram matrix K = F Fᵀ (n × n): one
 eigenvalue decomposition serves all penalties, the leave-one-out residuals included.
-Features are made reservoir by reservoir. Those of the training series are kept between the
-two passes over them if they fit into memory, and made again if they do not.
 
-Beyond `DUAL_CASES` series the Gram matrix would grow too large. The series are then divided
-at random into parts of a few thousand. Each part is solved as if it were all, with the same
-penalty, and the solutions are averaged: divide and conquer, which for kernel ridge
-regression loses little while the parts are large (Zhang, Duchi and Wainwright, 2015). The
-penalty is the one at which the average predicts best a few hundred series that no part has
-seen; so it is smaller than a part alone would choose, because the average takes the
-variance away. The same series calibrate the probabilities.
+Beyond `DUAL_CASES` series they are divided at random into parts of a few thousand. Each
+part is solved as if it were all, with the same penalty, and the solutions are averaged:
+divide and conquer, which for kernel ridge regression loses little while the parts are large
+(Zhang, Duchi and Wainwright, 2015). The penalty is the one at which the average predicts
+best a few hundred series that no part has seen, which calibrate the probabilities too.
 """
 
 from __future__ import annotations
