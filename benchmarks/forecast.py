@@ -85,7 +85,7 @@ def valid_time(
 
     washout = max(model.washout_, 1)
     at = np.linspace(0, len(truth) - washout - task.horizon - 1, n_starts).astype(int)
-    z, wanted = model._scale.down(seen), model._scale.down(truth)
+    z, wanted = model._y_scale.down(seen), model._y_scale.down(truth)
     driven = model.driven_
     states = np.zeros((n_starts, driven.n_neurons))
     for step in range(washout - 1):
@@ -137,7 +137,7 @@ def best_of_draws(
     train, _, _ = task.series(seed, noise)
     drawn = forecaster(n_neurons, seed, input_weights="random", **setting).fit(train)
     U = drawn.input_weights_
-    size, z = float(np.linalg.norm(U)), drawn._scale.down(train)
+    size, z = float(np.linalg.norm(U)), drawn._y_scale.down(train)
     cut = SequenceTask.from_sequences(
         size * z[:-1], z[1:], washout=drawn.washout_, ridge=1e-11, bias=size
     )

@@ -38,6 +38,7 @@ def test_everything_it_writes(sensor, tmp_path):
     lines = paths["csv"].read_text().splitlines()
     assert lines[0].startswith("time,x,y,z,x_lower")
     assert len(lines) == 21
+    assert float(lines[1].split(",")[0]) == pytest.approx(400 * 0.05)  # time goes on
     model = load(paths["gfm"])
     first = [float(one) for one in lines[1].split(",")[1:4]]
     assert model.forecast(1)[0] == pytest.approx(first, rel=1e-12)
@@ -62,9 +63,23 @@ def test_what_is_wrong_is_said_in_one_line(sensor, tmp_path):
     assert "has no column 'w'" in column.stderr
     (tmp_path / "nan.csv").write_text("a\n" + "1\n2\n" * 20 + "nan\n")
     missing = invoke("forecast", tmp_path / "nan.csv", *FEW, code=1)
-    assert "must be finite" in missing.stderr
+    assert "has no value in column 'a' at sample 40" in missing.stderr
     (tmp_path / "short.csv").write_text("a\n1\n2\n3\n")
     short = invoke("forecast", tmp_path / "short.csv", *FEW, code=1)
     assert "must leave at least 2 samples" in short.stderr
     for one in (gone, column, missing, short):
         assert one.stderr.count("\n") == 1
+
+
+def test_dates_are_skipped_and_files_kept_apart(sensor, tmp_path):
+    lines = sensor.read_text().splitlines()
+    dated = tmp_path / "dated.csv"
+    rows = [f"2024-01-01 00:00:{i % 60:02d};{one}" for i, one in enumerate(lines[1:])]
+    dated.write_text("\n".join(["date;" + lines[0], *rows]).replace(",", ";"))
+    record = json.loads(invoke("forecast", dated, *FEW, "--json").stdout)
+    assert record["channels"] == ["x", "y", "z"]
+    content = sensor.read_bytes()
+    for option in ("--out", "--model"):
+        done = invoke("forecast", sensor, *FEW, option, sensor, code=2)
+        assert "are the same file" in done.stderr
+    assert sensor.read_bytes() == content

@@ -237,7 +237,10 @@ def test_a_loop_that_diverges_says_so(series):
     [
         (lambda m, s: m.fit(np.full((50, 3), np.nan)), "`series` must be finite"),
         (lambda m, s: m.fit(s[:1]), "`series` must have at least 3 samples"),
-        (lambda m, s: m.fit(np.ones(100)), "`series` is constant; there is nothing"),
+        (
+            lambda m, s: m.fit(np.ones(100)),
+            "`series` varies by less than 1e-12 of",
+        ),
         (lambda m, s: m.fit(s[:50], np.ones((20, 1)) * np.arange(20)[:, None]), "`exog`"),
         (lambda m, s: m.forecast(5, context=s[:300, :2]), "`context` must have 3 channel"),
         (
@@ -341,6 +344,90 @@ def test_regressor_bad_input(call, message, filtered):
 
     with pytest.raises(ValueError, match=message):
         call(copy.deepcopy(filtered[0]))
+
+
+def test_learning_online_for_long_stays_where_it_is():
+    """Half a million halvings of the past: nothing that is forgotten may blow up."""
+    x, y = narma(12_000, rng=1)
+    model = SequenceRegressor(15, input_weights="random", random_state=0)
+    model.fit(x[:400], y[:400])
+    made = model.update(x[400:], y[400:], forgetting=0.97)
+    late = made[-2000:] - y[-2000:]
+    assert np.sqrt((late**2).mean()) < 1.2 * y.std()
+
+
+def test_updates_in_parts_are_one_update(filtered):
+    import copy
+
+    model, x, y = filtered
+    once, parts = copy.deepcopy(model), copy.deepcopy(model)
+    whole = once.update(x[1000:1300], y[1000:1300])
+    both = [parts.update(x[a : a + 100], y[a : a + 100]) for a in (1000, 1100, 1200)]
+    # What a recursion of 64 steps and more loses on sums of condition 1e10.
+    assert np.concatenate(both) == pytest.approx(whole, abs=1e-4 * y.std())
+    scale = np.abs(once.readout_).max()
+    assert np.abs(parts.readout_ - once.readout_).max() < 1e-6 * scale
+
+
+def test_a_fit_that_fails_leaves_the_one_before(forecaster, series):
+    import copy
+
+    model = copy.deepcopy(forecaster)
+    before = model.forecast(5)
+    with pytest.raises(ValueError, match="longer than the washout of 5000"):
+        model.set_params(washout=5000).fit(100 + 50 * series[:300, :1])
+    assert np.array_equal(model.forecast(5), before)
+
+
+def test_series_shorter_than_the_washout_are_said(series):
+    model = ReservoirForecaster(15, max_iter=3, random_state=0)
+    with pytest.warns(UserWarning, match="1 of 2 sequences that are shorter than the wash"):
+        model.fit([series[:400], series[:4]])
+    alone = ReservoirForecaster(15, max_iter=3, random_state=0)
+    wanted = alone.fit([series[:400]]).forecast(3)
+    assert model.forecast(3) == pytest.approx(wanted, rel=0.1)  # it goes on from the long
+    with pytest.raises(ValueError, match="`series` must hold a sequence of more than"):
+        model.partial_fit(series[:4])
+
+
+def test_a_network_that_does_not_forget_is_said(series):
+    model = ReservoirForecaster(15, leak=0.001, max_iter=3, random_state=0)
+    with pytest.warns(UserWarning, match="remembers more than .* a quarter of the longest"):
+        model.fit(series[:300])
+
+
+def test_what_was_fitted_stays_when_parameters_change(forecaster):
+    import copy
+
+    model = copy.deepcopy(forecaster)
+    before = model.forecast(3)
+    model.set_params(see_input=True, n_neurons=3, leak=0.1)
+    assert np.array_equal(model.forecast(3), before)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, s: m.fit(s[:50].tolist()), "`series` is a list of 50 rows of 3 values"),
+        (
+            lambda m, s: m.forecast(3, context=[s[:90], s[:90]]),
+            "`context` must be one series",
+        ),
+        (
+            lambda m, s: m.set_params(input_weights=np.zeros((40, 3))).fit(s[:300]),
+            "`input_weights` must let some input in",
+        ),
+        (
+            lambda m, s: m.fit([s[:100], np.full((50, 3), np.nan)]),
+            r"`series\[1\]` must be finite",
+        ),
+    ],
+)
+def test_more_bad_input(call, message, series, forecaster):
+    import copy
+
+    with pytest.raises(ValueError, match=message):
+        call(copy.deepcopy(forecaster), series)
 
 
 # Files

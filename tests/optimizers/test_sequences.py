@@ -181,7 +181,7 @@ def test_torch_runs_the_same_code():
     ],
 )
 def test_bad_arguments(change, message):
-    given = {"x": np.ones(200), "y": np.ones(200), "washout": 5} | change
+    given = {"x": np.ones(200), "y": np.arange(200.0), "washout": 5} | change
     with pytest.raises(ValueError, match=message):
         SequenceTask.from_sequences(given.pop("x"), given.pop("y"), **given)
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from . import options, show
 from .options import REPORT, WORDS, Answer, arg, command, opt
 
@@ -43,6 +45,7 @@ def forecast(
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
     options.check_targets(out=out, model=model, report=report)
+    _check_apart(DATA=Path(data), out=out, model=model, report=report)
     import numpy as np
 
     from ..apps.report.forecast import study_forecast, write_forecast_page
@@ -64,7 +67,7 @@ def forecast(
         if model is not None:
             study.final.save(model)
         if out is not None:
-            _write(out, study)
+            _write(out, study, read.end)
         if report is not None:
             step("page")
             write_forecast_page(report, study, command=options.invocation.line())
@@ -107,17 +110,29 @@ def forecast(
     return Answer(record, say)
 
 
+def _check_apart(**paths: Path | None) -> None:
+    """Refuse a file that another one would replace, or that is the input."""
+    seen: dict[Path, str] = {}
+    for name, path in paths.items():
+        if path is None:
+            continue
+        real, option = path.expanduser().resolve(), name if name == "DATA" else f"--{name}"
+        if real in seen:
+            raise typer.BadParameter(f"{option} and {seen[real]} are the same file")
+        seen[real] = option
+
+
 def _read(data: str, columns: Any, format: str | None) -> Any:
     from ..datasets import SampledSeries, lorenz, mackey_glass, read_sampled
 
     if data == "lorenz":
-        return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05)
+        return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05, 149.95)
     if data == "mackey-glass":
-        return SampledSeries(mackey_glass(3000, rng=0)[:, None], ("x",), 1.0)
+        return SampledSeries(mackey_glass(3000, rng=0)[:, None], ("x",), 1.0, 2999.0)
     return read_sampled(data, columns=columns, format=format)
 
 
-def _write(path: Path, study: Any) -> None:
+def _write(path: Path, study: Any, end: float) -> None:
     """The forecast with its band as CSV, in one step at the end."""
     import csv
     import io
@@ -130,6 +145,6 @@ def _write(path: Path, study: Any) -> None:
     writer.writerow(["step" if study.dt is None else "time", *study.names, *bounds])
     for index in range(len(study.ahead)):
         row = [*study.ahead[index], *study.band[0][index], *study.band[1][index]]
-        writer.writerow([study.time(index + 1), *row])
+        writer.writerow([end + study.time(index + 1), *row])
     with replacing(path.expanduser()) as file:
         file.write(stream.getvalue().encode())

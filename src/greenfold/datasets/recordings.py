@@ -121,11 +121,14 @@ class SampledSeries:
         Columns of the file.
     dt : float or None
         Time between samples, where the file says it.
+    end : float
+        Time of the last sample; its index where the file does not say it.
     """
 
     values: NDArray[np.float64]
     names: tuple[str, ...]
     dt: float | None
+    end: float
 
 
 def read_sampled(
@@ -158,20 +161,31 @@ def read_sampled(
     >>> series.values.shape, series.names, round(series.dt, 3)
     ((2, 2), ('x', 'y'), 0.1)
     """
-    name, found, spacing = _read_columns(path, format)
+    name, found, spacing = _read_columns(path, format, skip_text=True)
     with naming(name):
         times = [key for key in found if _TIME.fullmatch(key)]
         # A file with the column `t` alone is a series called so.
         times = times if len(times) < len(found) else []
         chosen = _choose(found, columns, re.compile(".*"), "columns")
         chosen = [key for key in chosen if columns is not None or key not in times[:1]]
-        dt = _spacing(found[times[0]]) if times and times[0] not in chosen else None
+        for key in chosen:
+            gaps = np.flatnonzero(np.isnan(found[key]))
+            if len(gaps):
+                raise DataError(
+                    f"has no value in column {key!r} at sample {gaps[0]} (of {len(gaps)} "
+                    "such): fill the gaps, or cut the file there."
+                )
+        dt, end = spacing, None
+        if times and times[0] not in chosen:
+            dt = _spacing(found[times[0]], "cut the file there")
+            end = float(found[times[0]][-1])
     values = np.column_stack([found[key] for key in chosen])
-    return SampledSeries(values, tuple(chosen), dt if spacing is None else spacing)
+    end = (len(values) - 1) * (dt or 1.0) if end is None else end
+    return SampledSeries(values, tuple(chosen), dt, end)
 
 
 def _read_columns(
-    path: Source, format: str | None
+    path: Source, format: str | None, skip_text: bool = False
 ) -> tuple[str, dict[str, Any], float | None]:
     """What to call the file, its columns by name, and the time between samples."""
     suffix = suffix_of(path, format)
@@ -182,7 +196,8 @@ def _read_columns(
         )
     name, content = read_bytes(path)
     with naming(name):
-        columns = _COLUMNS[suffix](content)
+        read: Any = _COLUMNS[suffix]
+        columns = read(content, skip_text) if read is _read_csv else read(content)
     spacing = columns.pop("dt", None)
     return name, columns, None if spacing is None else float(np.ravel(spacing)[0])
 
@@ -212,7 +227,10 @@ def _choose(
     return found
 
 
-def _spacing(time: NDArray[np.float64]) -> float | None:
+def _spacing(
+    time: NDArray[np.float64],
+    advice: str = "cut the recording there and give the parts as a list",
+) -> float | None:
     """Time between samples; refuses gaps."""
     if len(time) < 2:
         return None
@@ -225,12 +243,13 @@ def _spacing(time: NDArray[np.float64]) -> float | None:
         at = int(odd[0])
         raise DataError(
             f"has a gap in time after sample {at} (t = {time[at]:g}: {steps[at]:g} instead "
-            f"of {usual:g}); cut the recording there and give the parts as a list."
+            f"of {usual:g}); {advice}."
         )
     return usual
 
 
-def _read_csv(content: bytes) -> dict[str, Any]:
+def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
+    """Columns by name, without those that begin with text (dates) if they are skipped."""
     lines = [one for one in lines_of(content) if one.strip() and not one.startswith("#")]
     if len(lines) < 2:
         raise DataError("is empty: name the columns, then give one sample per line.")
@@ -241,6 +260,15 @@ def _read_csv(content: bytes) -> dict[str, Any]:
         raise DataError("begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
+    if skip_text:
+        row = [one.strip() for one in next(csv.reader(lines[1:2], delimiter=delimiter))]
+        kept = [i for i, one in enumerate(row) if not one or number(one) is not None]
+        if 0 < len(kept) < len(header) == len(row):
+            rows = csv.reader(lines, delimiter=delimiter)
+            lines = [
+                delimiter.join(one[i] for i in kept) for one in rows if len(one) > kept[-1]
+            ]
+            header = [header[i] for i in kept]
     try:
         values = np.loadtxt(lines[1:], delimiter=delimiter, ndmin=2)
     except ValueError:  # empty fields, which become NaN, or what is not a number

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
@@ -30,7 +32,6 @@ from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
 from .base import (
     COUNT,
-    NOT_NEGATIVE,
     POSITIVE,
     Number,
     Unset,
@@ -47,6 +48,8 @@ _SOLVING_RIDGE = 1e-11
 _WASHOUT_ERROR = 0.05
 #: Steps of a stream that are held at a time.
 _CHUNK = 4096
+#: Steps after which recursive least squares begin anew, at least.
+_LEAST_BLOCK = 64
 #: Blocks of a series that are held out in turn.
 _N_BLOCKS = 3
 #: Closed loops that are begun on a stretch that is held out.
@@ -85,8 +88,9 @@ class Scale:
         mean = (rows / peak).mean(0)
         deviation = (rows / peak - mean).std(0)
         constant = np.flatnonzero(deviation <= 1e-12)
-        nothing = "there is nothing to learn from it, pass a sequence that varies"
-        check.require(len(constant) < len(peak), f"`{name}` is constant; {nothing}.")
+        what = "varies by less than 1e-12 of its size; there is nothing to learn from it"
+        cure = "pass one that varies, or subtract its mean first"
+        check.require(len(constant) < len(peak), f"`{name}` {what}, {cure}.")
         if len(constant):
             kept = f"channel {', '.join(map(str, constant))}; it is kept as it is"
             warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=5)
@@ -122,6 +126,8 @@ class Readout:
     n: float
     sums: np.ndarray
     products: np.ndarray
+    #: Rows that the penalty of `precision` belongs to: those that were fitted.
+    n_fitted: float = 0.0
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Readout:
@@ -153,14 +159,22 @@ class Readout:
         self.sums = kept * self.sums + weights @ both
         self.products = kept * self.products + (weights[:, None] * both).T @ both
 
-    def precision(self, ridge: float) -> np.ndarray:
-        """Inverse of Σ f fᵀ with its ridge, the constant feature last."""
+    def recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
+        """(Σ f fᵀ + Λ)⁻¹ with the constant feature last, and the readout it gives.
+
+        Λ is the penalty of the rows that were fitted: rows that come one by one do not
+        change it, and rows that are forgotten do not take it along.
+        """
         k = self.n_features
         A = np.empty((k + 1, k + 1))
-        A[:k, :k] = self.products[:k, :k] + self.n * ridge * np.eye(k)
+        A[:k, :k] = self.products[:k, :k]
         A[:k, k] = A[k, :k] = self.sums[:k]
         A[k, k] = self.n
-        return linalg.inv(A)
+        least = 1e-15 * float(np.trace(A))
+        A[np.diag_indices(k)] += max(self.n_fitted * ridge, least)
+        cross = np.vstack([self.products[:k, k:], self.sums[k:]])
+        P = linalg.inv(A)
+        return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
     def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
         """V (n_ridges, n_features, n_targets) and intercepts (n_ridges, n_targets)."""
@@ -188,6 +202,8 @@ class _Driven:
     sums: Readout
     #: Steps at the start of each sequence that do not count.
     skipped: int
+    #: Steps that the network remembers.
+    memory: int
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
@@ -211,11 +227,11 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         "input_weights": [StrOptions({"solved", "random"}), "array-like"],
         "spectral_radius": [POSITIVE],
         "leak": [Number(Real, 0, 1, closed="right"), None],
-        "input_scale": [POSITIVE],
-        "bias_scale": [NOT_NEGATIVE],
+        "input_scale": [Number(Real, 0, 1e6, closed="right")],
+        "bias_scale": [Number(Real, 0, 1e6, closed="both")],
         "reservoir": [Network, None],
         "dt": [POSITIVE],
-        "ridge": [StrOptions({"auto"}), POSITIVE],
+        "ridge": [StrOptions({"auto"}), Number(Real, 0, 1e12, closed="right")],
         "washout": [StrOptions({"auto"}), _FROM_ZERO],
         "see_input": ["boolean"],
         "max_iter": [COUNT],
@@ -261,13 +277,30 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
 
     # Fit
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Keep what was fitted before where a fit fails or is interrupted."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _fit(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
         """From sequences in units of their deviation to a driven network and a readout."""
         seed = int(check_random_state(self.random_state).randint(2**31))
+        self._sees = bool(self.see_input)
+        longest = max(map(len, targets))
+        if self.washout != "auto":
+            wanted = f"be longer than the washout of {self.washout} samples by two"
+            fits = longest >= int(self.washout) + 2
+            check.must(fits, self._given_name, wanted, longest)
         setting = {name: getattr(self, name) for name in GRID}
         if self.leak is None:
             setting["leak"] = self._leak
-        if self.search:
+        if self.search and isinstance(self.input_weights, str):
             setting = self._searched(inputs, targets, setting, seed)
         drawn = self._drawn(setting, inputs[0].shape[1], seed)
         if not isinstance(self.input_weights, str):
@@ -306,6 +339,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         wanted = f"have shape ({n}, {n_channels}), or one column more for a bias"
         shapes = ((n, n_channels), (n, n_channels + 1))
         check.must(given.shape in shapes, "input_weights", wanted, f"shape {given.shape}")
+        some = given[:, :n_channels].any()
+        check.must(some, "input_weights", "let some input in", "zeros only")
         bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
@@ -369,7 +404,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return min(memory, max(len(longest) // 4, 1))
 
     def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([states, x], axis=-1) if self.see_input else states
+        return np.concatenate([states, x], axis=-1) if self._sees else states
 
     def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
         """What the readout sees along one sequence, from rest on."""
@@ -378,7 +413,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
         """Run all sequences through a network."""
         longest = max(inputs, key=len)
-        skipped = self._skipped(self._room(network.memory(longest), longest))
+        memory = network.memory(longest)
+        skipped = self._skipped(self._room(memory, longest))
         features = [self._rows(network, x) for x in inputs]
         sums = Readout.empty(features[0].shape[1], targets[0].shape[1])
         for rows, y in zip(features, targets, strict=True):
@@ -386,7 +422,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         wanted = f"be longer than {skipped} samples, the washout"
         got = f"{len(longest)}, pass a longer sequence or washout=0"
         check.must(sums.n >= 2, self._given_name, wanted, got)
-        return _Driven(network, inputs, targets, features, sums, skipped)
+        return _Driven(network, inputs, targets, features, sums, skipped, memory)
 
     def _fit_readout(self, inputs: list, targets: list) -> None:
         run = self._drive(self.driven_, inputs, targets)
@@ -395,13 +431,39 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             self.score_, self.ridge_ = self._choose_ridge(run)
         else:
             self.ridge_ = float(self.ridge)
+        self._sums.n_fitted = self._sums.n
         self._solve_readout()
-        self.state_ = run.features[-1][-1, : self.driven_.n_neurons].copy()
+        self._latest = self._last_long([len(one) for one in targets])
+        self.state_ = run.features[self._latest][-1, : self.driven_.n_neurons].copy()
+        if self.washout == "auto" and run.memory > run.skipped:
+            said = f"the network remembers more than {run.skipped} samples, a quarter of"
+            cure = "use longer series, a larger `leak` or a smaller `spectral_radius`"
+            warnings.warn(
+                f"{said} the longest of `{self._given_name}`, so results depend on where "
+                f"they begin; {cure}.",
+                UserWarning,
+                stacklevel=4,
+            )
         errors = [
             y[run.skipped :] - self._read_features(rows[run.skipped :])
             for rows, y in zip(run.features, targets, strict=True)
         ]
         self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
+
+    def _last_long(self, lengths: list[int]) -> int:
+        """The last sequence that is longer than the washout; says which are not."""
+        long = [index for index, n in enumerate(lengths) if n > self.washout_]
+        wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
+        check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
+        if len(long) < len(lengths):
+            short = f"{len(lengths) - len(long)} of {len(lengths)} sequences"
+            warnings.warn(
+                f"`{self._given_name}` has {short} that are shorter than the washout of "
+                f"{self.washout_} samples; nothing is learnt from them.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return long[-1]
 
     def _solve_readout(self) -> None:
         V, intercept = self._sums.solve([self.ridge_])
@@ -426,7 +488,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         for one in candidates:
             drawn = self._drawn(one, inputs[0].shape[1], seed)
             scores.append(self._choose_ridge(self._drive(drawn, inputs, targets))[0])
-        names = {name: [one[name] for one in candidates] for name in GRID}
+        own = () if self.reservoir is None else ("spectral_radius", "leak")
+        names = {k: [one[k] for one in candidates] for k in GRID if k not in own}
         self.search_results_ = {**names, "score": scores}
         return candidates[int(np.argmax(scores))]
 
@@ -452,6 +515,10 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     _x_scale: Scale
     _y_scale: Scale
     _flat: bool
+    #: Whether the readout that was fitted sees the input.
+    _sees: bool
+    #: Which of the sequences learnt last was long enough to go on from.
+    _latest: int
     _given_name: ClassVar[str] = "x"
     #: A filter's input is often fast; a series that is worth a forecast is smooth.
     _leak: ClassVar[float] = 1.0
@@ -500,7 +567,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         fired = network.gain(pushed) - typed(network.gain(centre))
         leak = np.broadcast_to(network.leak, b.shape)
         ahead = y * typed(1 - leak) + fired * typed(leak)
-        features = graph.concat([ahead, x], axis=1) if self.see_input else ahead
+        features = graph.concat([ahead, x], axis=1) if self._sees else ahead
         made = features @ typed(self.readout_) + typed(self.intercept_)
         graph.output("next_state", ahead)
         scale = self._y_scale
@@ -529,10 +596,13 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
 
     def _add(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
         """Count further sequences into the readout; the input weights stay."""
-        for x, y in zip(inputs, targets, strict=True):
+        self._latest = self._last_long([len(one) for one in targets])
+        for index, (x, y) in enumerate(zip(inputs, targets, strict=True)):
             rows = self._rows(self.driven_, x)
             self._sums.add(rows[self.washout_ :], y[self.washout_ :])
-            self.state_ = rows[-1, : self.driven_.n_neurons].copy()
+            if index == self._latest:
+                self.state_ = rows[-1, : self.driven_.n_neurons].copy()
+        self._sums.n_fitted = self._sums.n
         self._solve_readout()
 
     def _update(self, x: np.ndarray, y: np.ndarray, forgetting: float) -> np.ndarray:
@@ -540,19 +610,24 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         forgetting = check.positive(forgetting, "forgetting")
         check.must(forgetting <= 1, "forgetting", "be at most 1", forgetting)
         states = self.driven_.run(x, self.state_)
-        rows = np.column_stack([self._features(states, x), np.ones(len(x))])
-        P = self._sums.precision(self.ridge_)
-        theta = np.vstack([self.readout_, self.intercept_])
-        made = np.empty_like(y)
-        for index, (row, target) in enumerate(zip(rows, y, strict=True)):
-            made[index] = row @ theta
-            pulled = P @ row
-            gain = pulled / (forgetting + row @ pulled)
-            theta += np.outer(gain, target - made[index])
-            P -= np.outer(gain, pulled)
-            P /= forgetting
+        features = self._features(states, x)
+        made, block = np.empty_like(y), max(features.shape[1], _LEAST_BLOCK)
+        for start in range(0, len(x), block):
+            # Anew from the sums: rounding, and what is forgotten of the penalty, would
+            # grow without end along directions that nothing excites.
+            P, theta = self._sums.recursion(self.ridge_)
+            part = slice(start, start + block)
+            for index, row in enumerate(features[part], start):
+                row = np.append(row, 1.0)
+                made[index] = row @ theta
+                pulled = P @ row
+                gain = pulled / (forgetting + row @ pulled)
+                theta += np.outer(gain, y[index] - made[index])
+                P -= np.outer(gain, pulled)
+                P /= forgetting
+            self._sums.discount(features[part], y[part], forgetting)
+        _, theta = self._sums.recursion(self.ridge_)
         self.readout_, self.intercept_ = theta[:-1], theta[-1]
-        self._sums.discount(rows[:, :-1], y, forgetting)
         self.state_ = states[-1].copy()
         return made
 
@@ -638,10 +713,11 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         """
         self._check_parameters()
         inputs, targets = _pairs(x, y)
-        self._x_scale, self._y_scale = Scale.of(inputs, "x"), Scale.of(targets, "y")
-        self.n_features_in_ = inputs[0].shape[1]
-        self._flat = np.ndim(_first(y)) == 1
-        self._fit(*self._scaled(inputs, targets))
+        with self._all_or_nothing():
+            self._x_scale, self._y_scale = Scale.of(inputs, "x"), Scale.of(targets, "y")
+            self.n_features_in_ = inputs[0].shape[1]
+            self._flat = np.ndim(_first(y)) == 1
+            self._fit(*self._scaled(inputs, targets))
         return self
 
     def _scaled(self, inputs: list, targets: list) -> tuple[list, list]:
@@ -665,7 +741,8 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         """Learn one sequence step by step, going on from ``state_``.
 
         Recursive least squares: after each step the readout is the ridge solution of all
-        steps so far. What came before counts ``forgetting`` times as much, in (0, 1].
+        steps so far, with the penalty that was fitted. What came before counts
+        ``forgetting`` times as much, in (0, 1].
 
         Returns
         -------
@@ -770,19 +847,21 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         """
         self._check_parameters()
         found = check_sequences(series, "series")
-        self._flat = np.ndim(_first(series)) == 1
+        flat = np.ndim(_first(series)) == 1
         shortest = min(map(len, found))
         wanted = "have at least 3 samples per series"
         check.must(shortest >= 3, "series", wanted, shortest)
-        self._x_scale = self._y_scale = Scale.of(found, "series")
-        self.n_channels_in_ = found[0].shape[1]
-        if exog is not None:
-            known = Scale.of(check_sequences(exog, "exog"), "exog")
-            self._x_scale = self._y_scale.beside(known)
-        inputs, targets = self._scaled(found, exog)
-        self._largest = max(float(np.abs(one).max()) for one in targets)
-        self._fit(inputs, targets)
-        self._last = targets[-1][-1].copy()
+        with self._all_or_nothing():
+            self._flat = flat
+            self._x_scale = self._y_scale = Scale.of(found, "series")
+            self.n_channels_in_ = found[0].shape[1]
+            if exog is not None:
+                known = Scale.of(check_sequences(exog, "exog"), "exog")
+                self._x_scale = self._y_scale.beside(known)
+            inputs, targets = self._scaled(found, exog)
+            self._largest = max(float(np.abs(one).max()) for one in targets)
+            self._fit(inputs, targets)
+            self._last = targets[self._latest][-1].copy()
         return self
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
@@ -813,7 +892,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         found = self._checked(series, "series", self.n_channels_in_)
         inputs, targets = self._scaled(found, exog)
         self._add(inputs, targets)
-        self._last = targets[-1][-1].copy()
+        self._last = targets[self._latest][-1].copy()
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
@@ -866,11 +945,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         level: float = 0.9,
         rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Spread of forecasts that begin a little apart, as lower and upper bounds.
+        """Lower and upper bounds of noisy forecasts, shaped as ``forecast`` returns.
 
-        The state to begin with and each sample fed back are perturbed by noise as large as
-        the errors of one step in training. The share ``level`` of ``n_paths`` forecasts
-        lies between the bounds, which are shaped as ``forecast`` returns.
+        Each of ``n_paths`` forecasts gets noise as large as the error of one step in
+        training, at its start and at every step; the share ``level`` of them lies between
+        the bounds. That the model itself is wrong further ahead is not in them.
         """
         level = check.positive(level, "level")
         check.must(level < 1, "level", "be below 1", level)
@@ -878,7 +957,9 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         generator = check.generator(rng)
         states, x, extra = self._begin(n_steps, context, exog, n_paths)
         made = self._closed(states, x, extra, n_steps, noise=generator)
-        ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        with warnings.catch_warnings():  # where all paths have diverged it was said
+            warnings.simplefilter("ignore", RuntimeWarning)
+            ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
         return self._shown(ends[0]), self._shown(ends[1])
 
     def _begin(
@@ -890,6 +971,8 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         seen = np.empty((0, self.n_channels_in_))
         if context is not None:
             found = self._checked(context, "context", self.n_channels_in_)
+            one = len(found) == 1
+            check.must(one, "context", "be one series", f"{len(found)} of them")
             seen = self._y_scale.down(found[0])
             least = max(self.washout_, 1)
             wanted = f"have at least {least} samples, the memory of the network"
@@ -920,18 +1003,18 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         found = np.full((n_steps, len(x), n), np.nan)
         alive = np.arange(len(x))
         for index in range(n_steps):
-            if noise is not None:
-                x = x.copy()
-                x[:, :n] += self.residual_ * noise.standard_normal((len(x), n))
             states = self.driven_.advance(states, x)
             made = self._read_features(self._features(states, x))
+            if noise is not None:
+                made += self.residual_ * noise.standard_normal(made.shape)
             good = (np.abs(made) <= limit).all(1)
             if not good.all():
                 alive, states, made = alive[good], states[good], made[good]
                 if noise is None or not len(alive):
                     loop = "the closed loop left the range of the training series"
-                    place = f"at step {index} of {n_steps}; the forecast is NaN from there"
-                    cure = "Use more neurons, a larger `ridge` or another `random_state`"
+                    place = f"at step {index + 1} of {n_steps}; it is NaN from there"
+                    cure = "Check the units of `context`, or use more neurons, a larger "
+                    cure += "`ridge` or another `random_state`"
                     warnings.warn(
                         f"{loop} {place}. {cure}.", DivergenceWarning, stacklevel=3
                     )
@@ -1009,7 +1092,7 @@ def _check_whole(made: Any) -> None:
     n = driven.n_neurons
     n_inputs = len(made._x_scale.mean)
     n_targets = len(made.intercept_)
-    n_features = n + (n_inputs if made.see_input else 0)
+    n_features = n + (n_inputs if made._sees else 0)
     fits = (
         driven.weights.shape == (n, n_inputs)
         and driven.bias.shape == made.state_.shape == (n,)
@@ -1048,12 +1131,14 @@ _COMMON: dict[str, codec.Field] = {
     "score_": Unset(codec.NUMBER),
     "projections_": Unset(codec.SAVED),
     "_flat": codec.FLAG,
+    "_sees": codec.FLAG,
     "_x_scale": _SCALE,
     "_y_scale": _SCALE,
     "_sums": codec.Object(
         Readout,
         n_features=codec.COUNT,
         n=codec.POSITIVE,
+        n_fitted=codec.POSITIVE,
         sums=codec.Numbers(None),
         products=codec.Numbers(None, None),
     ),

@@ -111,6 +111,8 @@ class SequenceTask(Shown):
         n = used.sum()
         offset = np.einsum("sr,srm->m", used, T) / n
         T = (T - offset) * used[:, :, None]
+        varies = bool(T.any())
+        check.must(varies, "y", "vary over the steps that count", f"{int(n)} equal ones")
         return cls(
             X=X,
             y=np.ascontiguousarray(T.transpose(1, 0, 2)),
@@ -177,12 +179,18 @@ class SequenceTask(Shown):
 def check_sequences(value: Any, name: str) -> list[np.ndarray]:
     """Sequences (n_samples, n_channels) from one of them or a list, all of one width."""
     many = isinstance(value, list | tuple) and any(np.ndim(one) for one in value)
-    if many and all(np.ndim(one) == 1 and len(one) == np.size(one) for one in value):
-        # Rows of numbers: a list of univariate sequences, unless they are single samples.
-        many = any(len(one) > 1 for one in value)
+    lengths = {len(one) for one in value if np.ndim(one) == 1} if many else set()
+    flat = many and all(np.ndim(one) == 1 for one in value)
+    if flat and len(lengths) == 1 and len(value) > min(lengths):
+        n = min(lengths)
+        raise ValueError(
+            f"`{name}` is a list of {len(value)} rows of {n} values: pass "
+            f"np.asarray({name}) for one sequence of {len(value)} samples, or arrays of "
+            f"shape ({n}, 1) for {len(value)} sequences."
+        )
     found = []
-    for one in value if many else [value]:
-        array = check.host_array(one, name, ndim=(1, 2))
+    for index, one in enumerate(value if many else [value]):
+        array = check.host_array(one, f"{name}[{index}]" if many else name, ndim=(1, 2))
         found.append(array.reshape(len(array), -1))
     widths = {one.shape[1] for one in found}
     wanted = "hold sequences with the same channels"
