@@ -82,33 +82,16 @@ _LOUD = ("distributed.client", "tornado.application")
 
 @dataclass(frozen=True)
 class Job:
-    """One result file, and how it is made.
+    """One result file, and how it is made."""
 
-    Attributes
-    ----------
-    path : str
-        Where the result goes below the folder of results, with forward slashes.
-    work : callable
-        ``work(configuration, context)`` returns the text of the file, with `SEAL` in it.
-        A function of a module, so that other processes and machines can be sent it. Its
-        randomness must come from the configuration alone.
-    configuration : dict
-        All that decides the result, as JSON holds it: parameters, seeds, digests of data
-        and code. A result that was made with another one is stale.
-    context : dict
-        What `work` needs besides, and what may change without changing the result, such
-        as the folder where the data lie.
-    weight : float
-        Share in the work, for the estimate of the time left.
-    title : str
-        What the progress display calls it; by default its path.
-    """
-
-    path: str
+    path: str  # below the folder of results, with forward slashes
+    #: ``work(configuration, context)`` returns the text of the file, with `SEAL` in it.
     work: Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+    #: All that decides the result, as JSON holds it; another one makes a result stale.
     configuration: Mapping[str, Any]
+    #: What may change without changing the result, such as the folder of the data.
     context: Mapping[str, Any] = field(default_factory=dict)
-    weight: float = 1.0
+    weight: float = 1.0  # share in the work
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -145,14 +128,7 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that raised.
-
-    Attributes
-    ----------
-    path, error, traceback, configuration : str
-        Where its result would be; what went wrong, and where (empty if the process died);
-        hash of the configuration it was run with.
-    """
+    """A job that raised; the traceback is empty if its process died."""
 
     path: str
     error: str
@@ -325,9 +301,8 @@ class ClusterLostError(ConnectionError):
 class Here:
     """In this process, one after the other.
 
-    Every place takes work by `submit` and hands back futures of `concurrent.futures`, so
-    that one loop serves all. ``died`` are the exceptions of a future which mean that its
-    process died, and `room` says how many jobs may be under way at a time.
+    Every place takes work by `submit` and returns futures, so that one loop serves all; an
+    exception in ``died`` means that the process of a job died.
     """
 
     died: tuple[type[BaseException], ...] = ()
@@ -485,26 +460,15 @@ def open_pool(n_jobs: int | None, dask: str | None) -> Pool:
 
 @dataclass
 class Summary:
-    """What became of the jobs.
-
-    Attributes
-    ----------
-    total, found, made, redone : int
-        Jobs, results that were there already, results of this run, and of those the ones
-        in whose place a stale or damaged file lay.
-    foreign : list of str
-        Paths where a file lies that was not written by us; left alone.
-    elsewhere : int
-        Jobs that another run on the same folder is computing.
-    failures : list of Failure
-    """
+    """What became of the jobs."""
 
     total: int = 0
-    found: int = 0
+    found: int = 0  # were there already
     made: int = 0
-    redone: int = 0
+    redone: int = 0  # of those made, in place of a stale or damaged file
+    #: Paths where a file lies that was not written by us; left alone.
     foreign: list[str] = field(default_factory=list)
-    elsewhere: int = 0
+    elsewhere: int = 0  # another run on the same folder computes them
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -519,32 +483,10 @@ def run_jobs(
     wait_for_others: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
-    """Compute the jobs whose results are not there yet.
+    """Compute the jobs whose results are not in the folder yet; only this process writes.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        With different paths.
-    folder : str or Path
-        Where results are and go; see `Store`. Only this process writes there.
-    label : str
-        Names the work in the progress display.
-    n_jobs : int, optional
-        Processes of this machine; by default as many as there are cores.
-    dask : str, optional
-        Address of a dask scheduler, or its scheduler file, in place of this machine.
-    redo : bool
-        Compute finished ones too.
-    wait_for_others : bool
-        Stay until jobs that another run on the same folder is computing are finished.
-    summary : Summary, optional
-        Filled as the run goes on, so that it can be read after an exception.
-
-    Raises
-    ------
-    ClusterLostError, KeyboardInterrupt
-        If the cluster cannot be reached, or no longer, and after Ctrl-C. What was finished
-        is written.
+    What was finished is written even after Ctrl-C or when the cluster is lost; ``summary``
+    is filled as the run goes on, so that it can be read then.
     """
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths; two write the same file.")
@@ -721,12 +663,8 @@ def run_map(
 ) -> list[Any]:  # fmt: skip
     """Results of ``work(item)`` for every item, in order, as plain JSON values.
 
-    ``work`` is a function of a module, or a `functools.partial` of one, so that a process
-    can be sent it; its randomness must come from the item alone. Each result is kept in a
-    file of ``folder`` as soon as it is there: a map that was stopped goes on from these
-    files with the same numbers, and two maps on one folder share the work. All that decides
-    the results beside the number of an item is in ``configuration``; see `Job`. An item
-    that fails is a RuntimeError, with the traceback for a note, once the others are done.
+    Each is kept in a file of ``folder``, from which a map that was stopped continues. An
+    item that fails is a RuntimeError with the traceback for a note, after the others.
     """
     stem = re.sub(r"\W+", "-", label)
     jobs = []

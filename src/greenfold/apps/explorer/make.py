@@ -37,23 +37,12 @@ def _text(labels: Any) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Source(Split):
-    """Labelled series with what is known of them.
+    """Labelled series with what is known of them."""
 
-    Attributes
-    ----------
-    name, X, y, X_test, y_test, note
-        As of a `greenfold.apps.report.Split`.
-    class_weights : dict
-        Factor on the weight of a class, by its name.
-    scaling : float
-        ‖μ‖ as the series enter the network.
-    n_series : int
-        Series of training and of test to keep on the page, each.
-    """
-
+    #: Factor on the weight of a class, by its name.
     class_weights: dict[str, float] = field(default_factory=dict)
-    scaling: float = 1.0
-    n_series: int = MAX_SERIES
+    scaling: float = 1.0  # ‖μ‖ as the series enter the network
+    n_series: int = MAX_SERIES  # of training and of test on the page, each
 
     def only(self, classes: Sequence[str]) -> Source:
         """The same with some of the classes; ValueError where a class does not occur."""
@@ -108,14 +97,14 @@ def make_explorer(
     ----------
     path : str or Path
     sources : sequence of Source
-        All are brought to the steps of the first, which the network walks.
+        Labelled series. All are brought to the steps of the first.
     reservoir : Reservoir or EchoStateNetwork
     duration : float
         Time that a series takes; in discrete time it takes as many steps as it has.
     start : Start, optional
         Where the page begins.
     title, note, command : str
-        See `write_explorer`.
+        The heading, a sentence on the network, and the command that made the page.
     seed : int
         Of the random projections.
     on_step : callable, optional
@@ -187,23 +176,9 @@ def which_came_first(
     noise: float = 0.6,
     rng: np.random.Generator | int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw **synthetic** series with two opposite bumps, told apart by their order.
+    """Draw **synthetic** series of two opposite bumps; y = +1 where the upper comes first.
 
-    The bumps come around one third and two thirds of the time, vary in time and height and
-    stand on red noise, so that both have to be remembered until the readout.
-
-    Parameters
-    ----------
-    n_cases, n_steps : int
-    noise : float
-        Standard deviation of the noise; the bumps are about 1 high.
-    rng : numpy Generator, int or None
-
-    Returns
-    -------
-    X : ndarray (n_cases, n_steps)
-    y : ndarray (n_cases,)
-        +1 where the upward bump comes first, −1 where it comes second.
+    The bumps vary in time and height on red noise of standard deviation ``noise``.
     """
     n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
     rng = check.generator(rng)
@@ -248,10 +223,7 @@ def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
 
 
 def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
-    """Series for a model, weighted and scaled as it was told to.
-
-    ValueError where they are not the model's: channels or classes differ.
-    """
+    """Series for a model, weighted and scaled as it was told to."""
     given, fitted = source.n_channels, classifier.n_channels_in_
     has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
     check.require(given == fitted, has)

@@ -46,11 +46,7 @@ def asset(name: str) -> str:
 
 
 def script() -> str:
-    """All modules as one script: in order, imports and exports taken away.
-
-    ValueError where a module imports one that comes later, or two modules use one name: the
-    script would mean something else than the modules do.
-    """
+    """All modules as one script: in order, imports and exports taken away."""
     seen: dict[str, str] = {}
     exported: dict[str, list[str]] = {}
     parts = []
@@ -74,21 +70,12 @@ def script() -> str:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where the page begins; the page's choice, and a random u, where a value is None.
-
-    Attributes
-    ----------
-    eta, noise : float or None
-        A value of the grid, and the standard deviation of the readout noise.
-    u : ndarray (n_neurons, n_channels) or None
-    label : str
-        Whose u that is, as a button says it.
-    """
+    """Where the page begins; the page's choice, and a random u, where a value is None."""
 
     eta: float | None = None
     noise: float | None = None
     u: np.ndarray | None = None
-    label: str = ""
+    label: str = ""  # whose u that is, as a button says it
 
 
 Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
@@ -104,34 +91,7 @@ def write_explorer(
     note: str = "",
     command: str = "",
 ) -> Path:
-    """Write the page, in one step at the end, and return its absolute path.
-
-    Parameters
-    ----------
-    path : str or Path
-    unfolding : Unfolding
-        The network and its steps; the page uses its linear order.
-    sets : sequence of (PageSeries, sequence of SolvedPair)
-        Data sets of the unfolding's number of steps, with the pairs that were solved.
-    start : Start, optional
-    title, note, command : str
-        The heading, a sentence on the network, and the command that made the page.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from greenfold import Reservoir, unfold
-    >>> from greenfold.apps.explorer import Grid, prepare, solve_grid, which_came_first
-    >>> from greenfold.apps.explorer import write_explorer
-    >>> series = prepare("bumps", *which_came_first(40, n_steps=20, rng=0))
-    >>> unfolding = unfold(Reservoir.random(12, rng=0), n_steps=20, dt=0.5)
-    >>> solved = solve_grid(unfolding, series, (0, 1), Grid((3.0,), (20,)))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = pathlib.Path(folder, "page.html")
-    ...     made = write_explorer(page, unfolding, [(series, [solved])])
-    ...     made.stat().st_size < 500_000
-    True
-    """
+    """Write the page of data sets with what was solved on them; its absolute path."""
     shown = {"title": title, "note": note, "command": command}
     return write_page(path, render(unfolding, sets, start, **shown))
 

@@ -33,39 +33,20 @@ BAND = (0.1, 0.5, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class PageSeries:
-    """Labelled series as they stand on the page.
-
-    Attributes
-    ----------
-    name, note : str
-        Shown on the page.
-    classes : list of str
-    weights : ndarray (n_classes,)
-        Factor on the weight of a whole class.
-    X, X_test : ndarray (n_cases, n_channels, n_steps)
-        Multiples of ``unit``. Without test series ``X_test`` is ``X``.
-    codes, codes_test : ndarray (n_cases,)
-        Index into ``classes``.
-    unit : float
-    scaling : float
-        ‖μ‖ as the series enter the network.
-    judged : {"test", "training"}
-        What accuracies are measured on.
-    thinned : list of str
-        What was left out, a sentence each.
-    """
+    """Labelled series as they stand on the page, (n_cases, n_channels, n_steps)."""
 
     name: str
     note: str
     classes: list[str]
-    weights: np.ndarray
+    weights: np.ndarray  # factor on the weight of a whole class
     X: np.ndarray
     codes: np.ndarray
     X_test: np.ndarray
     codes_test: np.ndarray
-    unit: float
-    scaling: float = 1.0
-    judged: str = "test"
+    unit: float  # all values are multiples of it
+    scaling: float = 1.0  # ‖μ‖ as the series enter the network
+    judged: str = "test"  # or "training", where X_test is X
+    #: What was left out, a sentence each.
     thinned: list[str] = field(default_factory=list)
 
     @property
@@ -79,10 +60,7 @@ class PageSeries:
         return self.X.shape[2]
 
     def pairs(self) -> list[tuple[int, int]]:
-        """All pairs of classes that can be compared, the most frequent ones first.
-
-        The classes of the later code are ζ = +1.
-        """
+        """Pairs of classes (ζ = −1, ζ = +1), the most frequent ones first."""
         counts = np.bincount(self.codes, minlength=len(self.classes))
         seen = [c for c in range(len(self.classes)) if counts[c] >= 2]
         pairs = [(a, b) for i, a in enumerate(seen) for b in seen[i + 1 :]]
@@ -112,23 +90,8 @@ def prepare(
 ) -> PageSeries:
     """Thin series to what a page can carry, and say what was left out.
 
-    Parameters
-    ----------
-    name, note : str
-    X, X_test : array (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
-        A list may hold series of different lengths; they end together, and a shorter one
-        stays at its first value before it begins.
-    y, y_test : array_like (n_cases,)
-        At least two classes of two series; not more classes or channels than a page shows.
-    n_steps : int, optional
-        Number of steps to average the series to; by default as many as fit.
-    class_weights : dict, optional
-        Factor on the weight of a class, one by default.
-    scaling : float
-        ‖μ‖ as the series enter the network.
-    max_series, max_numbers : int
-        Series of training and of test that are kept, each class in proportion, and numbers
-        of all series together.
+    Series of different lengths end together; a shorter one stays at its first value before
+    it begins. ``n_steps`` is by default as large as fits.
     """
     thinned: list[str] = []
     values = _cube(X, thinned)
@@ -222,10 +185,7 @@ def _thin(
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of η and the steps at whose end the network is read.
-
-    The page begins at the η of ``etas`` that is closest to ``usual``.
-    """
+    """Values of η, the page begins near ``usual``, and steps at whose end it is read."""
 
     etas: tuple[float, ...]
     steps: tuple[int, ...]
@@ -244,24 +204,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class SolvedPair:
-    """One pair of classes on a grid; leading axes are η and the readout step.
-
-    Attributes
-    ----------
-    pair : tuple of int
-        Codes of ζ = −1 and ζ = +1.
-    grid : Grid
-    u : ndarray (n_etas, n_steps, n_neurons, n_channels)
-    v : ndarray (n_etas, n_steps, n_neurons)
-    soft_margin, bound : ndarray (n_etas, n_steps)
-        κ that u and v reach, and what no unit projections exceed.
-    random : ndarray (n_etas, n_steps, N_RANDOM)
-        κ of random u, the readout solved for each.
-    noises : ndarray (N_NOISES,)
-        Standard deviations of the readout noise.
-    random_accuracy : ndarray (n_etas, n_steps, len(BAND), N_NOISES)
-        Quantiles of the accuracy of the random u under readout noise.
-    """
+    """One pair of classes on a grid; leading axes are η and the readout step."""
 
     pair: tuple[int, int]
     grid: Grid
@@ -269,8 +212,9 @@ class SolvedPair:
     v: np.ndarray
     soft_margin: np.ndarray
     bound: np.ndarray
-    random: np.ndarray
+    random: np.ndarray  # κ of random u, the readout solved for each
     noises: np.ndarray
+    #: Quantiles `BAND` of the accuracy of the random u under each noise.
     random_accuracy: np.ndarray
 
 
@@ -283,21 +227,7 @@ def solve_grid(
     seed: int = 0,
     on_step: Callable[[], None] | None = None,
 ) -> SolvedPair:
-    """Solve one pair at every η and readout time of a grid.
-
-    Parameters
-    ----------
-    unfolding : Unfolding
-        Linear, of the number of steps of the series.
-    series : PageSeries
-    pair : tuple of int
-        Codes of the classes, ascending.
-    grid : Grid, optional
-    seed : int
-        Of the random projections.
-    on_step : callable, optional
-        Called before each point of the grid.
-    """
+    """Solve one pair of classes at every η and readout time of a grid."""
     grid = grid or Grid.of(unfolding.n_steps)
     stimuli = series.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
@@ -342,7 +272,7 @@ def accuracies(
 ) -> np.ndarray:
     """Accuracy of kernels (n_kernels, D) under readout noise, (n_kernels, n_noises).
 
-    The plane between the clouds is trained on the training series, with the noise known.
+    The plane between the clouds is trained with the noise known.
     """
     stimuli = series.stimuli(pair)
     train, test = (np.isin(c, pair) for c in (series.codes, series.codes_test))

@@ -87,10 +87,7 @@ _TOL, _N_SIMULATED = 1e-4, 25
 
 
 def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """One network: the optimum, its bound, and how far alternation gets.
-
-    The item is the seed and ‖μ‖ of artificial stimuli, zero for ECG5000.
-    """
+    """One network on stimuli of ‖μ‖, 0 for ECG5000: optimum, bound, alternation."""
     seed, strength = item
     if strength:
         rng = np.random.default_rng([seed, 2])
@@ -113,11 +110,7 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
 
 
 def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Expected accuracy for every σ; z (..., n_cases) → (..., n_noises).
-
-    Independent Gaussian noise of standard deviation σ on every neuron is noise of standard
-    deviation σ along any unit readout.
-    """
+    """Expected accuracy for every σ along a unit readout; z (..., n_cases)."""
     right = signs * z
     chances = (ndtr(right / sigma) if sigma else right > 0 for sigma in p.noises)
     return np.stack([one.mean(-1) for one in chances], axis=-1)
@@ -312,11 +305,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
-    """κ on fresh draws of each projection, one line per network.
-
-    The linear optimum as it is may lie far below zero, where a mark at the edge and the
-    mean stand for it.
-    """
+    """κ on fresh draws of each projection; a mark at the edge for what lies beyond it."""
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
     kappa, error = (

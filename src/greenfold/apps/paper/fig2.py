@@ -71,10 +71,7 @@ def _times(p: Parameters, per_step: int) -> np.ndarray:
 
 
 def _solved_at(p: Parameters) -> np.ndarray:
-    """Which of the readout times of (b) u is solved for: early in each step, and its end.
-
-    κ rises where a step begins and falls until the next: these two draw the curve.
-    """
+    """Which readout times of (b) u is solved for: the begin and end of each step."""
     first = p.per_step * np.arange(p.n_steps)
     return np.unique(np.concatenate([first, first + p.per_step - 1]))
 
@@ -87,8 +84,7 @@ def engine() -> str:
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """κ over time from simulated Green's functions: no sampling noise enters.
 
-    The response to a pulse in a later step is the response to one in the first step,
-    later; one simulation gives them all.
+    The response to a later pulse is that to the first one, later: one simulation is enough.
     """
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0

@@ -123,11 +123,7 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
 def _left_out(
     p: Parameters, unfolding: Unfolding, stimuli: GaussianStimuli, u: Any, v: Any
 ) -> float | None:
-    """What O(α) leaves out of κ at given projections: simulation minus O(α).
-
-    The difference is taken on the same stimuli, where the scatter of κ itself cancels.
-    None where the simulated network diverges.
-    """
+    """What O(α) leaves out of κ, on the same stimuli; None where the network diverges."""
     X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
     try:
         simulated = simulate(unfolding.reservoir, X, u, p.dt, rtol=1e-6)

@@ -40,21 +40,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one figure.
-
-    Attributes
-    ----------
-    name, title : str
-    files : tuple of Path
-        SVG, PDF, PNG and JSON; empty where the figure was skipped.
-    numbers : dict
-        As in the JSON file.
-    summary : tuple of str
-        What the figure says, in a few lines.
-    seconds : float
-    skipped : str or None
-        One sentence that says what is missing and how to get it.
-    """
+    """What came of one figure: its files and numbers, or why it was skipped."""
 
     name: str
     title: str
@@ -62,7 +48,7 @@ class Outcome:
     numbers: dict = field(default_factory=dict, repr=False)
     summary: tuple[str, ...] = ()
     seconds: float = 0.0
-    skipped: str | None = None
+    skipped: str | None = None  # what is missing, and how to get it
 
     def __str__(self) -> str:
         if self.skipped:
@@ -77,10 +63,7 @@ class Outcome:
 
 @dataclass
 class Run:
-    """What a figure's `compute` is given: its parameters, full or quick, and its data.
-
-    Files go to ``out_dir``; checkpoints lie in a hidden folder there until the end.
-    """
+    """What a figure's `compute` is given; checkpoints lie in ``out_dir`` until the end."""
 
     name: str
     parameters: Any
@@ -98,10 +81,7 @@ class Run:
 
     @cached_property
     def folder(self) -> Path:
-        """Folder of the checkpoints of exactly this run.
-
-        It changes with every parameter, with the data, and with the code and its versions.
-        """
+        """Checkpoints of exactly this run: these parameters, data, code and versions."""
         sources = source_digest(Path(__file__).parents[2])
         made_by = plain([asdict(self.parameters), versions(*_PACKAGES), sources])
         digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
@@ -133,14 +113,13 @@ def reproduce(
 ) -> list[Outcome]:
     """Reproduce figures of the paper.
 
-    A run that was interrupted goes on where it stopped when it is started again with the
-    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
-    figure is written. Figures whose data are missing are skipped, and say so.
+    An interrupted run continues where it stopped if you start it again with the same
+    arguments. Figures whose data are missing are skipped, and say so.
 
     Parameters
     ----------
     names : str or iterable of str
-        Of `FIGURES`, or "all".
+        "all", or any of "fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond".
     out_dir : str or Path
         Where the files go; made if it does not exist.
     quick : bool
@@ -150,12 +129,13 @@ def reproduce(
     n_jobs : int, optional
         Processes; all cores by default.
     redraw : bool
-        Draw the figures again from the JSON files in ``out_dir``, and compute nothing;
-        numbers, parameters and versions there stay as they are.
+        Draw the figures again from the JSON files in ``out_dir``, and compute nothing.
 
     Returns
     -------
     list of Outcome
+        ``name``, ``files``, ``numbers`` and ``summary`` of each figure, or why it was
+        ``skipped``.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:

@@ -28,11 +28,7 @@ class Paper:
     eta: float = 10.0
 
     def network(self, seed: int, alpha: float = 0.0, g: float | None = None) -> Reservoir:
-        """The first stable draw of N(0, g²/N) weights from the stream ``seed``.
-
-        The paper considers no networks that are unstable at rest; of its size, one draw in
-        ten is. The weights do not depend on ``alpha``.
-        """
+        """The first stable draw of N(0, g²/N) weights; they do not depend on α."""
         rng, gain = (
             np.random.default_rng(seed),
             Gain.quadratic(alpha) if alpha else Gain.linear(),
@@ -103,11 +99,7 @@ def best_readouts(
 
 
 def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
-    """max_v κ for one response and many stimuli; only the row space of R matters.
-
-    R (n_steps, n_neurons) is the response to a unit pulse in each step; steps that the
-    readout has not seen may be left out or zero. μ is (n_stimuli, n_steps), and so on.
-    """
+    """max_v κ of one response R (n_steps, n_neurons) to μ (n_stimuli, n_steps) and ψ."""
     seen = np.flatnonzero(np.abs(R).max(1) > 0)
     R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
     if len(R) < R.shape[1]:

@@ -106,10 +106,7 @@ def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict
 
 
 def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """Networks nearer to instability, read at the end or integrated over time.
-
-    The weights of a time-integrated readout are 1/K each: the mean state.
-    """
+    """Networks nearer to instability, read at the end or averaged over time."""
     seed, g = item
     task = Heartbeats(ecg, p.duration)
     n_steps, dt = task.steps

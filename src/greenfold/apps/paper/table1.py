@@ -129,9 +129,7 @@ def compute(run: Run) -> dict:
 def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
     """Ours beside theirs; the deviation in standard errors of the difference.
 
-    The networks are the independent draws, so that the error of a mean over n of them is
-    the spread between networks over √n; for the paper, whose spread is given for all
-    draws together, the spread over √20.
+    Networks are the independent draws: an error is the spread between them over √n.
     """
     per_network = values.reshape(len(values), -1).mean(1)
     n = len(per_network)

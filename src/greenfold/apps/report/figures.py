@@ -103,10 +103,7 @@ def area(label: str, hue: int) -> Key:
 def drawing(
     name: str, title: str, height: float = HEIGHT, n_rows: int = 1
 ) -> Iterator[Picture]:
-    """Axes in the house style; the SVG is ready when the block ends.
-
-    The name, of letters and digits, makes the ids in the SVG differ from other figures'.
-    """
+    """Axes in the house style; the SVG, whose ids begin with the name, at the end."""
     with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
@@ -214,8 +211,7 @@ def state_clouds(
 ) -> list[Picture]:
     """Histograms of the states along v, random beside solved to the same scale.
 
-    One picture per row where there are two classes; with more, one for each row of ``pair``
-    (all by default) with a strip for each class.
+    One picture per row, or with more than two classes one per row of ``pair``.
     """
     X, y, _ = task.judged
     classifier = rows[0].classifier
@@ -320,11 +316,7 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
 
 
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
-    """κ of the best pair so far, evaluation by evaluation, of the linear solved rows.
-
-    A fit keeps no record, so it is solved once more for it; that takes less than a second,
-    where a non-linear one would take as long as the fit.
-    """
+    """κ so far, evaluation by evaluation, of the linear solved rows, solved once more."""
     curves = []
     for row in rows:
         if row.is_solved and not row.classifier.order:

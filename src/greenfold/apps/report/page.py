@@ -20,11 +20,7 @@ from .comparison import Row, Split, headline
 
 
 def fill_template(template: str, **values: Any) -> str:
-    """Fill a template, named from the folder of the applications; values are escaped.
-
-    The filter ``ours`` leaves a text as it is: our own SVG, scripts and styles are safe, as
-    they hold no text of the user's.
-    """
+    """Fill a template; values are escaped, but for our own SVG and scripts by ``ours``."""
     with needs("A page", "report"):
         import jinja2
         from markupsafe import Markup
@@ -205,9 +201,23 @@ def write_mask_page(
 ) -> Path:
     """Write the page of a mask: what it is, what it buys, how well the device is known.
 
-    ``name`` is the heading, ``rows`` are names and values of the table, ``inputs`` names of
-    the device's inputs, ``notes`` sentences below the table, ``command`` the command that
-    made the page. The device is the fitted one.
+    Parameters
+    ----------
+    path : str or Path
+    study : MaskStudy
+        See `greenfold.analysis.study_mask`.
+    device : MeasuredResponse
+        The fitted device.
+    name : str
+        The heading.
+    rows : sequence of (str, str)
+        Names and values of the table.
+    inputs : sequence of str, optional
+        Names of the device's inputs.
+    notes : sequence of str
+        Sentences below the table.
+    command : str
+        The command that made the page.
     """
     with needs("A page", "report"):
         from . import figures

@@ -79,23 +79,21 @@ _MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
 
 @dataclass(frozen=True)
 class Grid:
-    """Networks to be compared: all combinations of some values, or draws of them.
+    """Networks to compare: all combinations of some values, or draws of them.
 
     Parameters
     ----------
     axes : mapping
-        Values by name, one or a list: ``architecture`` (of
-        ``greenfold.apps.study.plan.ARCHITECTURES``), ``neurons``, ``g``, ``tau``,
-        ``seed``, ``order`` (0, 1, … or "exact"), ``gain`` ("linear", "tanh",
-        "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the network,
-        order 0). For a random search also ``{"low": …, "high": …, "log": true}``.
+        Values by name, one or a list: ``architecture`` (see `greenfold study --help`),
+        ``neurons``, ``g``, ``tau``, ``seed``, ``order`` (0, 1, … or "exact"), ``gain``
+        ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the
+        network, order 0). A random search takes ``{"low": …, "high": …, "log": true}`` too.
     n_random : int, optional
         Draw so many networks instead of all combinations.
     settings : mapping
-        ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (standard
-        deviations of the noise on every state at the readout under which the accuracy is
-        taken), ``draws`` (random u to compare with), ``memory`` (whether the memory
-        capacity is computed too).
+        ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (of the
+        readout, under which the accuracy is taken), ``draws`` of random u, and ``memory``
+        (whether the memory capacity is computed too).
     random_state : int
         Of a random search.
     """
@@ -222,11 +220,7 @@ class Plan:
 
 
 def read_config(path: str | Path) -> Plan:
-    """The plan in a TOML file.
-
-    The file names ``datasets`` and one or more tables ``[[grid]]`` whose keys are those of
-    `Grid`: its axes, its settings, and ``random`` and ``random_state`` of a random search.
-    """
+    """The plan in a TOML file: ``datasets``, and tables ``[[grid]]`` of keys of `Grid`."""
     try:
         content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -272,21 +266,21 @@ def study(
 ) -> Summary:
     """Solve many networks on the same stimuli, one result file each.
 
-    Results that are there already and were made by the same settings, code and data are
-    kept; stale and damaged ones are redone; a run that was stopped goes on.
+    Results that were made by the same settings, code and data are kept; stale and damaged
+    ones are redone. Read them with `read_study`.
 
     Parameters
     ----------
     datasets : iterable of str or Path
         Names or folders; of a set with more than two classes, which two: "ECG5000:1,2".
     grids : Grid or sequence of Grid
-    folder, data_dir : str or Path
-        Where results are and go (read them with `read_study`), and where the data are
-        (default: ``GREENFOLD_DATA``).
-    download : bool
-        Whether the archive may be asked for a set that is not on this machine.
-    n_jobs, dask, redo, summary
-        See `greenfold.apps.runner.run_jobs`.
+    folder, data_dir, download, n_jobs, dask, redo, summary
+        As for `greenfold.apps.sweep.sweep`.
+
+    Returns
+    -------
+    Summary
+        How many results there are, were made, and failed.
 
     Examples
     --------
@@ -405,10 +399,7 @@ def make_gain(text: str) -> Gain:
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
-    """Solve a network, compare with random u, and return the text of the result file.
-
-    ``configuration`` is that of `_job`; ``context`` says in which ``folder`` the data lie.
-    """
+    """Solve a network, compare with random u, and return the text of the result file."""
     must_be_planned_with(configuration["code"], __version__)
     data, setting = configuration["data"], dict(configuration["setting"])
     place = (data["name"], context["folder"], data["digest"])
@@ -437,10 +428,7 @@ def _read_task(
 def judge(
     setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
-    """What a network of a setting reaches, solved and with random u.
-
-    The stimuli are the training series; X are test series as they enter the network.
-    """
+    """What a network of a setting reaches on test series X, solved and with random u."""
     started = time.perf_counter()
     network, order, noises = make_network(setting), setting["order"], setting["noise"]
     steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}

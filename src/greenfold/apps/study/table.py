@@ -28,15 +28,7 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
 
     A row has the setting of a network and what it reached: ``kappa`` with its ``bound``,
     ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and,
-    if asked for, ``memory``. ``pandas.DataFrame`` takes the rows. Damaged files are left
-    out.
-
-    Parameters
-    ----------
-    folder : str or Path
-        As given to `study`.
-    paths : collection of str, optional
-        Only these, below the folder: those of the jobs of one plan.
+    if asked for, ``memory``. ``paths`` limits it to these files. Damaged ones are left out.
     """
     place = Path(folder).expanduser()
     rows = []
@@ -54,14 +46,7 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
 
 
 def write_table(rows: Sequence[Row], path: str | Path) -> Path:
-    """Write the rows of `read_study` as CSV or, by the suffix, as Parquet.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-    path : str or Path
-        ``.csv`` or ``.parquet`` (needs pyarrow: ``greenfold[parquet]``).
-    """
+    """Write the rows of `read_study` as CSV or, by the suffix, as Parquet (pyarrow)."""
     target = Path(path).expanduser()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
@@ -85,11 +70,7 @@ def _cell(name: str, value: Any) -> Any:
 
 
 def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
-    """Draw what the rows have.
-
-    For each data set there is ``<name>_architectures.<kind>`` where several architectures
-    have equal numbers, and ``<name>_map.<kind>`` where g and τ vary.
-    """
+    """Draw what the rows have: architectures beside each other, and a map over g and τ."""
     place = Path(folder).expanduser()
     written = []
     with drawing({"svg.hashsalt": "greenfold", "figure.constrained_layout.use": True}):

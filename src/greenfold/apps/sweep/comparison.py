@@ -43,29 +43,13 @@ Scores = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Accuracies of several estimators on the same splits of the same sets.
+    """Accuracies of several estimators on the same splits of the same sets."""
 
-    Attributes
-    ----------
-    estimators : list of str
-        The own ones first; published ones end in " (published)".
-    datasets, left_out : list of str
-        The sets that every estimator has results of, and those that some estimator lacks,
-        in whole or in part.
-    accuracy : ndarray of shape (n_datasets, n_estimators)
-        Mean over the resamples; rounded to four digits, as published ones are, where
-        there are such.
-    resamples : list of int
-        Those that are averaged.
-    notes : list of str
-        What else a reader should know, a sentence each.
-    """
-
-    estimators: list[str]
+    estimators: list[str]  # the own ones first; published ones end in " (published)"
     datasets: list[str]
-    accuracy: np.ndarray
+    accuracy: np.ndarray  # mean over the resamples, (n_datasets, n_estimators)
     resamples: list[int]
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # sets that some estimator lacks
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -124,9 +108,7 @@ def compare(
     """Collect the accuracies of a folder of results.
 
     A data set counts where every estimator has every resample; the others are named in
-    `Comparison.left_out`. Published estimators of which nothing is known on the sets of the
-    folder are left out with a note; sets they lack are left out for all. Raises
-    FileNotFoundError if no set has results of every estimator.
+    ``left_out``. Raises FileNotFoundError if no set has results of every estimator.
 
     Parameters
     ----------
@@ -144,6 +126,8 @@ def compare(
     Returns
     -------
     Comparison
+        ``accuracy`` of shape (n_datasets, n_estimators), ``mean_rank``, ``notes``; printed,
+        it is a table.
     """
     scores, notes = read_folder(folder)
     here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
@@ -215,13 +199,7 @@ def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int
 
 
 def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
-    """Write the accuracies: a record, a table, and one file per estimator as aeon has them.
-
-    ``comparison.json`` holds all numbers, ``accuracy.csv`` the table.
-    ``classification/accuracy/<estimator>_accuracy.csv`` has one row per data set and one
-    column per resample, for `aeon.benchmarking.results_loaders.get_estimator_results`
-    with the folder as its ``path``.
-    """
+    """Write the record, the table, and one file per estimator as aeon's loader reads it."""
     rows = [["dataset", *comparison.estimators]]
     for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
         rows.append([name, *(f"{one:.6f}" for one in line)])
@@ -243,9 +221,7 @@ def _published_accuracies(
 ) -> tuple[Scores, list[str]]:
     """Accuracies of published estimators on the same resamples, and what was not found.
 
-    The provided split and the mean of resamples 0 to 29 are read from the tables in the
-    folder ``reference`` of the data directory; whatever is not there is asked of
-    https://timeseriesclassification.com by aeon.
+    Tables of the data directory are read first; what they lack is asked of the archive.
     """
     table = _table(resamples, data_dir)
     found: Scores = {}
@@ -306,11 +282,7 @@ def _from_archive(name: str, datasets: Sequence[str], resamples: Sequence[int]) 
 
 
 def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
-    """Write the critical-difference diagram and the pairwise scatters, drawn by aeon.
-
-    ``critical_difference.<kind>`` needs three estimators and sets;
-    ``scatter_<a>_<b>.<kind>`` is there for every pair with an own estimator in it.
-    """
+    """Write the critical-difference diagram and the pairwise scatters, drawn by aeon."""
     written = []
     with _drawing() as (difference, scatter):
         folder.mkdir(parents=True, exist_ok=True)

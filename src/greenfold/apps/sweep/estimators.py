@@ -55,18 +55,10 @@ _ABOVE = {"apps", "cli"}
 
 @dataclass(frozen=True)
 class EstimatorSpec:
-    """An estimator that can be sent to another machine.
+    """An estimator that can be sent to another machine."""
 
-    Attributes
-    ----------
-    label, target : str
-        Name of its folder of results, and its class as ``module:Class``.
-    parameters : dict
-        Of its constructor.
-    """
-
-    label: str
-    target: str
+    label: str  # name of its folder of results
+    target: str  # module:Class
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> type:
@@ -105,29 +97,12 @@ class EstimatorSpec:
             ) from None
 
     def code(self) -> str:
-        """What made the results: the installed version, or a digest of the sources.
-
-        A package that is not installed but on the path, or installed for editing, changes
-        without a new version.
-        """
+        """The installed version, or a digest of sources that are not installed."""
         return _code_of(self.load().__module__)
 
 
 def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
-    """Return the estimator that a text means; ValueError, with a similar name, if none.
-
-    Parameters
-    ----------
-    text : str
-        ``[label=]name[(parameter=value, ...)]``. The name is one of `KNOWN`, a class of
-        aeon's classification modules or ``module:Class``; values are literals of Python.
-
-    Examples
-    --------
-    >>> from greenfold.apps.sweep import parse_estimator
-    >>> parse_estimator("small=PooledReservoirClassifier(n_readouts=16)").label
-    'small'
-    """
+    """The estimator that ``[label=]name[(parameter=value, ...)]`` means."""
     if isinstance(text, EstimatorSpec):
         return text
     found: Any = _TEXT.fullmatch(text.strip())

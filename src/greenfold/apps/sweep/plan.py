@@ -46,10 +46,9 @@ class Source:
 def find_sources(
     items: Iterable[str | Path], data_dir: str | Path | None = None, download: bool = True
 ) -> list[Source]:
-    """Data sets by name, by folder, or by a list in a text file; each once.
+    """Data sets by name, by folder, or by a ``.txt`` file with one name a line; each once.
 
-    Folders are a set or hold some; ``.txt`` files have one name a line. No items mean every
-    set of the data directory.
+    No items mean every set of the data directory.
     """
     found: dict[str, Path] = {}
     for item in items:
@@ -108,11 +107,7 @@ def _describe(name: str, folder: Path) -> Source:
 
 
 def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
-    """Training and test series, where this runs; labels as text.
-
-    Padding at the end of series is cut off; other missing values stay NaN. A set that is
-    not on this machine, or not the one that was planned with, is an error.
-    """
+    """Training and test series, where this runs; labels as text, padding cut off."""
     place = Path(folder)
     if not place.is_dir():  # another machine may have it elsewhere
         place = archive.dataset_path(name)
@@ -155,20 +150,7 @@ def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
 class Predictions:
     """What one estimator predicted on one split of one set, as tsml-eval's files hold it.
 
-    Line 1: data set, estimator, split, resample, unit of time, remarks. Line 2: parameters.
-    Line 3: accuracy, times of fit and prediction, benchmark time and memory (-1: not
-    measured), number of classes, and what concerns estimates on training data. Then a line
-    per series: its class, the predicted class, an empty field, and the probabilities.
-
-    Attributes
-    ----------
-    dataset, estimator, remarks, parameters : str
-    resample : int
-    fit_time, predict_time : float
-        Milliseconds.
-    labels, predictions : ndarray of int, shape (n_cases,)
-        Numbers of the classes, in the order of their names as text.
-    probabilities : ndarray of shape (n_cases, n_classes)
+    Classes are numbers in the order of their names as text; times are in milliseconds.
     """
 
     dataset: str
@@ -204,11 +186,7 @@ class Predictions:
 
 
 def read_predictions(path: str | Path) -> Predictions:
-    """Read a result file of tsml-eval or of `greenfold sweep`.
-
-    Raises DataError if the file is not one, is cut off, or does not have the accuracy that
-    it states.
-    """
+    """Read a result file in tsml-eval's format; DataError if it is damaged."""
     content = Path(path).read_bytes()
     damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
     require(is_whole(content), damaged, DataError)
@@ -253,10 +231,7 @@ def _parse(text: str) -> tuple[Predictions, float]:
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
     """One estimator on one resample of one data set: the text of the result file.
 
-    As in tsml-eval, classes are numbers in the order of their names as text, and the class
-    of the largest probability is the prediction; where an estimator has no probabilities,
-    its prediction has all. ``configuration`` is that of `_job`; ``context`` says in which
-    ``folder`` the data lie and on which ``device`` greenfold's own estimators run.
+    As in tsml-eval, the class of the largest probability is the prediction.
     """
     named = (configuration[key] for key in ("label", "estimator", "parameters"))
     spec, data = EstimatorSpec(*named), configuration["data"]
@@ -353,14 +328,15 @@ def sweep(
     """Run estimators on resamples of data sets, one result file each.
 
     Results are in the layout and format of tsml-eval,
-    ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Those that are there already
-    and were made by the same estimator, parameters, code, data and seed are kept; stale and
-    damaged ones are redone; a run that was stopped goes on.
+    ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Those made by the same
+    estimator, parameters, code, data and seed are kept; stale and damaged ones are redone.
+    Failures are recorded in ``<folder>/failures``; the next run tries again.
 
     Parameters
     ----------
-    estimators : iterable of str or EstimatorSpec
-        See `parse_estimator`.
+    estimators : iterable of str
+        ``[label=]name[(parameter=value, ...)]``: the name of a classifier of greenfold or
+        aeon, or ``module:Class``; values are literals of Python.
     datasets : iterable of str or Path
         Names, folders, or text files of names; by default all sets of the data directory.
     resamples : int or iterable of int, default 1
@@ -373,17 +349,23 @@ def sweep(
     seed : int, optional
         ``random_state`` of every estimator; by default the number of the resample, as in
         tsml-eval.
+    n_jobs : int, optional
+        Processes; all cores by default, and one with a GPU.
+    dask : str, optional
+        Address or file of a dask scheduler whose workers take the place of this machine.
+        They must see the data under the same paths, or by ``GREENFOLD_DATA``.
     device : str, default "cpu"
         Where greenfold's own estimators run: "cuda" or "cuda:1", … takes PyTorch. Series of
         several lengths and other estimators stay on the host.
-    n_jobs, dask, redo, summary
-        See `greenfold.apps.runner.run_jobs`; with a GPU there is one process by default.
-        Workers of dask must see the data under the same paths, or by ``GREENFOLD_DATA``.
+    redo : bool
+        Compute finished ones too.
+    summary : Summary, optional
+        Filled as the run goes on, so that it can be read after an exception.
 
     Returns
     -------
-    greenfold.apps.runner.Summary
-        Failures are also recorded in ``<folder>/failures``; the next run tries again.
+    Summary
+        How many results there are, were made, and failed.
 
     Examples
     --------
