@@ -52,10 +52,6 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = [
-    "SEAL", "ClusterLostError", "Failure", "Job", "State", "Store", "Summary", "run_jobs",
-]  # fmt: skip
-
 _ZEROS = "0" * 16
 #: A result's text holds this once; the store fills in two hashes, see `Store`.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import (
+from greenfold.apps.explorer import Source, make_explorer
+from greenfold.apps.explorer import page as bundle
+from greenfold.apps.explorer.page import (
+    MAX_NEURONS,
+    PAGE_BYTES,
     Grid,
-    Source,
-    make_explorer,
-    prepare,
+    render,
+    room_for_series,
     solve_grid,
 )
-from greenfold.apps.explorer import (
-    page as bundle,
-)
-from greenfold.apps.explorer.page import MAX_NEURONS, PAGE_BYTES, render, room_for_series
+
+from .conftest import prepare
 
 
 def test_no_address_is_ever_visited(unfolding, sets):
@@ -81,7 +82,7 @@ def test_the_page_is_small_whatever_comes(
         }
         return type(small)(pair, grid, noises=small.noises, **spread)
 
-    monkeypatch.setattr("greenfold.apps.explorer.make.solve_grid", quick)
+    monkeypatch.setattr("greenfold.apps.explorer.page.solve_grid", quick)
     rng = np.random.default_rng(0)
     y = np.arange(2000) % n_classes
     X = rng.standard_normal((2000, n_channels, 300)) + y[:, None, None]
@@ -89,7 +90,7 @@ def test_the_page_is_small_whatever_comes(
     page = make_explorer(tmp_path / "p.html", [Source("big", X, y, X, y)], reservoir)
     assert page.path.stat().st_size <= PAGE_BYTES
     assert len(page.sets[0][0].thinned) == 3
-    assert room_for_series(n_neurons, n_channels, 30, 1) > 0
+    assert room_for_series(n_neurons, n_channels) > 0
 
 
 def test_what_does_not_fit_is_refused(unfolding, sets):

@@ -8,8 +8,8 @@ import importlib
 import numpy as np
 import pytest
 
-from greenfold.apps.sweep import read_predictions, sweep
-from greenfold.apps.sweep.plan import parse_resamples
+from greenfold.apps.sweep import sweep
+from greenfold.apps.sweep.plan import parse_resamples, read_predictions
 from greenfold.datasets import DataError, load_dataset
 
 OWN = "own_estimators:Nearest"

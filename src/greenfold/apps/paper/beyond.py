@@ -33,9 +33,8 @@ from ...stimuli.gaussian import GaussianStimuli
 from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import Unfolding, unfold
 from ..style import BOUND, RANDOM, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, expansion_judged_elsewhere
+from . import figures as look
+from .figures import Heartbeats, OnHeartbeats, Run, expansion_judged_elsewhere
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ import numpy as np
 from ... import GaussianStimuli, optimize, simulate
 from ...math.margins import margin
 from ..style import CLASS_A, CLASS_B, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import OnSteps
+from . import figures as look
+from .figures import OnSteps, Run
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     z, across = np.array(numbers["along_readout"]), np.array(numbers["across"])
-    signs, gap = np.array(numbers["signs"]), numbers["margin"]
+    signs, gap = np.array(numbers["signs"]), max(numbers["margin"], 0)
     end = p.n_steps * p.dt
     times = np.concatenate([[0.0], p.dt * np.arange(1, p.n_steps * p.fine + 1) / p.fine])
     for sign, colour, mark in ((1, CLASS_A, "o"), (-1, CLASS_B, "s")):
@@ -169,7 +168,6 @@ def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
         (values.min() - 0.15 * np.ptp(values), values.max() + 0.15 * np.ptp(values))
         for values in (across[:, -1], z[:, -1])
     )
-    gap = max(gap, 0)
     for bottom, top, colour, alpha in ((low, high, "0.75", 0.25), (-gap, gap, "0.4", 0.35)):
         corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
         plane = [[(end, *one) for one in corners]]

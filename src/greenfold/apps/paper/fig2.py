@@ -23,9 +23,8 @@ from ... import GaussianStimuli, Unfolding, optimize, simulate
 from ...analysis.curves import margin_over_angle
 from ...stimuli.base import Stimuli
 from ..style import RANDOM, SIMULATION, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import OnSteps, best_margins, chunks
+from . import figures as look
+from .figures import OnSteps, Run, best_margins, chunks
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ import numpy as np
 from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
 from ...math.margins import gaussian_soft_margin, state_moments
 from ..style import RANDOM, SIMULATION
-from . import setting as look
-from .figures import Run
-from .setting import OnSteps, best_readouts, expansion_judged_elsewhere, unit_vectors
+from . import figures as look
+from .figures import OnSteps, Run, best_readouts, expansion_judged_elsewhere, unit_vectors
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ import numpy as np
 from ... import Unfolding, optimize, simulate
 from ...datasets.archive import BinarySplit
 from ..style import CLASS_A, CLASS_B, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, best_readouts, chunks
+from . import figures as look
+from .figures import Heartbeats, OnHeartbeats, Run, best_readouts, chunks
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,14 @@ import numpy as np
 from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit
 from ...math.margins import gaussian_soft_margin
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, best_readouts, expansion_judged_elsewhere
+from . import figures as look
+from .figures import (
+    Heartbeats,
+    OnHeartbeats,
+    Run,
+    best_readouts,
+    expansion_judged_elsewhere,
+)
 
 
 @dataclass(frozen=True)

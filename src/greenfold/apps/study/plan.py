@@ -14,7 +14,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -107,23 +107,19 @@ class Grid:
         """The settings of each network and how it is judged, checked; each once."""
         _refuse_unknown(self.axes, AXES, "`axes` know")
         _refuse_unknown(self.settings, SETTINGS, "`settings` know")
+        axes = {**AXES, **self.axes}
         try:
             shared = _checked_settings({**SETTINGS, **self.settings})
-            checked = [_checked(dict(zip(AXES, one, strict=True))) for one in self._all()]
+            if self.n_random is None:
+                drawn = itertools.product(*(_values(name, axes[name]) for name in AXES))
+            else:
+                rng = check.generator(self.random_state, "random_state")
+                n_random = check.count(self.n_random, "n_random")
+                drawn = ([_drawn(k, axes[k], rng) for k in AXES] for _ in range(n_random))
+            checked = [_checked(dict(zip(AXES, one, strict=True))) for one in drawn]
         except TypeError as error:  # what a file says, not what code passes
             raise ValueError(str(error)) from None
-        found: dict[str, dict[str, Any]] = {}
-        for one in checked:
-            found.setdefault(fingerprint(one), one | shared)
-        return list(found.values())
-
-    def _all(self) -> Iterable[Sequence[Any]]:
-        axes = {**AXES, **self.axes}
-        if self.n_random is None:
-            return itertools.product(*(_values(name, axes[name]) for name in AXES))
-        rng = check.generator(self.random_state, "random_state")
-        n_random = check.count(self.n_random, "n_random")
-        return [[_drawn(name, axes[name], rng) for name in AXES] for _ in range(n_random)]
+        return list({fingerprint(one): one | shared for one in checked}.values())
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], text: str) -> None:
@@ -152,10 +148,8 @@ def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
     require(low < high and (low > 0 or not log), f"{of} must rise; {got}")
     has_range = name in ("neurons", "g", "tau", "seed", "inside")
     require(has_range, f"`axes`: {name!r} has no range; list its values.")
-    if log:
-        value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
-    else:
-        value = float(rng.uniform(low, high))
+    value = rng.uniform(*np.log((low, high))) if log else rng.uniform(low, high)
+    value = float(np.exp(value) if log else value)
     return round(value) if name in ("neurons", "seed") else value
 
 
@@ -175,8 +169,7 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
     )
     kinds = f"be one of {', '.join(ARCHITECTURES)}"
     must(kind in ARCHITECTURES, "architecture", kinds, repr(kind))
-    if order != "exact":
-        order = check.count(order, "order", minimum=0)
+    order = order if order == "exact" else check.count(order, "order", minimum=0)
     what = "is the size of noise inside a network of order 0 and must not be negative"
     allowed = inside >= 0 and (order == 0 or not inside)
     require(allowed, f"`inside` {what}; got {inside:g} at order {order}.")
@@ -184,31 +177,20 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
     paired = kind != "oscillators" or neurons % 2 == 0
     require(paired, f"`neurons` of oscillators come in pairs; got {neurons}.")
     make_gain(one["gain"])
-    return {
-        "architecture": kind,
-        "neurons": neurons,
-        "g": check.positive(one["g"], "g"),
-        "tau": check.positive(one["tau"], "tau"),
-        # Where the plan leaves nothing to draw, other seeds are the same network.
-        "seed": check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind],
-        "order": order,
-        "gain": str(one["gain"]),
-        "inside": inside,
-    }
+    found = {"architecture": kind, "neurons": neurons}
+    found |= {name: check.positive(one[name], name) for name in ("g", "tau")}
+    # Where the plan leaves nothing to draw, other seeds are the same network.
+    found["seed"] = check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind]
+    return found | {"order": order, "gain": str(one["gain"]), "inside": inside}
 
 
 def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
     noise = [_number(one, "noise") for one in _values("noise", given["noise"])]
     must(min(noise) >= 0, "noise", "not be negative", f"{min(noise):g}")
-    memory = given["memory"]
+    memory, draws = given["memory"], check.count(given["draws"], "draws")
     must(isinstance(memory, bool), "memory", "be true or false", repr(memory), TypeError)
-    return {
-        "eta": check.positive(given["eta"], "eta"),
-        "duration": check.positive(given["duration"], "duration"),
-        "noise": noise,
-        "draws": check.count(given["draws"], "draws"),
-        "memory": memory,
-    }
+    found: dict[str, Any] = {k: check.positive(given[k], k) for k in ("eta", "duration")}
+    return found | {"noise": noise, "draws": draws, "memory": memory}
 
 
 @dataclass(frozen=True)
@@ -290,9 +272,8 @@ def study(
     >>> table = read_study("study")  # doctest: +SKIP
     """
     jobs = plan(datasets, grids, data_dir=data_dir, download=download)
-    return run_jobs(
-        jobs, folder, label="study", n_jobs=n_jobs, dask=dask, redo=redo, summary=summary
-    )
+    how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
+    return run_jobs(jobs, folder, label="study", **how)
 
 
 def plan(
@@ -336,12 +317,8 @@ def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], 
 
 
 def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
-    data = {
-        "name": source.name,
-        "label": label,
-        "classes": classes,
-        "digest": source.digest,
-    }
+    data = {"name": source.name, "label": label, "classes": classes}
+    data["digest"] = source.digest
     kind, n = setting["architecture"], setting["neurons"]
     # The name says what is computed, not by what code: a stale result is replaced.
     stem = f"{kind}-{n}-{fingerprint([setting, classes])}"
@@ -361,10 +338,8 @@ def make_network(setting: Mapping[str, Any]) -> Reservoir:
     """The network of a setting, with the keys of `AXES`."""
     kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
     tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
-    if kind == "cycle":
-        return Reservoir.cycle(n, g, tau, gain)
-    if kind == "delay_line":
-        return Reservoir.delay_line(n, g, tau, gain)
+    if kind in ("cycle", "delay_line"):
+        return getattr(Reservoir, kind)(n, g, tau, gain)
     if kind == "legendre":
         return Reservoir.legendre(n, n * tau, tau, gain)
     if kind == "oscillators":
@@ -432,10 +407,8 @@ def judge(
     started = time.perf_counter()
     network, order, noises = make_network(setting), setting["order"], setting["noise"]
     steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}
-    exact = order == "exact"
-    system: Any = (
-        Dynamics(network, **steps) if exact else unfold(network, **steps, order=order)
-    )
+    make: Any = Dynamics if order == "exact" else partial(unfold, order=order)
+    system = make(network, **steps)
     P = state_covariance(network, setting["inside"]) if setting["inside"] else None
     options = {"eta": setting["eta"], "device": Device(state_noise=P)}
     rng = np.random.default_rng([setting["seed"], 1])

@@ -172,11 +172,13 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
     )
     for line, (label, values) in enumerate(shown_values):
         # Mean over seeds, (n_sizes, n_g, n_tau); empty cells are NaN.
-        table = np.full((len(sizes), len(gs), len(taus)), np.nan)
-        for i, j, k in np.ndindex(*table.shape):
-            here = (sizes[i], gs[j], taus[k])
-            cell = [v for row, v in zip(own, values, strict=True) if _place(row) == here]
-            table[i, j, k] = np.mean(cell) if cell else np.nan
+        cells = defaultdict(list)
+        for row, value in zip(own, values, strict=True):
+            cells[row["neurons"], row["g"], row["tau"]].append(value)
+        means = {place: np.mean(cell) for place, cell in cells.items()}
+        table = np.array(
+            [[[means.get((n, g, t), np.nan) for t in taus] for g in gs] for n in sizes]
+        )
         limits = (float(np.nanmin(table)), float(np.nanmax(table)))
         look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
         shown: Any = None
@@ -201,7 +203,3 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
     kind = own[0]["architecture"].replace("_", " ")
     figure.suptitle(f"{name}: {kind} networks", x=0.01, ha="left", fontsize=10)
     return figure
-
-
-def _place(row: Row) -> tuple[int, float, float]:
-    return row["neurons"], row["g"], row["tau"]

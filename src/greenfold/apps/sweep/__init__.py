@@ -1,15 +1,6 @@
 """Estimators × data sets × resamples, and the comparison of what comes out."""
 
-from .comparison import Comparison, compare
-from .estimators import EstimatorSpec, parse_estimator
-from .plan import Predictions, read_predictions, sweep
+from .comparison import compare
+from .plan import sweep
 
-__all__ = [
-    "Comparison",
-    "EstimatorSpec",
-    "Predictions",
-    "compare",
-    "parse_estimator",
-    "read_predictions",
-    "sweep",
-]
+__all__ = ["compare", "sweep"]

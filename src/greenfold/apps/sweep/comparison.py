@@ -39,6 +39,7 @@ _PATIENCE = 15.0
 _MIN_ESTIMATORS, _MIN_SETS = 3, 3
 
 Scores = dict[str, dict[str, float]]
+Results = dict[str, dict[str, dict[int, float]]]
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,6 @@ def compare(
         accuracy = accuracy.round(_DIGITS)
     left_out = [one for one in sets if one not in common]
     return Comparison(list(means), common, accuracy, resamples, left_out, notes)
-
-
-Results = dict[str, dict[str, dict[int, float]]]
 
 
 def read_folder(folder: str | Path) -> tuple[Results, list[str]]:

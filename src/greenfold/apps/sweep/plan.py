@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
+import functools
 import hashlib
+import importlib
+import inspect
+import pkgutil
 import re
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +24,19 @@ import numpy as np
 from ... import __version__
 from ..._base.arrays import on_device
 from ..._base.checks import must, needs, require
+from ..._base.files import plain
 from ...datasets import archive
 from ...datasets.files import read_series
 from ...datasets.parsing import DataError, MissingValueError
-from ..runner import SEAL, Job, Summary, is_whole, must_be_planned_with, run_jobs
-from .estimators import EstimatorSpec, parse_estimator
+from ..runner import (
+    SEAL,
+    Job,
+    Summary,
+    is_whole,
+    must_be_planned_with,
+    run_jobs,
+    source_digest,
+)
 
 #: Raised when this module would make other results of the same configuration.
 FORMAT = 1
@@ -31,6 +46,164 @@ _SUM_TOLERANCE = 1e-5
 _RESERVED = {"comparison", "failures"}
 
 Part = tuple[Any, np.ndarray]
+_CONVOLUTION = "aeon.classification.convolution_based:"
+#: Estimators by the names that the literature and aeon's results use.
+KNOWN = {
+    "ReservoirClassifier": "greenfold.estimators.margin:ReservoirClassifier",
+    "PooledReservoirClassifier": "greenfold.estimators.pooled:PooledReservoirClassifier",
+    "ROCKET": f"{_CONVOLUTION}RocketClassifier",
+    "MiniROCKET": f"{_CONVOLUTION}MiniRocketClassifier",
+    "MR": f"{_CONVOLUTION}MultiRocketClassifier",
+    "Hydra": f"{_CONVOLUTION}HydraClassifier",
+    "MR-Hydra": f"{_CONVOLUTION}MultiRocketHydraClassifier",
+    "Arsenal": f"{_CONVOLUTION}Arsenal",
+    "QUANT": "aeon.classification.interval_based:QUANTClassifier",
+    "DrCIF": "aeon.classification.interval_based:DrCIFClassifier",
+    "TSF": "aeon.classification.interval_based:TimeSeriesForestClassifier",
+    "RDST": "aeon.classification.shapelet_based:RDSTClassifier",
+    "STC": "aeon.classification.shapelet_based:ShapeletTransformClassifier",
+    "WEASEL-2": "aeon.classification.dictionary_based:WEASEL_V2",
+    "Catch22": "aeon.classification.feature_based:Catch22Classifier",
+    "FreshPRINCE": "aeon.classification.feature_based:FreshPRINCEClassifier",
+    "1NN-DTW": "aeon.classification.distance_based:KNeighborsTimeSeriesClassifier",
+    "PF": "aeon.classification.distance_based:ProximityForest",
+    "HC2": "aeon.classification.hybrid:HIVECOTEV2",
+}
+
+_TEXT = re.compile(
+    r"(?:(?P<label>[A-Za-z0-9][\w.+-]*)=)?(?P<target>[A-Za-z0-9][\w.-]*(?::[A-Za-z_]\w*)?)"
+    r"(?:\((?P<parameters>.*)\))?",
+    re.DOTALL | re.ASCII,
+)
+#: Parts of greenfold that no estimator imports; a change there changes no result.
+_ABOVE = {"apps", "cli"}
+
+
+@dataclass(frozen=True)
+class EstimatorSpec:
+    """An estimator that can be sent to another machine."""
+
+    label: str  # name of its folder of results
+    target: str  # module:Class
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> type:
+        """The class; a sentence if there is no such module or class."""
+        module, _, name = self.target.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            if (
+                module.startswith("aeon.")
+                and (error.name or "").partition(".")[0] == "aeon"
+            ):
+                needed = f"The estimator {self.label!r} needs aeon"
+                raise ImportError(f"{needed}: pip install 'greenfold[sweep]'.") from None
+            wrong = f"The module of the estimator `{self.target}` cannot be imported"
+            raise ValueError(f"{wrong}: {error}.") from None
+        except AttributeError:
+            raise ValueError(f"The module `{module}` has no class {name!r}.") from None
+        usable = inspect.isclass(found) and hasattr(found, "fit")
+        require(usable, f"`{self.target}` is not a class with a `fit` method.")
+        return found
+
+    def make(self, seed: int) -> Any:
+        """An unfitted estimator; the seed is its ``random_state`` where it has one."""
+        kind, chosen = self.load(), dict(self.parameters)
+        if "random_state" in inspect.signature(kind).parameters:
+            chosen.setdefault("random_state", seed)
+        try:
+            return kind(**chosen)
+        except TypeError as error:
+            wrong = f"The estimator {self.label!r} does not take these parameters"
+            raise ValueError(f"{wrong}: {error}.") from None
+
+    def code(self) -> str:
+        """The installed version, or a digest of sources that are not installed."""
+        return _code_of(self.load().__module__)
+
+
+def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
+    """The estimator that ``[label=]name[(parameter=value, ...)]`` means."""
+    if isinstance(text, EstimatorSpec):
+        return text
+    found: Any = _TEXT.fullmatch(text.strip())
+    forms = "a name, module:Class or 'name(parameter=value, ...)'"
+    require(found, f"An estimator must be given as {forms}; got {text!r}.")
+    parameters, label = {}, found["label"]
+    try:
+        call: Any = ast.parse(f"f({found['parameters'] or ''})", mode="eval").body
+        is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        named = is_call and not call.args and all(one.arg for one in call.keywords)
+        require(named, "")  # one message for every way of being wrong
+        parameters = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+        plain(parameters)
+    except (SyntaxError, ValueError, TypeError):
+        how = "be literals with a name, as in 'name(depth=3, kind=\"x\")'"
+        wrong = f"The parameters of an estimator must {how}; got {text!r}."
+        raise ValueError(wrong) from None
+    name, target = _resolve(found["target"])
+    if label is None:
+        shown = [f"{key}={value}" for key, value in parameters.items()]
+        label = "-".join([name, *(re.sub(r"[^\w.+=-]+", "_", one) for one in shown)])
+    return EstimatorSpec(label, target, parameters)
+
+
+def _resolve(name: str) -> tuple[str, str]:
+    """Name and ``module:Class``."""
+    if ":" in name:
+        return name.partition(":")[2], name
+    known = {key.casefold(): key for key in KNOWN}
+    key = known.get(name.casefold())
+    if key is not None:
+        return key, KNOWN[key]
+    classes = _classes_of_aeon()
+    if name in classes:
+        return name, classes[name]
+    among = {**known, **{one.casefold(): one for one in classes}}
+    close = difflib.get_close_matches(name.casefold(), among, n=1, cutoff=0.6)
+    hint = f"did you mean {among[close[0]]!r}?" if close else f"known: {', '.join(KNOWN)}."
+    none = f"There is no estimator {name!r} (any other class is given as module:Class)"
+    raise ValueError(f"{none}; {hint}")
+
+
+@functools.cache
+def _classes_of_aeon() -> dict[str, str]:
+    """Classes in aeon's classification modules, by name."""
+    try:
+        package = importlib.import_module("aeon.classification")
+    except ImportError:
+        return {}
+    found = {}
+    for entry in pkgutil.iter_modules(package.__path__, "aeon.classification."):
+        if entry.name.rpartition(".")[2] in ("base", "tests"):
+            continue
+        try:
+            module = importlib.import_module(entry.name)
+        except ImportError:
+            continue  # needs what is not installed
+        for name in getattr(module, "__all__", ()):
+            found[name] = f"{entry.name}:{name}"
+    return found
+
+
+@functools.cache
+def _code_of(module: str) -> str:
+    top = module.partition(".")[0]
+    package = importlib.import_module(top)
+    file = getattr(package, "__file__", None)
+    folder = Path(file).resolve().parent if file else None
+    for name in metadata.packages_distributions().get(top, ()):
+        installed = Path(str(metadata.distribution(name).locate_file(top))).resolve()
+        if folder is not None and installed in (folder, folder / top):
+            return f"{name} {metadata.version(name)}"
+    if file is None or folder is None:
+        return top
+    if Path(file).name != "__init__.py":
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+    else:
+        digest = source_digest(folder, _ABOVE if top == "greenfold" else ())
+    return f"{top} sources {digest}"
 
 
 @dataclass(frozen=True)
@@ -91,12 +264,14 @@ def _locate(name: str, data_dir: str | Path | None, download: bool) -> Path:
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    files = {split: archive.find_split(folder, name, split) for split in ("train", "test")}
-    for split, path in files.items():
+    found = []
+    for split in ("train", "test"):
+        path = archive.find_split(folder, name, split)
         how = f"put {name}_{split.upper()} there, or leave the set out."
         none = f"The data set {name!r} in {folder} has no {split} split: {how}"
         require(path, none, FileNotFoundError)
-    return [path for path in files.values() if path is not None]
+        found.append(path)
+    return found
 
 
 def _describe(name: str, folder: Path) -> Source:
@@ -111,22 +286,21 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     place = Path(folder)
     if not place.is_dir():  # another machine may have it elsewhere
         place = archive.dataset_path(name)
+    what = f"The files of {name!r} in {place}"
     why = "they differ between the machines or have changed since."
-    wrong = (
-        f"The files of {name!r} in {place} are not those that the sweep was planned with"
-    )
-    require(_describe(name, place).digest == digest, f"{wrong}: {why}", DataError)
-    train, test = (_read(path) for path in _files(name, place))
+    wrong = f"{what} are not those that the sweep was planned with: {why}"
+    require(_describe(name, place).digest == digest, wrong, DataError)
+
+    def read(path: Path) -> Part:
+        try:
+            X, y = read_series(path, missing="trim")
+        except MissingValueError:
+            X, y = read_series(path, missing="keep")
+        # As aeon reads them: the order of labels, "10" before "2", decides the resamples.
+        return X, np.asarray(y).astype(str)
+
+    train, test = map(read, _files(name, place))
     return train, test
-
-
-def _read(path: Path) -> Part:
-    try:
-        X, y = read_series(path, missing="trim")
-    except MissingValueError:
-        X, y = read_series(path, missing="keep")
-    # As aeon reads them: the order of labels, "10" before "2", decides the resamples.
-    return X, np.asarray(y).astype(str)
 
 
 def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
@@ -171,9 +345,7 @@ class Predictions:
 
     def text(self) -> str:
         """The file."""
-        remarks, parameters = (
-            " ".join(one.split()) for one in (self.remarks, self.parameters)
-        )
+        remarks, parameters = (" ".join(s.split()) for s in (self.remarks, self.parameters))
         of = f"{self.dataset},{self.estimator},TEST,{self.resample},MILLISECONDS,{remarks}"
         times = f"{self.fit_time:.3f},{self.predict_time:.3f},-1,-1"
         third = f"{self.accuracy!r},{times},{self.probabilities.shape[1]},N/A,-1,-1"
@@ -193,9 +365,8 @@ def read_predictions(path: str | Path) -> Predictions:
     try:
         found, accuracy = _parse(content.decode())
     except (ValueError, IndexError):
-        raise DataError(
-            f"The file {str(path)!r} is not a complete result in tsml-eval's format."
-        ) from None
+        what = "is not a complete result in tsml-eval's format."
+        raise DataError(f"The file {str(path)!r} {what}") from None
     wrong = f"an accuracy of {accuracy:g}, but its predictions have {found.accuracy:g}."
     right = abs(found.accuracy - accuracy) <= 1e-9
     require(right, f"The file {str(path)!r} states {wrong}", DataError)
@@ -379,19 +550,17 @@ def sweep(
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
     specs = _specs(estimators)
-    archive.data_directory(
-        data_dir
-    )  # a wrong directory is an error, not a reason to download
-    numbers = _numbers(resamples)
+    archive.data_directory(data_dir)  # a wrong one is an error, no reason to download
+    numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
+    must(numbers and numbers[0] >= 0, "resamples", "be numbers of at least 0", resamples)
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
         for source in find_sources(list(datasets), data_dir, download)
         for number in numbers
         for spec in specs
     ]
-    return run_jobs(
-        jobs, folder, label="sweep", n_jobs=n_jobs, dask=dask, redo=redo, summary=summary
-    )
+    how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
+    return run_jobs(jobs, folder, label="sweep", **how)
 
 
 def _specs(estimators: Iterable[str | EstimatorSpec]) -> list[EstimatorSpec]:
@@ -430,15 +599,6 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: 
         weight=float(source.size),
         title=f"{source.name} {resample} {spec.label}",
     )
-
-
-def _numbers(resamples: int | Iterable[int]) -> Sequence[int]:
-    if isinstance(resamples, int):
-        must(resamples >= 1, "resamples", "be at least 1", resamples)
-        return range(resamples)
-    found = sorted(set(resamples))
-    must(found and found[0] >= 0, "resamples", "be numbers of at least 0", found)
-    return found
 
 
 def parse_resamples(text: str) -> int | list[int]:
