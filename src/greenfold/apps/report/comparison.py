@@ -57,11 +57,6 @@ class Row:
         return given if isinstance(given, str) else int(given)
 
     @property
-    def dash(self) -> int:
-        """Style of its lines and markers: 0 for a linear network, 1 for others."""
-        return 1 if self.order else 0
-
-    @property
     def network(self) -> str:
         """The network in a word."""
         return "non-linear" if self.order else "linear"
@@ -69,10 +64,8 @@ class Row:
     @property
     def network_and_order(self) -> str:
         """The network in words, with the order of its expansion."""
-        if not self.order:
-            return "linear"
         how = "integrated" if self.order == "exact" else f"order {self.order}"
-        return f"non-linear ({how})"
+        return f"{self.network} ({how})" if self.order else self.network
 
     @property
     def projection(self) -> str:

@@ -28,10 +28,8 @@ def fill_template(template: str, **values: Any) -> str:
     def read(name: str) -> str:
         return files("greenfold.apps").joinpath(name).read_text(encoding="utf-8")
 
-    loader = jinja2.FunctionLoader(read)
-    made = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, loader=loader
-    )
+    strict: Any = {"autoescape": True, "undefined": jinja2.StrictUndefined}
+    made = jinja2.Environment(loader=jinja2.FunctionLoader(read), **strict)
     made.filters["ours"] = Markup
     return made.get_template(template).render(**values)
 
@@ -120,10 +118,7 @@ def render(
         "data": lambda: figures.class_means(task, main),
         "clouds": lambda: figures.state_clouds(task, rows, pair),
         "margin": lambda: [draw(task, rows) for draw in margins],
-        "kernels": lambda: [
-            *figures.linear_kernels(rows),
-            *figures.quadratic_kernels(rows),
-        ],
+        "kernels": lambda: figures.linear_kernels(rows) + figures.quadratic_kernels(rows),
         "modes": lambda: [figures.mode_loadings(rows)],
     }
     pictures = {}
