@@ -8,7 +8,17 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-from .files import OpenedSeries, open_series, read_npy, read_npz, read_series, write_npz
+from .files import (
+    OpenedSeries,
+    open_series,
+    read_arff,
+    read_npy,
+    read_npz,
+    read_series,
+    read_table,
+    read_ts,
+    write_npz,
+)
 from .parsing import DataError, MissingValueError
 from .recordings import Recording, read_recording
 from .synthetic import (
@@ -18,31 +28,11 @@ from .synthetic import (
     narma,
     synthetic_heartbeats,
 )
-from .text import read_arff, read_table, read_ts
 
 __all__ = [
-    "BinarySplit",
-    "DataError",
-    "MissingValueError",
-    "OpenedSeries",
-    "Recording",
-    "channel_equalisation",
-    "dataset_path",
-    "download_dataset",
-    "ecg5000_paper",
-    "list_datasets",
-    "load_dataset",
-    "mackey_glass",
-    "memory_task",
-    "narma",
-    "open_series",
-    "read_arff",
-    "read_npy",
-    "read_npz",
-    "read_recording",
-    "read_series",
-    "read_table",
-    "read_ts",
-    "synthetic_heartbeats",
-    "write_npz",
-]
+    "BinarySplit", "DataError", "MissingValueError", "OpenedSeries", "Recording",
+    "channel_equalisation", "dataset_path", "download_dataset", "ecg5000_paper",
+    "list_datasets", "load_dataset", "mackey_glass", "memory_task", "narma", "open_series",
+    "read_arff", "read_npy", "read_npz", "read_recording", "read_series", "read_table",
+    "read_ts", "synthetic_heartbeats", "write_npz",
+]  # fmt: skip

@@ -279,8 +279,9 @@ def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
     made.keys.append(Key("all other classes", "--ink", "2.4 2.4"))
     more = f"; {len(labels) - n} more classes are not shown" if len(labels) > n else ""
     made.caption = (
-        f"One strip a class, in this order{more}. Vertical line: half-way between the class "
-        f"and the rest, from where κ is measured; all readouts decide together.{noisy}"
+        f"One strip a class, in this order{more}. Vertical line: half-way between the "
+        "class and the rest, from where κ is measured; all readouts decide together."
+        f"{noisy}"
     )
     return made
 
