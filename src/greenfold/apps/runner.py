@@ -304,7 +304,7 @@ class Here:
     died: tuple[type[BaseException], ...] = ()
 
     def room(self) -> int:
-        """One."""
+        """How many jobs may be under way at a time."""
         return 1
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -312,12 +312,11 @@ class Here:
         future: Future = Future()
         # An optimisation answers Ctrl-C with its best so far, which is not the result.
         with noticing_interrupts(insist=True):
-            result = work(*arguments)
-        future.set_result(result)
+            future.set_result(work(*arguments))
         return future
 
     def close(self, *, at_once: bool = False) -> None:
-        """Nothing to do."""
+        """End what is under way; there is nothing."""
 
 
 class Processes:
@@ -326,8 +325,7 @@ class Processes:
     died = (BrokenProcessPool,)
 
     def __init__(self, n_jobs: int) -> None:
-        self._n_jobs = n_jobs
-        self._made: Any = None
+        self._n_jobs, self._made = n_jobs, None
 
     def room(self) -> int:
         """As many as there are processes."""
@@ -344,9 +342,9 @@ class Processes:
         from joblib.externals import loky
 
         # Kept by loky and made anew where it is broken.
-        options: dict[str, Any] = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
-        self._made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
-        return self._made
+        options: Any = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
+        self._made = made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
+        return made
 
     def close(self, *, at_once: bool = False) -> None:
         """End the processes; what is under way is lost if it is to be at once."""
@@ -410,9 +408,8 @@ class Cluster:
         how = (
             f"start one with `dask worker {self._address}`, and run the same command again"
         )
-        require(
-            now - self._seen <= _PATIENCE, f"{none}: {how} to resume.", ClusterLostError
-        )
+        lost = f"{none}: {how} to resume."
+        require(now - self._seen <= _PATIENCE, lost, ClusterLostError)
         return _AHEAD * threads
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -440,18 +437,6 @@ class Cluster:
         finally:
             for log, level in self._levels:
                 log.setLevel(level)
-
-
-Pool = Here | Processes | Cluster
-
-
-def open_pool(n_jobs: int | None, dask: str | None) -> Pool:
-    """The cluster at an address, or so many processes; one of them is this one."""
-    if dask is not None:
-        return Cluster(dask)
-    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
-    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
-    return Here() if wanted == 1 else Processes(wanted)
 
 
 @dataclass
@@ -503,7 +488,10 @@ def run_jobs(
                 replaced.add(job.path)
     if not waiting:
         return summary
-    pool = open_pool(n_jobs, dask)
+    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
+    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
+    here = Here() if wanted == 1 else Processes(wanted)
+    pool = here if dask is None else Cluster(dask)
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
@@ -524,8 +512,8 @@ class _Loop:
     """Begin jobs, write what comes back."""
 
     def __init__(
-        self, jobs: deque[Job], store: Store, pool: Pool, summary: Summary, bar: Bar,
-        redo: bool, replaced: set[str],
+        self, jobs: deque[Job], store: Store, pool: Here | Processes | Cluster,
+        summary: Summary, bar: Bar, redo: bool, replaced: set[str],
     ) -> None:  # fmt: skip
         self._waiting, self._redo, self._replaced = jobs, redo, replaced
         self._store, self._pool, self._summary, self._bar = store, pool, summary, bar
@@ -548,7 +536,10 @@ class _Loop:
                 time.sleep(_POLL if self._claimed else 0)
             self._summary.elsewhere = len(self._claimed)
         except BaseException:
-            self._keep_finished()
+            for future, (job, _) in list(self._running.items()):
+                kept = future.done() and not future.cancelled() and not future.exception()
+                if kept and self._store.state(job) is not State.FINISHED:
+                    self._enter(job, future.result())
             raise
         finally:
             for _, claim in self._running.values():
@@ -556,20 +547,17 @@ class _Loop:
 
     def _empty(self) -> None:
         while self._waiting or self._suspects or self._running:
-            self._begin()
+            if self._suspects:  # each alone, so that it is known whose fault a crash is
+                if not self._running:
+                    self._start(self._suspects.popleft())
+            else:
+                room = self._pool.room()
+                while self._waiting and len(self._running) < room:
+                    self._start(self._waiting.popleft())
             if self._running:
                 self._collect()
             elif self._waiting:
                 time.sleep(_POLL)  # a cluster that has no worker yet
-
-    def _begin(self) -> None:
-        if self._suspects:
-            if not self._running:  # alone, so that it is known whose fault a crash is
-                self._start(self._suspects.popleft())
-            return
-        room = self._pool.room()
-        while self._waiting and len(self._running) < room:
-            self._start(self._waiting.popleft())
 
     def _start(self, job: Job) -> None:
         claim = _Claim.take(self._store.folder, job.path)
@@ -627,13 +615,6 @@ class _Loop:
     def _fail(self, job: Job, error: str, where: str = "") -> None:
         self._summary.failures.append(self._store.write_failure(job, error, where))
         self._bar.advance(job.weight)
-
-    def _keep_finished(self) -> None:
-        """Write what is done already when the run is stopped."""
-        for future, (job, _) in list(self._running.items()):
-            done = future.done() and not future.cancelled() and future.exception() is None
-            if done and self._store.state(job) is not State.FINISHED:
-                self._enter(job, future.result())
 
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:

@@ -30,9 +30,8 @@ PUBLISHED = " (published)"
 _DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 #: Digits after the point in the tables of published results.
 _DIGITS = 4
-#: Those tables, in a folder of the data directory.
-_FOLDER, _PROVIDED = "reference", "ucr_default_split.csv"
-_MEAN_OF_30 = "ucr_mean_30_resamples.csv"
+#: Those tables, in the folder ``reference`` of the data directory, by their resamples.
+_TABLES = {(0,): "ucr_default_split.csv", tuple(range(30)): "ucr_mean_30_resamples.csv"}
 #: Seconds that the archive may take to answer.
 _PATIENCE = 15.0
 #: Fewer estimators have no ranking to test, and fewer sets no test of it.
@@ -78,17 +77,15 @@ class Comparison:
         if self.resamples == [0]:
             return f"{sets} data sets, the provided split"
         first, last, n = self.resamples[0], self.resamples[-1], len(self.resamples)
-        shown = ", ".join(map(str, self.resamples))
-        if n > 1 and self.resamples == list(range(first, last + 1)):
-            shown = f"{first}–{last}"
+        in_a_row = n > 1 and last - first == n - 1
+        shown = f"{first}–{last}" if in_a_row else ", ".join(map(str, self.resamples))
         return f"{sets} data sets, mean of {n} resamples ({shown})"
 
     def record(self) -> dict[str, Any]:
         """All of it as JSON holds it, with the version of greenfold."""
-        about: dict[str, Any] = {"greenfold": __version__, "basis": self.basis}
-        about["n_datasets"] = len(self.datasets)
+        about = {"greenfold": __version__, "basis": self.basis}
         means = {"mean_accuracy": self.mean_accuracy, "mean_rank": self.mean_rank}
-        return {**about, **asdict(self), **means}
+        return {**about, "n_datasets": len(self.datasets), **asdict(self), **means}
 
     def __str__(self) -> str:
         width, ranks = max(map(len, self.estimators)), self.mean_rank
@@ -240,21 +237,21 @@ def _published_accuracies(
                 continue
         found[name] = {one: known[one] for one in datasets if one in known}
     if missing:
-        notes.append(
-            f"No published results of {', '.join(missing)} on these resamples are at hand, "
-            f"and the archive could not be asked ({reason.rstrip('.')})."
+        none = (
+            f"No published results of {', '.join(missing)} on these resamples are at hand"
         )
+        why = f"and the archive could not be asked ({reason.rstrip('.')})."
+        notes.append(f"{none}, {why}")
     return found, notes
 
 
 def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
     """The table of these resamples, by estimator in lower case; empty if there is none."""
-    file = {(0,): _PROVIDED, tuple(range(30)): _MEAN_OF_30}.get(tuple(resamples))
-    root = data_directory(data_dir)
-    if file is None or root is None or not (root / _FOLDER / file).is_file():
-        return {}
+    name, root = _TABLES.get(tuple(resamples)), data_directory(data_dir)
     found: Scores = {}
-    with open(root / _FOLDER / file, newline="", encoding="utf-8") as stream:
+    if name is None or root is None or not (path := root / "reference" / name).is_file():
+        return found
+    with open(path, newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             for name, value in row.items():
                 if name != "dataset" and value:
@@ -284,30 +281,28 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
     written = []
     with _drawing() as (difference, scatter):
         folder.mkdir(parents=True, exist_ok=True)
-        n_sets, n_estimators = comparison.accuracy.shape
-        if n_sets >= _MIN_SETS and n_estimators >= _MIN_ESTIMATORS:
-            figure, _ = difference(comparison.accuracy, comparison.estimators)
+        names, n_sets = comparison.estimators, len(comparison.datasets)
+
+        def write(figure: Any, *name: str) -> None:
+            words = (re.sub(r"[^\w.+=-]+", "-", word).strip("-") for word in name)
+            target = folder / f"{'_'.join(words)}.{kind}"
+            written.append(write_figure(target, figure, bbox_inches="tight"))
+
+        if n_sets >= _MIN_SETS and len(names) >= _MIN_ESTIMATORS:
+            figure, _ = difference(comparison.accuracy, names)
             # Above the diagram: its own axes fill the figure.
             figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
-            target = folder / f"critical_difference.{kind}"
-            written.append(write_figure(target, figure, bbox_inches="tight"))
-        names = comparison.estimators
-        for i, j in itertools.combinations(range(len(names)), 2):
-            if names[i] not in comparison.own:
-                continue
-            columns = (comparison.accuracy[:, i], comparison.accuracy[:, j])
-            titled: dict[str, Any] = {"title": f"Accuracy, {comparison.basis}"}
-            titled["statistic_tests"] = n_sets >= _MIN_SETS
-            figure, axes = scatter(*columns, names[i], names[j], **titled)
-            for axis in (axes.xaxis, axes.yaxis):
-                axis.label.set_size("medium")  # a long name would run into the legend
-            target = folder / f"scatter_{_file(names[i])}_{_file(names[j])}.{kind}"
-            written.append(write_figure(target, figure, bbox_inches="tight"))
+            write(figure, "critical_difference")
+        titled: Any = {"title": f"Accuracy, {comparison.basis}"}
+        titled["statistic_tests"] = n_sets >= _MIN_SETS
+        columns = zip(names, comparison.accuracy.T, strict=True)
+        for (a, first), (b, second) in itertools.combinations(columns, 2):
+            if a in comparison.own:
+                figure, axes = scatter(first, second, a, b, **titled)
+                for axis in (axes.xaxis, axes.yaxis):
+                    axis.label.set_size("medium")  # a long name would run into the legend
+                write(figure, "scatter", a, b)
     return written
-
-
-def _file(name: str) -> str:
-    return re.sub(r"[^\w.+=-]+", "-", name).strip("-")
 
 
 @contextmanager

@@ -549,7 +549,15 @@ def sweep(
     if device != "cpu" and dask is None:
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
-    specs = _specs(estimators)
+    specs = [parse_estimator(one) for one in estimators]
+    require(specs, "`estimators` must name at least one estimator.")
+    labels = [spec.label for spec in specs]
+    for spec, label in zip(specs, labels, strict=True):
+        wrong = f"An estimator cannot be called {label!r}, a folder with another purpose."
+        require(label.casefold() not in _RESERVED, wrong)
+        wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
+        require(labels.count(label) == 1, wrong)
+        spec.make(0)
     archive.data_directory(data_dir)  # a wrong one is an error, no reason to download
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
     must(numbers and numbers[0] >= 0, "resamples", "be numbers of at least 0", resamples)
@@ -561,21 +569,6 @@ def sweep(
     ]
     how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
     return run_jobs(jobs, folder, label="sweep", **how)
-
-
-def _specs(estimators: Iterable[str | EstimatorSpec]) -> list[EstimatorSpec]:
-    """Estimators that can be made, with different names."""
-    specs = [parse_estimator(one) for one in estimators]
-    require(specs, "`estimators` must name at least one estimator.")
-    labels = [spec.label for spec in specs]
-    for label in labels:
-        wrong = f"An estimator cannot be called {label!r}, a folder with another purpose."
-        require(label.casefold() not in _RESERVED, wrong)
-        wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
-        require(labels.count(label) == 1, wrong)
-    for spec in specs:
-        spec.make(0)
-    return specs
 
 
 def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:
