@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -258,7 +259,7 @@ def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
 def compute(run: Run) -> dict:
     """All numbers of the figure."""
     p, ecg = run.parameters, run.ecg
-    true = [(*kind, seed) for kind in _true_kinds(p) for seed in range(p.n_true)]
+    true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)
     kinds = [(seed, strength) for strength in (0.0, *p.strengths) for seed in seeds]
     # The large networks first: they take longest.
@@ -268,10 +269,6 @@ def compute(run: Run) -> dict:
         "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
         "true": run.map("the true network", partial(compared, p), true),
     }
-
-
-def _true_kinds(p: Parameters) -> list[tuple[str, float]]:
-    return [(gain, strength) for gain in p.gains for strength in p.strengths]
 
 
 def _of_kind(rows: list[dict], kind: tuple[str, float]) -> list[dict]:
@@ -294,7 +291,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
     _draw_certificates(first, numbers["certificates"], p)
     _draw_noise(others, numbers["noise"], p)
-    kinds = _true_kinds(p)
+    kinds = list(product(p.gains, p.strengths))
     panels = np.atleast_1d(below.subplots(1, len(kinds)))
     for axes, kind, name in zip(panels, kinds, _LETTERS[len(p.sizes) :], strict=False):
         _draw_true(axes, name, kind, numbers["true"])
@@ -394,12 +391,21 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         drawn, best, gain = _gain(numbers["noise"], size)
         lines.append(f"({panel}) N = {size}, random → solved u:")
         for i, sigma in enumerate(p.noises):
-            error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
+            mean, error = (
+                gain[:, i].mean(),
+                gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1)),
+            )
+            # A gain counts from half a per cent and two standard errors on.
+            verdict = "pays" if mean > 0 else "does harm"
+            if abs(mean) < max(0.5, 2 * error):
+                small = abs(mean) < 0.5
+                verdict = "no difference that matters" if small else "not resolved"
             lines.append(
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
-                f"({gain[:, i].mean():+.1f} ± {error:.1f}, {_verdict(gain[:, i], error)})"
+                f"({mean:+.1f} ± {error:.1f}, {verdict})"
             )
-    for panel, kind in zip(_LETTERS[len(p.sizes) :], _true_kinds(p), strict=False):
+    kinds = product(p.gains, p.strengths)
+    for panel, kind in zip(_LETTERS[len(p.sizes) :], kinds, strict=False):
         lines.append(
             f"({panel}) {kind[0]}, ‖μ‖ = {kind[1]:g}, κ on the true network, one number a "
             "network, and the mean accuracy:"
@@ -415,13 +421,3 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
                 + (f"; up to {lost:.2%} of the draws diverge" if lost else "")
             )
     return lines
-
-
-def _verdict(gain: np.ndarray, error: float) -> str:
-    """In words: a gain counts from half a per cent and two standard errors on."""
-    mean = float(gain.mean())
-    if abs(mean) < 0.5:
-        return "no difference that matters"
-    if abs(mean) < 2 * error:
-        return "not resolved"
-    return "pays" if mean > 0 else "does harm"

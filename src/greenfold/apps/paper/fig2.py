@@ -21,7 +21,6 @@ import numpy as np
 
 from ... import GaussianStimuli, Unfolding, optimize, simulate
 from ...analysis.curves import margin_over_angle
-from ...stimuli.base import Stimuli
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import figures as look
 from .figures import OnSteps, Run, best_margins, chunks
@@ -73,11 +72,6 @@ def _solved_at(p: Parameters) -> np.ndarray:
     """Which readout times of (b) u is solved for: the begin and end of each step."""
     first = p.per_step * np.arange(p.n_steps)
     return np.unique(np.concatenate([first, first + p.per_step - 1]))
-
-
-def engine() -> str:
-    """NEST where it is installed, as in the paper; the ODE solver otherwise."""
-    return "nest" if importlib.util.find_spec("nest") else "scipy"
 
 
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
@@ -146,7 +140,8 @@ def compute(run: Run) -> dict:
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
-    kind = engine()
+    # NEST where it is installed, as in the paper; the ODE solver otherwise.
+    kind = "nest" if importlib.util.find_spec("nest") else "scipy"
     pair = {"random": _projections(p)[0], "optimised": best.u}
     simulated = run.map("simulation", partial(simulated_curve, p, kind), [*pair.values()])
     single: dict[str, Any] = {"times": _times(p, p.fine), "mu": stimuli.mu}
@@ -161,27 +156,21 @@ def compute(run: Run) -> dict:
     angles = np.linspace(-np.pi / 2, np.pi / 2, p.n_angles)
     planes = {"n_planes": p.n_planes, "rng": np.random.default_rng([p.network_seed, 3])}
     turned = margin_over_angle(at_angle, stimuli, there.u, angles, eta=p.eta, **planes)
-    kept = _readout_kept(p, at_angle, stimuli, there, angles)
+    rng, rows = (
+        np.random.default_rng([p.network_seed, 3]),
+        at_angle.readout_response(there.v),
+    )
+    kept = []
+    for other in rng.standard_normal((p.n_planes, p.n_neurons)):
+        aside = other - (other @ there.u) * there.u
+        aside = rows @ aside / np.linalg.norm(aside)
+        a = np.outer(np.cos(angles), rows @ there.u) + np.outer(np.sin(angles), aside)
+        variance = np.einsum("ij,jk,ik->i", a, stimuli.psi, a)
+        kept.append(a @ stimuli.mu - p.eta / 2 * variance)
     angle = {"radians": angles, "readout_optimal": turned, "readout_kept": kept}
     average, modes = _average(p, run)
     single["reoptimised"] = average.pop("first")
     return {"single": single, "average": average, "modes": modes, "angle": angle}
-
-
-def _readout_kept(
-    p: Parameters, unfolding: Unfolding, stimuli: Stimuli, best: Any, angles: np.ndarray
-) -> np.ndarray:
-    """κ of the turned u with the readout of the optimum, (n_planes, n_angles)."""
-    rng = np.random.default_rng([p.network_seed, 3])
-    rows = unfolding.readout_response(best.v)
-    margins = []
-    for other in rng.standard_normal((p.n_planes, p.n_neurons)):
-        aside = other - (other @ best.u) * best.u
-        aside /= np.linalg.norm(aside)
-        a = np.outer(np.cos(angles), rows @ best.u) + np.outer(np.sin(angles), rows @ aside)
-        variance = np.einsum("ij,jk,ik->i", a, stimuli.psi, a)
-        margins.append(a @ stimuli.mu - p.eta / 2 * variance)
-    return np.array(margins)
 
 
 def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
