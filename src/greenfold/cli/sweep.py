@@ -53,10 +53,10 @@ def sweep(
     device : Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch), which
         makes one process the default.
     """
+    from ..apps import sweep as plan
     from ..apps.runner import Summary
-    from ..apps.sweep import plan
-    from ..apps.sweep.comparison import compare as compared
-    from ..apps.sweep.comparison import draw, write_tables
+    from ..apps.sweep import compare as compared
+    from ..apps.sweep import draw, write_tables
 
     where = runs.arguments()
     if not estimators and not compare:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from greenfold.apps.sweep import sweep
-from greenfold.apps.sweep.plan import read_predictions
+from greenfold.apps.sweep import read_predictions, sweep
 
 from ...clusters import Cluster
 from .conftest import write_set

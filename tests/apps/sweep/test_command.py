@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from greenfold.apps.sweep.plan import read_predictions
+from greenfold.apps.sweep import read_predictions
 
 from ...cli import conftest as commands
 

@@ -12,7 +12,7 @@ import pytest
 
 import greenfold
 from greenfold.apps.runner import source_digest
-from greenfold.apps.sweep.plan import _ABOVE, KNOWN, _code_of, parse_estimator
+from greenfold.apps.sweep import _ABOVE, KNOWN, _code_of, parse_estimator
 
 
 @pytest.mark.parametrize(

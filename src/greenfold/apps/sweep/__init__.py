@@ -1,6 +1,0 @@
-"""Estimators × data sets × resamples, and the comparison of what comes out."""
-
-from .comparison import compare
-from .plan import sweep
-
-__all__ = ["compare", "sweep"]
