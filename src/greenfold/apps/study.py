@@ -463,23 +463,21 @@ def judge(
         found[f"accuracy_{noise:g}"] = float(own)
         found[f"accuracy_random_{noise:g}"] = float(others)
     if setting["memory"]:
-        found |= _memory(network, setting)
+        n = _MEMORY_STEPS
+        system = unfold(network, n_steps=n, dt=setting["duration"] / n)
+        task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
+        solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
+        solved.raise_if_interrupted()
+        # Not the stream of the network, of whose weights the first u would be a row.
+        rng = np.random.default_rng([setting["seed"], 2])
+        noisy = Device(readout_noise=_MEMORY_NOISE)
+        options = {"device": noisy, "n_draws": setting["draws"]}
+        capacity: Any = memory_capacity(system, "random", rng=rng, **options)
+        bound = solved.upper_bound
+        found["memory"] = solved.gain
+        found["memory_bound"] = float(np.nan if bound is None else bound)
+        found["memory_random"] = float(capacity.drawn.mean())
     return {**found, "seconds": time.perf_counter() - started}
-
-
-def _memory(network: Reservoir, setting: Mapping[str, Any]) -> dict[str, float]:
-    n = _MEMORY_STEPS
-    system = unfold(network, n_steps=n, dt=setting["duration"] / n)
-    task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
-    solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
-    solved.raise_if_interrupted()
-    # Not the stream of the network, of whose weights the first u would be a row.
-    rng = np.random.default_rng([setting["seed"], 2])
-    options = {"device": Device(readout_noise=_MEMORY_NOISE), "n_draws": setting["draws"]}
-    drawn: Any = memory_capacity(system, "random", rng=rng, **options)
-    bound = np.nan if solved.upper_bound is None else solved.upper_bound
-    mean = float(drawn.drawn.mean())
-    return {"memory": solved.gain, "memory_bound": float(bound), "memory_random": mean}
 
 
 Row = dict[str, Any]

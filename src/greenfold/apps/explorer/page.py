@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +61,6 @@ MODULES = (
 )  # fmt: skip
 _IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
-_NAMES = re.compile(r"^(export )?(?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
 
 #: Up to this size E and F travel in double precision, and up to the second one at all.
 DOUBLE_NEURONS, MAX_NEURONS = 64, 128
@@ -148,9 +148,8 @@ class PageSeries:
     def pairs(self) -> list[tuple[int, int]]:
         """Pairs of classes (ζ = −1, ζ = +1), the most frequent ones first."""
         counts = np.bincount(self.codes, minlength=len(self.classes))
-        seen = [c for c in range(len(self.classes)) if counts[c] >= 2]
-        pairs = [(a, b) for i, a in enumerate(seen) for b in seen[i + 1 :]]
-        return sorted(pairs, key=lambda pair: -min(counts[list(pair)]))
+        seen = np.flatnonzero(counts >= 2).tolist()
+        return sorted(combinations(seen, 2), key=lambda pair: -min(counts[list(pair)]))
 
     def stimuli(self, pair: tuple[int, int]) -> SampleStimuli:
         """Moments of one pair, in its own coordinates."""
@@ -292,16 +291,10 @@ class SolvedPair:
 
 
 def solve_grid(
-    unfolding: Unfolding,
-    series: PageSeries,
-    pair: tuple[int, int],
-    grid: Grid | None = None,
-    *,
-    seed: int = 0,
-    on_step: Callable[[], None] | None = None,
-) -> SolvedPair:
+    unfolding: Unfolding, series: PageSeries, pair: tuple[int, int], grid: Grid,
+    seed: int = 0, on_step: Callable[[], None] | None = None,
+) -> SolvedPair:  # fmt: skip
     """Solve one pair of classes at every η and readout time of a grid."""
-    grid = grid or Grid.of(unfolding.n_steps)
     stimuli = series.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
     # A network of that seed has the plain stream: u would be rows of its weights.
@@ -338,10 +331,7 @@ def solve_grid(
 
 
 def accuracies(
-    series: PageSeries,
-    pair: tuple[int, int],
-    kernels: np.ndarray,
-    noises: Sequence[float] | np.ndarray,
+    series: PageSeries, pair: tuple[int, int], kernels: np.ndarray, noises: Any
 ) -> np.ndarray:
     """Accuracy of kernels (n_kernels, D) under readout noise, (n_kernels, n_noises).
 
@@ -386,25 +376,9 @@ def asset(name: str) -> str:
 
 def script() -> str:
     """All modules as one script: in order, imports and exports taken away."""
-    seen: dict[str, str] = {}
-    exported: dict[str, list[str]] = {}
-    parts = []
-    for name in MODULES:
-        text = asset(f"js/{name}.js")
-        for names, module in _IMPORT.findall(text):
-            for needed in filter(None, (one.strip() for one in names.split(","))):
-                why = "which does not come before it or does not export that."
-                wrong = f"{name}.js imports {needed} of {module}.js, {why}"
-                require(needed in exported.get(module, ()), wrong)
-        exported[name] = []
-        for public, found in _NAMES.findall(text):
-            both = f"{found} is in {seen.get(found)}.js and in {name}.js."
-            require(found not in seen, both)
-            seen[found] = name
-            if public:
-                exported[name].append(found)
-        parts.append(f"// {name}.js\n{_EXPORT.sub('', _IMPORT.sub('', text)).strip()}\n")
-    return "\n".join(parts)
+    texts = {name: asset(f"js/{name}.js") for name in MODULES}
+    bare = {name: _EXPORT.sub("", _IMPORT.sub("", text)) for name, text in texts.items()}
+    return "\n".join(f"// {name}.js\n{text.strip()}\n" for name, text in bare.items())
 
 
 Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
@@ -570,31 +544,25 @@ def make_explorer(
     for source in sources:
         channels, n_classes = source.n_channels, len(set(np.asarray(source.y).tolist()))
         pairs = _n_pairs(neurons, channels, n_classes) * len(sources)
-        taken = sum(
-            one.X.size + one.X_test.size * (one.judged == "test") for one in prepared
-        )
-        room = min(MAX_NUMBERS, room_for_series(neurons, channels, pairs) - taken)
+        sizes = [one.X.size + one.X_test.size * (one.judged == "test") for one in prepared]
+        room = min(MAX_NUMBERS, room_for_series(neurons, channels, pairs) - sum(sizes))
         steps = prepared[0].n_steps if prepared else None
         prepared.append(prepare(source, steps, max(_FEWEST_NUMBERS, room)))
     n_steps = prepared[0].n_steps
     dt = 1.0 if isinstance(reservoir, EchoStateNetwork) else duration / n_steps
     unfolding = unfold(reservoir, n_steps=n_steps, dt=dt)
     grid = Grid.of(n_steps, None if start is None else start.eta)
-    chosen = [
-        one.pairs()[: _n_pairs(neurons, one.n_channels, len(one.classes))]
-        for one in prepared
-    ]
-    share = 1.0 / (len(grid) * sum(len(pairs) for pairs in chosen))
-
-    def solve(series: PageSeries, pair: tuple[int, int]) -> SolvedPair:
-        words = f"solving {' or '.join(series.classes[c] for c in pair)}"
-        step = None if on_step is None else partial(on_step, words, share)
-        return solve_grid(unfolding, series, pair, grid, seed=seed, on_step=step)
-
-    sets = [
-        (series, [solve(series, pair) for pair in pairs])
-        for series, pairs in zip(prepared, chosen, strict=True)
-    ]
+    counts = [_n_pairs(neurons, one.n_channels, len(one.classes)) for one in prepared]
+    chosen = [one.pairs()[:n] for one, n in zip(prepared, counts, strict=True)]
+    share = 1.0 / (len(grid) * sum(map(len, chosen)))
+    sets = []
+    for series, pairs in zip(prepared, chosen, strict=True):
+        solved = []
+        for pair in pairs:
+            words = f"solving {' or '.join(series.classes[c] for c in pair)}"
+            step = None if on_step is None else partial(on_step, words, share)
+            solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
+        sets.append((series, solved))
     page = render(unfolding, sets, start, title, note, command)
     return Explorer(write_page(path, page), unfolding, sets)
 

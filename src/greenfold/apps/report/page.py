@@ -126,8 +126,9 @@ def render(
         if on_part:
             on_part(name)
         pictures[name] = [picture for picture in draw() if picture is not None]
-    _, y, judged = task.judged
-    labels = main.classifier.classes_.tolist()
+    (_, y, judged), fitted = task.judged, main.classifier
+    labels = fitted.classes_.tolist()
+    compared = (labels, fitted.soft_margin_, fitted.soft_margin_bound_)
     return _fill(
         "report",
         task=task,
@@ -135,7 +136,7 @@ def render(
         main=main,
         judged=judged,
         counts=[(str(one), (task.y == one).sum(), (y == one).sum()) for one in labels],
-        certificates=_certificates(main),
+        certificates=list(zip(*compared, strict=True)) if len(labels) > 2 else [],
         pictures=pictures,
         confusions=[(row, _confusion(task, row.classifier)) for row in pair],
         # Of each non-linear row the least trustworthy comparison.
@@ -148,15 +149,6 @@ def render(
         remark=remark,
         command=command,
     )
-
-
-def _certificates(row: Row) -> list[tuple[Any, ...]]:
-    """Class, soft margin and bound of every comparison where there are several."""
-    fitted = row.classifier
-    if len(fitted.classes_) == 2:
-        return []
-    columns = (fitted.classes_, fitted.soft_margin_, fitted.soft_margin_bound_)
-    return list(zip(*map(np.atleast_1d, columns), strict=True))
 
 
 def _confusion(task: Split, fitted: ReservoirClassifier) -> list[list[Any]]:
