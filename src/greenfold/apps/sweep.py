@@ -91,10 +91,7 @@ class EstimatorSpec:
         try:
             found = getattr(importlib.import_module(module), name)
         except ModuleNotFoundError as error:
-            if (
-                module.startswith("aeon.")
-                and (error.name or "").partition(".")[0] == "aeon"
-            ):
+            if module.startswith("aeon.") and str(error.name).startswith("aeon"):
                 needed = f"The estimator {self.label!r} needs aeon"
                 raise ImportError(f"{needed}: pip install 'greenfold[sweep]'.") from None
             wrong = f"The module of the estimator `{self.target}` cannot be imported"
@@ -225,40 +222,31 @@ def find_sources(
     for item in items:
         path, names = Path(item).expanduser(), [str(item)]
         if path.is_dir():
-            found = _sets_of(path) | found
+            folder = path.resolve()
+            is_one = archive.find_split(folder, folder.name, "train")
+            own = {folder.name: folder} if is_one else archive.datasets_below(folder)
+            how = "they are folders <Name> with the files <Name>_TRAIN and <Name>_TEST."
+            none = f"The folder {str(folder)!r} holds no data sets: {how}"
+            require(own, none, FileNotFoundError)
+            found = own | found
             continue
         if path.suffix == ".txt" and path.is_file():
             lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
             names = [name for name in lines if name and not name.startswith("#")]
         for name in names:
-            if name not in found:
-                found[name] = _locate(name, data_dir, download)
+            if name in found:
+                continue
+            try:
+                found[name] = archive.dataset_path(name, data_dir)
+            except FileNotFoundError:
+                if not download:
+                    raise
+                found[name] = archive.download_dataset(name, data_dir=data_dir)
     if not items:
         found = archive.list_datasets(data_dir)
         how = "name some, or put them into the directory that GREENFOLD_DATA names."
         require(found, f"There are no data sets to sweep over: {how}", FileNotFoundError)
     return [_describe(name, folder) for name, folder in found.items()]
-
-
-def _sets_of(folder: Path) -> dict[str, Path]:
-    folder = folder.resolve()
-    if archive.find_split(folder, folder.name, "train"):
-        return {folder.name: folder}
-    found = archive.datasets_below(folder)
-    how = "they are folders <Name> with the files <Name>_TRAIN and <Name>_TEST."
-    none = f"The folder {str(folder)!r} holds no data sets: {how}"
-    require(found, none, FileNotFoundError)
-    return found
-
-
-def _locate(name: str, data_dir: str | Path | None, download: bool) -> Path:
-    archive.check_name(name)
-    try:
-        return archive.dataset_path(name, data_dir)
-    except FileNotFoundError:
-        if not download:
-            raise
-        return archive.download_dataset(name, data_dir=data_dir)
 
 
 def _files(name: str, folder: Path) -> list[Path]:
@@ -361,40 +349,28 @@ def read_predictions(path: str | Path) -> Predictions:
     damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
     require(runner.is_whole(content), damaged, DataError)
     try:
-        found, accuracy = _parse(content.decode())
+        first, parameters, third, *lines = content.decode().splitlines()
+        name, estimator, split, resample, unit, *remarks = first.split(",")
+        accuracy, fit_time, predict_time, *_, n_classes = third.split(",")[:6]
+        rows = [line.split(",") for line in lines if line]
+        require(split.upper() == "TEST" and rows, "")
+        scale = {"NANOSECONDS": 1e-6, "SECONDS": 1e3}.get(unit.upper(), 1.0)
+        shares = np.array([row[3 : 3 + int(n_classes)] for row in rows], dtype=float)
+        require(shares.shape == (len(rows), int(n_classes)), "")
+        labels, predicted = (np.array([int(row[k]) for row in rows]) for k in (0, 1))
+        times = (scale * float(fit_time), scale * float(predict_time))
+        about = (name, estimator, int(resample), ",".join(remarks), parameters)
+        found, stated = (
+            Predictions(*about, *times, labels, predicted, shares),
+            float(accuracy),
+        )
     except (ValueError, IndexError):
         what = "is not a complete result in tsml-eval's format."
         raise DataError(f"The file {str(path)!r} {what}") from None
-    wrong = f"an accuracy of {accuracy:g}, but its predictions have {found.accuracy:g}."
-    right = abs(found.accuracy - accuracy) <= 1e-9
+    wrong = f"an accuracy of {stated:g}, but its predictions have {found.accuracy:g}."
+    right = abs(found.accuracy - stated) <= 1e-9
     require(right, f"The file {str(path)!r} states {wrong}", DataError)
     return found
-
-
-def _parse(text: str) -> tuple[Predictions, float]:
-    lines = text.splitlines()
-    name, estimator, split, resample, unit, *remarks = lines[0].split(",")
-    numbers = lines[2].split(",")
-    n_classes = int(numbers[5])
-    scale = {"NANOSECONDS": 1e-6, "SECONDS": 1e3}.get(unit.upper(), 1.0)
-    rows = [line.split(",") for line in lines[3:] if line]
-    if split.upper() != "TEST" or not rows:
-        raise ValueError
-    found = Predictions(
-        dataset=name,
-        estimator=estimator,
-        resample=int(resample),
-        remarks=",".join(remarks),
-        parameters=lines[1],
-        fit_time=float(numbers[1]) * scale,
-        predict_time=float(numbers[2]) * scale,
-        labels=np.array([int(row[0]) for row in rows]),
-        predictions=np.array([int(row[1]) for row in rows]),
-        probabilities=np.array([row[3 : 3 + n_classes] for row in rows], dtype=float),
-    )
-    if found.probabilities.shape != (len(rows), n_classes):
-        raise ValueError
-    return found, float(numbers[0])
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
