@@ -148,12 +148,6 @@ def draw(numbers: dict, p: Parameters) -> Any:
     figure = look.sheet(9.6, 6.4)
     (a, b), (c, d) = figure.subplots(2, 2)
     b.sharex(a)
-    _draw_histograms(a, b, numbers)
-    _draw_terms(c, d, numbers["optimum"])
-    return figure
-
-
-def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     edges, optimised = numbers["edges"], numbers["optimised"]
     for key, colour, hatch, label in (
         ("plus", CLASS_A, "///", r"$\zeta = +1$"),
@@ -179,9 +173,7 @@ def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     filled = [found[key] for found in both for key in ("plus", "minus")]
     used = np.flatnonzero(np.sum(filled, axis=0) > 1e-3)
     a.set_xlim(edges[used[0]], edges[used[-1] + 1])
-
-
-def _draw_terms(c: Any, d: Any, best: dict) -> None:
+    best = numbers["optimum"]
     history = np.array(best["history"])
     rounds = np.arange(len(history))
     over_time = (np.array(best[key]) for key in ("times", "separation", "variance"))
@@ -205,6 +197,7 @@ def _draw_terms(c: Any, d: Any, best: dict) -> None:
     look.panel(c, "c", "alternation from a random start", *labels)
     labels = (look.TIME, term, "upper left")
     look.panel(d, "d", "solved $u$ and $v$ over time", *labels, ncols=2, columnspacing=1.0)
+    return figure
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

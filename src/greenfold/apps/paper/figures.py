@@ -193,14 +193,9 @@ def sheet(width: float, height: float) -> Any:
 
 
 def panel(
-    axes: Any,
-    name: str,
-    title: str,
-    x: str = "",
-    y: str = "",
-    legend: str = "",
+    axes: Any, name: str, title: str, x: str = "", y: str = "", legend: str = "",
     **more: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Letter a panel as the paper does, with what it shows, its labels and its legend."""
     axes.set_title(f"$\\bf{{({name})}}$ {title}", loc="left")
     axes.set(xlabel=x, ylabel=y)

@@ -162,13 +162,6 @@ def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
-    _draw_eta(a, b, numbers, p)
-    _draw_alpha(c, numbers["alpha"], p)
-    _draw_g(d, numbers["g"], p)
-    return figure
-
-
-def _draw_eta(a: Any, b: Any, numbers: dict, p: Parameters) -> None:
     for kind, colour in look.KINDS:
         for key, dash, label in (
             ("separation", "o-", r"distance $v^\mathsf{T}M$"),
@@ -186,32 +179,27 @@ def _draw_eta(a: Any, b: Any, numbers: dict, p: Parameters) -> None:
     x, y = r"control parameter $\eta$ (1/a.u.)", "distance, spread (a.u.)"
     look.panel(a, "a", r"larger $\eta$ narrows the clouds", x, y, "lower left")
     look.panel(b, "b", r"accuracy against $\eta$", x, look.ACCURACY, "best")
-
-
-def _draw_alpha(axes: Any, rows: list[dict], p: Parameters) -> None:
     for (kind, colour), dash in zip(look.KINDS, ("s-", "o-"), strict=True):
-        gain = 1e3 * _by_value(rows, "alpha", p.alphas, kind)
-        look.draw_means(axes, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
-    eigen = _by_value(rows, "alpha", p.alphas, "largest_eigenvalue").mean(0)
+        gain = 1e3 * _by_value(numbers["alpha"], "alpha", p.alphas, kind)
+        look.draw_means(c, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
+    eigen = _by_value(numbers["alpha"], "alpha", p.alphas, "largest_eigenvalue").mean(0)
     label = r"largest Re $\tilde\lambda_\alpha$ (1), black triangles"
-    right = look.right_axis(axes, label)
+    right = look.right_axis(c, label)
     right.plot(p.alphas, eigen, "^--", color="k", ms=4, lw=1.0)
     right.axhline(1.0, color="0.6", lw=0.8)
     right.text(0.5 * p.alphas[-1], 1.004, "unstable above", color="0.4", ha="center")
     right.set_ylim(min(eigen) - 0.02, max(1.0, *eigen) + 0.06)
     y = r"$\kappa_\eta$: non-linear minus linear ($10^{-3}$ a.u.)"
     labels = (r"non-linearity $\alpha$ (1/a.u.)", y, "upper left")
-    look.panel(axes, "c", "gain of the non-linearity, and its limits", *labels)
-
-
-def _draw_g(axes: Any, rows: list[dict], p: Parameters) -> None:
+    look.panel(c, "c", "gain of the non-linearity, and its limits", *labels)
     ways = (("end", "o-", "read at $T$"), ("integrated", "s--", "mean over time"))
     for (kind, colour), (when, dash, label) in itertools.product(look.KINDS, ways):
-        margins = _by_value(rows, "g", p.gs, when, kind)
+        margins = _by_value(numbers["g"], "g", p.gs, when, kind)
         label = f"{look.SHOWN[kind]} $u$, {label}"
-        look.draw_means(axes, p.gs, margins, dash, colour, label)
+        look.draw_means(d, p.gs, margins, dash, colour, label)
     x = "spread of the weights $g$ (1)"
-    look.panel(axes, "d", "towards instability", x, look.MARGIN, "upper left")
+    look.panel(d, "d", "towards instability", x, look.MARGIN, "upper left")
+    return figure
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
