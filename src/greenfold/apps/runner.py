@@ -56,16 +56,12 @@ _ZEROS = "0" * 16
 #: A result's text holds this once; the store fills in two hashes, see `Store`.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
 _SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
-#: Folders beside the results.
-_FAILURES, _CLAIMS = "failures", ".claims"
-#: Seconds after which the loop looks up, for Ctrl-C, new workers and other runs.
-_POLL = 0.5
+_FAILURES, _CLAIMS = "failures", ".claims"  # folders beside the results
+_POLL = 0.5  # seconds after which the loop looks up, for Ctrl-C, new workers and other runs
 #: Characters of a title in the progress display: the time left must find room beside it.
 _TITLE = 28
-#: Seconds that a scheduler may take to answer.
-_CONNECT = 10.0
-#: Seconds that a cluster may be without workers.
-_PATIENCE = 60.0
+_CONNECT = 10.0  # seconds that a scheduler may take to answer
+_PATIENCE = 60.0  # seconds that a cluster may be without workers
 #: Jobs sent ahead to each thread of a cluster, so that it need not wait for the next.
 _AHEAD = 2
 #: Seconds after which a process looks whether its parent still lives.
@@ -112,14 +108,10 @@ class State(Enum):
     """What lies in the place of a result."""
 
     ABSENT = "absent"
-    #: Made by this configuration, and whole.
-    FINISHED = "finished"
-    #: Made by another configuration.
-    STALE = "stale"
-    #: Cut off or changed since it was written.
-    DAMAGED = "damaged"
-    #: Not written by us, and so not ours to replace.
-    FOREIGN = "foreign"
+    FINISHED = "finished"  # made by this configuration, and whole
+    STALE = "stale"  # made by another configuration
+    DAMAGED = "damaged"  # cut off or changed since it was written
+    FOREIGN = "foreign"  # not written by us, and so not ours to replace
 
 
 @dataclass(frozen=True)
@@ -454,16 +446,10 @@ class Summary:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
-    folder: str | Path,
-    *,
-    label: str = "",
-    n_jobs: int | None = None,
-    dask: str | None = None,
-    redo: bool = False,
-    wait_for_others: bool = False,
+    jobs: Sequence[Job], folder: str | Path, *, label: str = "", n_jobs: int | None = None,
+    dask: str | None = None, redo: bool = False, wait_for_others: bool = False,
     summary: Summary | None = None,
-) -> Summary:
+) -> Summary:  # fmt: skip
     """Compute the jobs whose results are not in the folder yet; only this process writes.
 
     What was finished is written even after Ctrl-C or when the cluster is lost; ``summary``

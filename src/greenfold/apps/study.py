@@ -76,8 +76,7 @@ SETTINGS: dict[str, Any] = {
     "draws": 10,
     "memory": False,
 }
-#: Raised when this module would make other results of the same configuration.
-FORMAT = 1
+FORMAT = 1  # raised when this module would make other results of the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
 _GAP, _MEMORY_GAP = 1e-3, 1e-2
 #: Steps of the white input that memory is measured with, over the duration of the stimuli,
@@ -285,12 +284,9 @@ def study(
 
 
 def plan(
-    datasets: Iterable[str | Path],
-    grids: Grid | Sequence[Grid],
-    *,
-    data_dir: str | Path | None = None,
-    download: bool = True,
-) -> list[Job]:
+    datasets: Iterable[str | Path], grids: Grid | Sequence[Grid], *,
+    data_dir: str | Path | None = None, download: bool = True,
+) -> list[Job]:  # fmt: skip
     """The jobs of a study; what cannot work is refused here, before it is computed."""
     networks: dict[str, dict[str, Any]] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:

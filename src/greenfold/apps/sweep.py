@@ -36,12 +36,9 @@ from .runner import SEAL, Job, Summary
 
 __all__ = ["compare", "sweep"]
 
-#: Raised when this module would make other results of the same configuration.
-FORMAT = 1
-#: Of the sum of probabilities, as strict as tsml-eval's reader.
-_SUM_TOLERANCE = 1e-5
-#: Other folders beside those of the estimators.
-_RESERVED = {"comparison", "failures"}
+FORMAT = 1  # raised when this module would make other results of the same configuration
+_SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
+_RESERVED = {"comparison", "failures"}  # other folders beside those of the estimators
 
 Part = tuple[Any, np.ndarray]
 _CONVOLUTION = "aeon.classification.convolution_based:"
@@ -586,12 +583,10 @@ _PATTERN = "*/Predictions/*/testResample*.csv"
 PUBLISHED = " (published)"
 #: Shown beside one's own results unless others are asked for.
 _DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
-#: Digits after the point in the tables of published results.
-_DIGITS = 4
+_DIGITS = 4  # digits after the point in the tables of published results
 #: Those tables, in the folder ``reference`` of the data directory, by their resamples.
 _TABLES = {(0,): "ucr_default_split.csv", tuple(range(30)): "ucr_mean_30_resamples.csv"}
-#: Seconds that the archive may take to answer.
-_PATIENCE = 15.0
+_PATIENCE = 15.0  # seconds that the archive may take to answer
 #: Fewer estimators have no ranking to test, and fewer sets no test of it.
 _MIN_ESTIMATORS, _MIN_SETS = 3, 3
 

@@ -87,8 +87,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
     Returns
     -------
     dict of str to Path
-        Folder of each data set in the data directory and in the download cache, in
-        alphabetical order; of several, the one that :func:`load_dataset` uses.
+        Folder of each data set in the data directory and in the download cache.
     """
     roots = (data_directory(data_dir), cache_directory())
     first, second = (datasets_below(root) if root else {} for root in roots)
@@ -394,8 +393,9 @@ def ecg5000_paper(
         chosen = np.random.default_rng(selection).choice(normal, size=n_kept, replace=False)
     kept = y_train == -1
     kept[chosen] = True
-    others = ((X_test, X_train[~kept]), (y_test, y_train[~kept]))
-    return BinarySplit(X_train[kept], y_train[kept], *map(np.concatenate, others))
+    X_test = np.concatenate([X_test, X_train[~kept]])
+    y_test = np.concatenate([y_test, y_train[~kept]])
+    return BinarySplit(X_train[kept], y_train[kept], X_test, y_test)
 
 
 def _two_classes(

@@ -64,12 +64,10 @@ _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
 
 #: Up to this size E and F travel in double precision, and up to the second one at all.
 DOUBLE_NEURONS, MAX_NEURONS = 64, 128
-#: Connections that are drawn.
-_N_EDGES = 90
+_N_EDGES = 90  # connections that are drawn
 #: Bytes of a page, and of what is always on it: script, style, text.
 PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
-#: Four characters for three bytes.
-_BASE64 = 4 / 3
+_BASE64 = 4 / 3  # four characters for three bytes
 
 
 def _text(labels: Any) -> list[str]:
@@ -132,8 +130,7 @@ class PageSeries:
     unit: float  # all values are multiples of it
     scaling: float = 1.0  # ‖μ‖ as the series enter the network
     judged: str = "test"  # or "training", where X_test is X
-    #: What was left out, a sentence each.
-    thinned: list[str] = field(default_factory=list)
+    thinned: list[str] = field(default_factory=list)  # what was left out, a sentence each
 
     @property
     def n_channels(self) -> int:
@@ -576,10 +573,7 @@ def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
 
 
 def which_came_first(
-    n_cases: int,
-    n_steps: int = 70,
-    noise: float = 0.6,
-    rng: np.random.Generator | int | None = None,
+    n_cases: int, n_steps: int = 70, noise: float = 0.6, rng: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw **synthetic** series of two opposite bumps; y = +1 where the upper comes first.
 

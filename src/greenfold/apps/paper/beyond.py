@@ -79,8 +79,7 @@ ROWS = (
     "order-1 u, readout refitted",
     "Dynamics",
 )
-#: Of the panels after the first.
-_LETTERS = "bcdefghijk"
+_LETTERS = "bcdefghijk"  # of the panels after the first
 #: Error allowed to the states of the true network, and draws of each class that are
 #: simulated to check it.
 _TOL, _N_SIMULATED = 1e-4, 25

@@ -12,8 +12,7 @@ import numpy as np
 from ... import ReservoirClassifier, noisy_accuracy
 from ...optimizers.result import relative_gap
 
-#: Relative distance to the bound below which an optimum counts as proven.
-PROVEN = 1e-3
+PROVEN = 1e-3  # relative distance to the bound below which an optimum counts as proven
 
 PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
 
@@ -107,14 +106,9 @@ class Row:
 
 
 def measure(
-    classifier: ReservoirClassifier,
-    task: Split,
-    *,
-    noise: float,
-    seed: int = 0,
-    seconds: float = 0.0,
-    for_noise: ReservoirClassifier | None = None,
-) -> Row:
+    classifier: ReservoirClassifier, task: Split, *, noise: float, seed: int = 0,
+    seconds: float = 0.0, for_noise: ReservoirClassifier | None = None,
+) -> Row:  # fmt: skip
     """Judge a fitted classifier on the test series, or on the training series without such.
 
     ``for_noise`` is one that was fitted with the noise in mind; the same by default.

@@ -43,10 +43,8 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)
 SOLVED, RANDOM, N_PROJECTIONS = 0, 1, 2
 #: Classes and channels that a page shows, and inputs of a mask; the first ones.
 MAX_CLASSES, MAX_CHANNELS, MAX_INPUTS = 5, 4, 200
-#: Readout times of a curve; more would not be seen on a page.
-_N_TIMES = 40
-#: Numbers held at once for trajectories of a non-linear network (256 MiB).
-_NUMBERS = 2**25
+_N_TIMES = 40  # readout times of a curve; more would not be seen on a page
+_NUMBERS = 2**25  # numbers held at once for trajectories of a non-linear network (256 MiB)
 
 _INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
 _LOOK: dict[Any, Any] = BASE | dict.fromkeys(_INKED, INK) | {"grid.color": GRID}

@@ -102,12 +102,9 @@ def write_report(
 
 
 def render(
-    task: Split,
-    rows: Sequence[Row],
-    remark: str = "",
-    command: str = "",
+    task: Split, rows: Sequence[Row], remark: str = "", command: str = "",
     on_part: Callable[[str], None] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """The page as text; see `write_report`."""
     with needs("A page", "report"):
         from . import figures
