@@ -51,31 +51,17 @@ __all__ = ["Grid", "read_study", "study", "write_table"]
 ARCHITECTURES = dict.fromkeys(("random", "sparse", "dale", "spatial", "oscillators"), True)
 ARCHITECTURES |= dict.fromkeys(("cycle", "delay_line", "legendre"), False)
 #: Gains by name; a number after a colon is their parameter.
-GAINS: dict[str, Callable[..., Gain]] = {
-    "linear": Gain.linear,
-    "quadratic": Gain.quadratic,
-    "tanh": Gain.tanh,
-    "biased_tanh": Gain.biased_tanh,
-}
+_NAMES = ("linear", "quadratic", "tanh", "biased_tanh")
+GAINS: dict[str, Callable[..., Gain]] = {name: getattr(Gain, name) for name in _NAMES}
 #: What varies from network to network, with the values by default.
 AXES: dict[str, list[Any]] = {
-    "architecture": ["random"],
-    "neurons": [50],
-    "g": [0.9],
-    "tau": [0.25],
-    "seed": [0],
-    "order": [0],
-    "gain": ["linear"],
-    "inside": [0.0],
-}
+    "architecture": ["random"], "neurons": [50], "g": [0.9], "tau": [0.25], "seed": [0],
+    "order": [0], "gain": ["linear"], "inside": [0.0],
+}  # fmt: skip
 #: What does not.
 SETTINGS: dict[str, Any] = {
-    "eta": 10.0,
-    "duration": 10.0,
-    "noise": [0.0, 0.1],
-    "draws": 10,
-    "memory": False,
-}
+    "eta": 10.0, "duration": 10.0, "noise": [0.0, 0.1], "draws": 10, "memory": False,
+}  # fmt: skip
 FORMAT = 1  # raised when this module would make other results of the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
 _GAP, _MEMORY_GAP = 1e-3, 1e-2
@@ -269,7 +255,7 @@ def study(
     Returns
     -------
     Summary
-        How many results there are, were made, and failed.
+        Numbers of results that were found, made, and failed.
 
     Examples
     --------

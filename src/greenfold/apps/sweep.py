@@ -531,7 +531,8 @@ def sweep(
         spec.make(0)
     archive.data_directory(data_dir)  # a wrong one is an error, no reason to download
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
-    must(numbers and numbers[0] >= 0, "resamples", "be numbers of at least 0", resamples)
+    wanted = "be a positive number, or which ones, from 0 on"
+    must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
         for source in find_sources(list(datasets), data_dir, download)

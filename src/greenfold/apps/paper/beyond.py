@@ -35,7 +35,7 @@ from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import Unfolding, unfold
 from ..style import BOUND, RANDOM, SOLVED
 from . import figures as look
-from .figures import Heartbeats, OnHeartbeats, Run, expansion_judged_elsewhere
+from .figures import Heartbeats, OnHeartbeats, Run
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     linear = optimize(dynamics.linear, stimuli, eta)
     cut = replace(reservoir, gain=Gain.polynomial(reservoir.gain.coefficients[:3]))
     expanded = unfold(cut, n_steps=10, dt=1.0, order=1)
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         order1 = optimize(expanded, stimuli, eta, rng=seed)
     drawn = sized.projections(1, seed, 2)[0]
     streams = (np.random.default_rng([seed, k]) for k in (3, 4))

@@ -74,6 +74,11 @@ def _solved_at(p: Parameters) -> np.ndarray:
     return np.unique(np.concatenate([first, first + p.per_step - 1]))
 
 
+def engine() -> str:
+    """NEST where it is installed, as in the paper; the ODE solver otherwise."""
+    return "nest" if importlib.util.find_spec("nest") else "scipy"
+
+
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """κ over time from simulated Green's functions: no sampling noise enters.
 
@@ -140,8 +145,7 @@ def compute(run: Run) -> dict:
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
-    # NEST where it is installed, as in the paper; the ODE solver otherwise.
-    kind = "nest" if importlib.util.find_spec("nest") else "scipy"
+    kind = engine()
     pair = {"random": _projections(p)[0], "optimised": best.u}
     simulated = run.map("simulation", partial(simulated_curve, p, kind), [*pair.values()])
     single: dict[str, Any] = {"times": _times(p, p.fine), "mu": stimuli.mu}

@@ -22,7 +22,7 @@ from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
 from ...math.margins import gaussian_soft_margin, state_moments
 from ..style import RANDOM, SIMULATION
 from . import figures as look
-from .figures import OnSteps, Run, best_readouts, expansion_judged_elsewhere, unit_vectors
+from .figures import OnSteps, Run, best_readouts, unit_vectors
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         found[f"random_{kind}"] = [best.value for *_, best in drawn]
     linear = optimize(unfolding.linear, stimuli, p.eta)
     rng = np.random.default_rng([number, 5])
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         nonlinear = optimize(unfolding, stimuli, p.eta, rng=rng)
         moved = optimize(unfolding, stimuli, p.eta, u=linear.u)
     kappa, u, v = nonlinear.soft_margin, nonlinear.u, nonlinear.v

@@ -22,13 +22,7 @@ from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit
 from ...math.margins import gaussian_soft_margin
 from . import figures as look
-from .figures import (
-    Heartbeats,
-    OnHeartbeats,
-    Run,
-    best_readouts,
-    expansion_judged_elsewhere,
-)
+from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 
 @dataclass(frozen=True)
@@ -91,7 +85,7 @@ def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict
     task = Heartbeats(ecg, p.duration)
     unfolding = p.unfold(seed, *task.steps, alpha, p.tol)
     linear = optimize(unfolding.linear, task.stimuli, p.eta)
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         best = optimize(unfolding, task.stimuli, p.eta)
     assert best.validity is not None
     drawn, before = (

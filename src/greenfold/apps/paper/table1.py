@@ -19,13 +19,7 @@ from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit, load_dataset
 from ..style import RANDOM, SIMULATION, SOLVED
 from . import figures as look
-from .figures import (
-    Heartbeats,
-    OnHeartbeats,
-    Run,
-    best_readouts,
-    expansion_judged_elsewhere,
-)
+from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
             for u, _, best in best_readouts(unfolding, task.stimuli, us, p.eta)
         ]
         found[f"random, {kind}"] = {key: [row[key] for row in rows] for key in rows[0]}
-        with expansion_judged_elsewhere():
+        with look.expansion_judged_elsewhere():
             best = optimize(unfolding, task.stimuli, p.eta)
         found[f"optimised, {kind}"] = {
             "kappa": best.soft_margin,

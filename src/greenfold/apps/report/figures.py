@@ -50,6 +50,7 @@ _INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "yti
 _LOOK: dict[Any, Any] = BASE | dict.fromkeys(_INKED, INK) | {"grid.color": GRID}
 _LOOK |= dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none")
 _TIME, _KAPPA = "time t (units of τ)", "soft margin κ (unit of the states)"
+_ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,8 @@ def _style(row: Row) -> dict[str, Any]:
 
 
 def _keys(rows: Sequence[Row]) -> list[Key]:
-    return [
-        key(f"{row.projection} u, {row.network}", _hue(row), bool(row.order))
-        for row in rows
-    ]
+    named = ((f"{row.projection} u, {row.network}", row) for row in rows)
+    return [key(label, _hue(row), bool(row.order)) for label, row in named]
 
 
 def _first_class(row: Row) -> str:
@@ -236,9 +235,6 @@ def state_clouds(
     return found
 
 
-_ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
-
-
 def _two_clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: Any) -> Picture:
     title = f"{row.projection.capitalize()} u, {row.network}"
     with drawing(f"cloud{row.projection}{row.order}", title, _ALONG, _SHARE) as made:
@@ -258,11 +254,10 @@ def _two_clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: Any) -> Pi
 def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
     """One strip per class: the class along its own readout, all others as an outline."""
     labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
-    n, noisy, labelled = len(shares), "", (_ALONG, _SHARE, 0.75 + 0.72 * len(shares))
-    title = f"{row.projection.capitalize()} u, {row.network}, each class along its own "
-    with drawing(
-        f"cloud{row.projection}{row.order}", f"{title}readout", *labelled, n
-    ) as made:
+    name, n, noisy = f"cloud{row.projection}{row.order}", len(shares), ""
+    whose = "each class along its own readout"
+    title = f"{row.projection.capitalize()} u, {row.network}, {whose}"
+    with drawing(name, title, _ALONG, _SHARE, 0.75 + 0.72 * n, n) as made:
         for i, (ax, (others, own)) in enumerate(zip(made.all_axes, shares, strict=True)):
             colour = COLOURS[_class_hue(i)]
             ax.stairs(own, bins, fill=True, color=colour, alpha=0.5)
@@ -319,9 +314,8 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
     curves = [(row, curve) for row, curve in curves if len(curve)]
     if not curves:
         return None
-    with drawing(
-        "history", "Soft margin over the optimisation", "evaluation", _KAPPA
-    ) as made:
+    title = "Soft margin over the optimisation"
+    with drawing("history", title, "evaluation", _KAPPA) as made:
         ax = made.axes
         for row, curve in curves:
             ax.plot(np.arange(len(curve)), curve, **_style(row))
@@ -446,9 +440,8 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
     for row, C in shown:
         end = row.classifier.duration / row.classifier.reservoir_.mean_tau
         title = f"Quadratic kernel, {row.projection} u, {row.network}"
-        with drawing(
-            f"quadratic{row.projection}", title, "time t′ (units of τ)", _TIME, 3.3
-        ) as made:
+        name, x = f"quadratic{row.projection}", "time t′ (units of τ)"
+        with drawing(name, title, x, _TIME, 3.3) as made:
             made.axes.grid(False)
             image = made.axes.imshow(C, extent=(0, end, 0, end), **look)
             bar: Any = made.figure.colorbar(image, ax=made.axes, shrink=0.85)
