@@ -28,7 +28,8 @@ RECORD = Path(__file__).with_name("surface.txt")
 COMMAND = "python -m tests.test_surface"
 #: Modules of the reference that `greenfold` itself does not name.
 DOCUMENTED = {
-    "greenfold.apps.runner",
+    "greenfold.apps.study",
+    "greenfold.apps.sweep",
     "greenfold.devices.noise",
     "greenfold.math.calibration",
     "greenfold.math.margins",

@@ -18,6 +18,7 @@ COMMANDS = [
     ["predict"],
     ["score"],
     ["evaluate"],
+    ["forecast"],
     ["mask"],
     ["memory"],
     ["sweep"],
@@ -38,8 +39,9 @@ def test_every_command_explains_itself(command, monkeypatch):
     assert "Example: greenfold" in text
     for option in ("--json", "--debug"):
         assert option in text
-    # The demo brings its own data, and memory is one of white noise.
-    assert ("--data-dir" in text) != (command in (["demo"], ["memory"]))
+    # The demo brings its own data, memory is one of white noise, a forecast has a file.
+    alone = ["demo"], ["memory"], ["forecast"]
+    assert ("--data-dir" in text) != (command in alone)
     lines = text.split("╭")[0].splitlines()
     for line, following in pairwise(one.strip() for one in lines):
         if line and following and not line.startswith("Usage"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, ReservoirClassifier, load, save
-from greenfold.apps.explorer import series
+from greenfold.apps.explorer import page
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.networks.echo_state import EchoStateNetwork
 
@@ -19,8 +19,8 @@ from .conftest import SMALL, invoke, one_sentence
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """A grid of two points, so that a page takes a second."""
-    monkeypatch.setattr(series, "ETAS", (3.0,))
-    monkeypatch.setattr(series, "TIMES", (0.5, 1.0))
+    monkeypatch.setattr(page, "ETAS", (3.0,))
+    monkeypatch.setattr(page, "TIMES", (0.5, 1.0))
 
 
 def explored(*arguments):

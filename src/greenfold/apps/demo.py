@@ -41,9 +41,7 @@ def order_errors(
 ) -> np.ndarray:
     """Error of the unfolded states at each order, for each α, (n_orders, n_alphas).
 
-    The network is run twice on synthetic heartbeats: by the unfolding, and by an ODE
-    solver that shares no code with it. Order k must leave an error that falls as α^(k+1).
-    Errors are the largest deviations, relative to the largest state.
+    An ODE solver that shares no code with the unfolding is the judge; see `order_slopes`.
     """
     rng = np.random.default_rng(seed)
     weights = Reservoir.random(n_neurons, rng=rng).weights

@@ -52,24 +52,16 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = [
-    "SEAL", "ClusterLostError", "Failure", "Job", "State", "Store", "Summary", "run_jobs",
-]  # fmt: skip
-
 _ZEROS = "0" * 16
 #: A result's text holds this once; the store fills in two hashes, see `Store`.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
 _SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
-#: Folders beside the results.
-_FAILURES, _CLAIMS = "failures", ".claims"
-#: Seconds after which the loop looks up, for Ctrl-C, new workers and other runs.
-_POLL = 0.5
+_FAILURES, _CLAIMS = "failures", ".claims"  # folders beside the results
+_POLL = 0.5  # seconds after which the loop looks up, for Ctrl-C, new workers and other runs
 #: Characters of a title in the progress display: the time left must find room beside it.
 _TITLE = 28
-#: Seconds that a scheduler may take to answer.
-_CONNECT = 10.0
-#: Seconds that a cluster may be without workers.
-_PATIENCE = 60.0
+_CONNECT = 10.0  # seconds that a scheduler may take to answer
+_PATIENCE = 60.0  # seconds that a cluster may be without workers
 #: Jobs sent ahead to each thread of a cluster, so that it need not wait for the next.
 _AHEAD = 2
 #: Seconds after which a process looks whether its parent still lives.
@@ -82,33 +74,16 @@ _LOUD = ("distributed.client", "tornado.application")
 
 @dataclass(frozen=True)
 class Job:
-    """One result file, and how it is made.
+    """One result file, and how it is made."""
 
-    Attributes
-    ----------
-    path : str
-        Where the result goes below the folder of results, with forward slashes.
-    work : callable
-        ``work(configuration, context)`` returns the text of the file, with `SEAL` in it.
-        A function of a module, so that other processes and machines can be sent it. Its
-        randomness must come from the configuration alone.
-    configuration : dict
-        All that decides the result, as JSON holds it: parameters, seeds, digests of data
-        and code. A result that was made with another one is stale.
-    context : dict
-        What `work` needs besides, and what may change without changing the result, such
-        as the folder where the data lie.
-    weight : float
-        Share in the work, for the estimate of the time left.
-    title : str
-        What the progress display calls it; by default its path.
-    """
-
-    path: str
+    path: str  # below the folder of results, with forward slashes
+    #: ``work(configuration, context)`` returns the text of the file, with `SEAL` in it.
     work: Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+    #: All that decides the result, as JSON holds it; another one makes a result stale.
     configuration: Mapping[str, Any]
+    #: What may change without changing the result, such as the folder of the data.
     context: Mapping[str, Any] = field(default_factory=dict)
-    weight: float = 1.0
+    weight: float = 1.0  # share in the work
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -133,26 +108,15 @@ class State(Enum):
     """What lies in the place of a result."""
 
     ABSENT = "absent"
-    #: Made by this configuration, and whole.
-    FINISHED = "finished"
-    #: Made by another configuration.
-    STALE = "stale"
-    #: Cut off or changed since it was written.
-    DAMAGED = "damaged"
-    #: Not written by us, and so not ours to replace.
-    FOREIGN = "foreign"
+    FINISHED = "finished"  # made by this configuration, and whole
+    STALE = "stale"  # made by another configuration
+    DAMAGED = "damaged"  # cut off or changed since it was written
+    FOREIGN = "foreign"  # not written by us, and so not ours to replace
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that raised.
-
-    Attributes
-    ----------
-    path, error, traceback, configuration : str
-        Where its result would be; what went wrong, and where (empty if the process died);
-        hash of the configuration it was run with.
-    """
+    """A job that raised; the traceback is empty if its process died."""
 
     path: str
     error: str
@@ -325,15 +289,14 @@ class ClusterLostError(ConnectionError):
 class Here:
     """In this process, one after the other.
 
-    Every place takes work by `submit` and hands back futures of `concurrent.futures`, so
-    that one loop serves all. ``died`` are the exceptions of a future which mean that its
-    process died, and `room` says how many jobs may be under way at a time.
+    Every place takes work by `submit` and returns futures, so that one loop serves all; an
+    exception in ``died`` means that the process of a job died.
     """
 
     died: tuple[type[BaseException], ...] = ()
 
     def room(self) -> int:
-        """One."""
+        """How many jobs may be under way at a time."""
         return 1
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -341,12 +304,11 @@ class Here:
         future: Future = Future()
         # An optimisation answers Ctrl-C with its best so far, which is not the result.
         with noticing_interrupts(insist=True):
-            result = work(*arguments)
-        future.set_result(result)
+            future.set_result(work(*arguments))
         return future
 
     def close(self, *, at_once: bool = False) -> None:
-        """Nothing to do."""
+        """End what is under way; there is nothing."""
 
 
 class Processes:
@@ -355,8 +317,7 @@ class Processes:
     died = (BrokenProcessPool,)
 
     def __init__(self, n_jobs: int) -> None:
-        self._n_jobs = n_jobs
-        self._made: Any = None
+        self._n_jobs, self._made = n_jobs, None
 
     def room(self) -> int:
         """As many as there are processes."""
@@ -373,9 +334,9 @@ class Processes:
         from joblib.externals import loky
 
         # Kept by loky and made anew where it is broken.
-        options: dict[str, Any] = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
-        self._made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
-        return self._made
+        options: Any = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
+        self._made = made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
+        return made
 
     def close(self, *, at_once: bool = False) -> None:
         """End the processes; what is under way is lost if it is to be at once."""
@@ -439,9 +400,8 @@ class Cluster:
         how = (
             f"start one with `dask worker {self._address}`, and run the same command again"
         )
-        require(
-            now - self._seen <= _PATIENCE, f"{none}: {how} to resume.", ClusterLostError
-        )
+        lost = f"{none}: {how} to resume."
+        require(now - self._seen <= _PATIENCE, lost, ClusterLostError)
         return _AHEAD * threads
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -471,80 +431,29 @@ class Cluster:
                 log.setLevel(level)
 
 
-Pool = Here | Processes | Cluster
-
-
-def open_pool(n_jobs: int | None, dask: str | None) -> Pool:
-    """The cluster at an address, or so many processes; one of them is this one."""
-    if dask is not None:
-        return Cluster(dask)
-    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
-    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
-    return Here() if wanted == 1 else Processes(wanted)
-
-
 @dataclass
 class Summary:
-    """What became of the jobs.
-
-    Attributes
-    ----------
-    total, found, made, redone : int
-        Jobs, results that were there already, results of this run, and of those the ones
-        in whose place a stale or damaged file lay.
-    foreign : list of str
-        Paths where a file lies that was not written by us; left alone.
-    elsewhere : int
-        Jobs that another run on the same folder is computing.
-    failures : list of Failure
-    """
+    """What became of the jobs."""
 
     total: int = 0
-    found: int = 0
+    found: int = 0  # were there already
     made: int = 0
-    redone: int = 0
+    redone: int = 0  # of those made, in place of a stale or damaged file
+    #: Paths where a file lies that was not written by us; left alone.
     foreign: list[str] = field(default_factory=list)
-    elsewhere: int = 0
+    elsewhere: int = 0  # another run on the same folder computes them
     failures: list[Failure] = field(default_factory=list)
 
 
 def run_jobs(
-    jobs: Sequence[Job],
-    folder: str | Path,
-    *,
-    label: str = "",
-    n_jobs: int | None = None,
-    dask: str | None = None,
-    redo: bool = False,
-    wait_for_others: bool = False,
+    jobs: Sequence[Job], folder: str | Path, *, label: str = "", n_jobs: int | None = None,
+    dask: str | None = None, redo: bool = False, wait_for_others: bool = False,
     summary: Summary | None = None,
-) -> Summary:
-    """Compute the jobs whose results are not there yet.
+) -> Summary:  # fmt: skip
+    """Compute the jobs whose results are not in the folder yet; only this process writes.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        With different paths.
-    folder : str or Path
-        Where results are and go; see `Store`. Only this process writes there.
-    label : str
-        Names the work in the progress display.
-    n_jobs : int, optional
-        Processes of this machine; by default as many as there are cores.
-    dask : str, optional
-        Address of a dask scheduler, or its scheduler file, in place of this machine.
-    redo : bool
-        Compute finished ones too.
-    wait_for_others : bool
-        Stay until jobs that another run on the same folder is computing are finished.
-    summary : Summary, optional
-        Filled as the run goes on, so that it can be read after an exception.
-
-    Raises
-    ------
-    ClusterLostError, KeyboardInterrupt
-        If the cluster cannot be reached, or no longer, and after Ctrl-C. What was finished
-        is written.
+    What was finished is written even after Ctrl-C or when the cluster is lost; ``summary``
+    is filled as the run goes on, so that it can be read then.
     """
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths; two write the same file.")
@@ -565,7 +474,10 @@ def run_jobs(
                 replaced.add(job.path)
     if not waiting:
         return summary
-    pool = open_pool(n_jobs, dask)
+    wanted = joblib.cpu_count() if n_jobs is None else n_jobs
+    must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
+    here = Here() if wanted == 1 else Processes(wanted)
+    pool = here if dask is None else Cluster(dask)
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
@@ -586,8 +498,8 @@ class _Loop:
     """Begin jobs, write what comes back."""
 
     def __init__(
-        self, jobs: deque[Job], store: Store, pool: Pool, summary: Summary, bar: Bar,
-        redo: bool, replaced: set[str],
+        self, jobs: deque[Job], store: Store, pool: Here | Processes | Cluster,
+        summary: Summary, bar: Bar, redo: bool, replaced: set[str],
     ) -> None:  # fmt: skip
         self._waiting, self._redo, self._replaced = jobs, redo, replaced
         self._store, self._pool, self._summary, self._bar = store, pool, summary, bar
@@ -610,7 +522,10 @@ class _Loop:
                 time.sleep(_POLL if self._claimed else 0)
             self._summary.elsewhere = len(self._claimed)
         except BaseException:
-            self._keep_finished()
+            for future, (job, _) in list(self._running.items()):
+                kept = future.done() and not future.cancelled() and not future.exception()
+                if kept and self._store.state(job) is not State.FINISHED:
+                    self._enter(job, future.result())
             raise
         finally:
             for _, claim in self._running.values():
@@ -618,20 +533,17 @@ class _Loop:
 
     def _empty(self) -> None:
         while self._waiting or self._suspects or self._running:
-            self._begin()
+            if self._suspects:  # each alone, so that it is known whose fault a crash is
+                if not self._running:
+                    self._start(self._suspects.popleft())
+            else:
+                room = self._pool.room()
+                while self._waiting and len(self._running) < room:
+                    self._start(self._waiting.popleft())
             if self._running:
                 self._collect()
             elif self._waiting:
                 time.sleep(_POLL)  # a cluster that has no worker yet
-
-    def _begin(self) -> None:
-        if self._suspects:
-            if not self._running:  # alone, so that it is known whose fault a crash is
-                self._start(self._suspects.popleft())
-            return
-        room = self._pool.room()
-        while self._waiting and len(self._running) < room:
-            self._start(self._waiting.popleft())
 
     def _start(self, job: Job) -> None:
         claim = _Claim.take(self._store.folder, job.path)
@@ -690,13 +602,6 @@ class _Loop:
         self._summary.failures.append(self._store.write_failure(job, error, where))
         self._bar.advance(job.weight)
 
-    def _keep_finished(self) -> None:
-        """Write what is done already when the run is stopped."""
-        for future, (job, _) in list(self._running.items()):
-            done = future.done() and not future.cancelled() and future.exception() is None
-            if done and self._store.state(job) is not State.FINISHED:
-                self._enter(job, future.result())
-
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
     """Do one job, wherever this runs; an exception becomes a record."""
@@ -721,12 +626,8 @@ def run_map(
 ) -> list[Any]:  # fmt: skip
     """Results of ``work(item)`` for every item, in order, as plain JSON values.
 
-    ``work`` is a function of a module, or a `functools.partial` of one, so that a process
-    can be sent it; its randomness must come from the item alone. Each result is kept in a
-    file of ``folder`` as soon as it is there: a map that was stopped goes on from these
-    files with the same numbers, and two maps on one folder share the work. All that decides
-    the results beside the number of an item is in ``configuration``; see `Job`. An item
-    that fails is a RuntimeError, with the traceback for a note, once the others are done.
+    Each is kept in a file of ``folder``, from which a map that was stopped continues. An
+    item that fails is a RuntimeError with the traceback for a note, after the others.
     """
     stem = re.sub(r"\W+", "-", label)
     jobs = []

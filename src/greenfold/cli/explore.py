@@ -41,7 +41,7 @@ def explore(
     import tempfile
     import webbrowser
 
-    from ..apps.explorer.make import make_explorer
+    from ..apps.explorer.page import make_explorer
 
     options.check_targets(out=out)
     few = classes is not None and len(set(classes)) < 2
@@ -90,7 +90,7 @@ def _of_model(
     model: Any, name: str, data: str | None, files: Tested, seed: int
 ) -> tuple[list[Any], Any, dict[str, Any]]:
     """Data sets, network and other arguments of the page of a saved object."""
-    from ..apps.explorer.make import kept_series, remarks, start_of, with_model
+    from ..apps.explorer.page import kept_series, remarks, start_of, with_model
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..networks.echo_state import EchoStateNetwork
     from ..networks.reservoir import Reservoir
@@ -115,7 +115,7 @@ def _of_model(
 
 def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
     """Data sets of the page: the one that is named, or the built-in ones."""
-    from ..apps.explorer.make import Source, built_in_source
+    from ..apps.explorer.page import Source, built_in_source
     from .inputs import load_task
 
     task = load_task(data or options.SYNTHETIC, files, seed=seed, holdout=_HELD_OUT)

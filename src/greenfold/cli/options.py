@@ -1,6 +1,6 @@
 """Options, each written once, and how a command takes them.
 
-The parameters of a command are options (``size: int = opt(100, "Size.")``) or groups of
+The parameters of a command are options (``size: int = opt(100, "Network")``) or groups of
 options: frozen dataclasses whose fields are options. `command` makes one flat signature of
 both, which typer reads, and hands the groups to the function. The modules of commands keep
 their annotations as objects: compiling them from text would slow every start.

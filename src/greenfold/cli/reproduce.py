@@ -28,11 +28,12 @@ def reproduce(
     redraw : Draw again from the JSON files in the folder; compute nothing.
     """
     options.need("matplotlib")
-    from ..apps import paper
+    from ..apps.paper.figures import FIGURES
+    from ..apps.paper.figures import reproduce as reproduced
 
     outcomes = []
-    for name in names or paper.FIGURES:
-        for outcome in paper.reproduce(name, out, quick, data_dir, jobs, redraw):
+    for name in names or FIGURES:
+        for outcome in reproduced(name, out, quick, data_dir, jobs, redraw):
             outcomes.append(asdict(outcome))
             if not json:  # as they come: each may take minutes
                 print(outcome, flush=True)

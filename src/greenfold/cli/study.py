@@ -69,7 +69,7 @@ class Networks:
 
     def grid(self) -> Any:
         """The grid of the library; what was not given is left to its defaults."""
-        from ..apps.study.plan import ARCHITECTURES, Grid
+        from ..apps.study import ARCHITECTURES, Grid
 
         axes = pick(self, "neurons", "g", "tau", "order", "gain")
         every = self.architecture == ["all"]
@@ -109,8 +109,7 @@ def study(
     table : Format of the table.
     """
     from ..apps.runner import Summary, run_jobs
-    from ..apps.study.plan import plan
-    from ..apps.study.table import draw, read_study, write_table
+    from ..apps.study import draw, plan, read_study, write_table
 
     where = runs.arguments()
     planned = _plan(networks, preset, config)
@@ -143,7 +142,7 @@ def study(
 
 
 def _plan(networks: Networks, preset: str | None, config: Path | None) -> Any:
-    from ..apps.study.plan import PRESETS, Plan, read_config
+    from ..apps.study import PRESETS, Plan, read_config
 
     if preset is None and config is None:
         return Plan([], [networks.grid()])

@@ -53,10 +53,8 @@ def sweep(
     device : Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch), which
         makes one process the default.
     """
+    from ..apps import sweep as sweeps
     from ..apps.runner import Summary
-    from ..apps.sweep import plan
-    from ..apps.sweep.comparison import compare as compared
-    from ..apps.sweep.comparison import draw, write_tables
 
     where = runs.arguments()
     nothing = not estimators and not compare
@@ -66,7 +64,7 @@ def sweep(
     if compare and runs.figures != "none":
         options.need("matplotlib")
     try:
-        numbers = plan.parse_resamples(resamples)
+        numbers = sweeps.parse_resamples(resamples)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     record: dict[str, Any] = {}
@@ -74,17 +72,17 @@ def sweep(
     if estimators:
         where |= {"seed": seed, "device": device, "summary": summary}
         with resumable(summary):
-            plan.sweep(estimators, data or [], numbers, out, **where)
+            sweeps.sweep(estimators, data or [], numbers, out, **where)
         record = {"out": str(out), **asdict(summary)}
         if not json:  # before the comparison, which may refuse
             tell(summary, out)
     if not compare:
         return Answer(record, lambda: None, bool(summary.failures))
     names = [] if published == "none" else options.words(published)
-    made = compared(out, published=names, data_dir=runs.data_dir)
+    made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
     folder = out / "comparison" if comparison is None else comparison
-    files = write_tables(made, folder, out)
-    files += [] if runs.figures == "none" else draw(made, folder, runs.figures)
+    files = sweeps.write_tables(made, folder, out)
+    files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
     record["comparison"] = {**made.record(), "files": files}
     return Answer(record, lambda: _show(made, folder), bool(summary.failures))
 

@@ -9,7 +9,17 @@ from .archive import (
     load_dataset,
 )
 from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
-from .files import OpenedSeries, open_series, read_npy, read_npz, read_series, write_npz
+from .files import (
+    OpenedSeries,
+    open_series,
+    read_arff,
+    read_npy,
+    read_npz,
+    read_series,
+    read_table,
+    read_ts,
+    write_npz,
+)
 from .parsing import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
@@ -18,7 +28,6 @@ from .synthetic import (
     narma,
     synthetic_heartbeats,
 )
-from .text import read_arff, read_table, read_ts
 
 __all__ = [
     "BinarySplit",

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._base.checks import must
+from .._base.checks import must, require
 from .._base.files import replacing
 from .files import SUFFIXES, read_series
 from .parsing import Collection, DataError, Missing, naming, reason, refuse
@@ -46,20 +46,17 @@ def check_name(name: str) -> None:
 def data_directory(data_dir: Folder = None) -> Path | None:
     """Return the data directory: the argument, else ``GREENFOLD_DATA``, else None."""
     given = data_dir or os.environ.get("GREENFOLD_DATA")
-    if given and not Path(given).expanduser().is_dir():
-        source = "`data_dir`" if data_dir else "The environment variable GREENFOLD_DATA"
-        raise FileNotFoundError(
-            f"{source} names {str(given)!r}, which is not a directory: create it or "
-            "correct the name."
-        )
-    return Path(given).expanduser() if given else None
+    if not given:
+        return None
+    folder = Path(given).expanduser()
+    source = "`data_dir`" if data_dir else "The environment variable GREENFOLD_DATA"
+    wrong = f"{source} names {str(given)!r}, which is not a directory"
+    require(folder.is_dir(), f"{wrong}: create it or correct the name.", FileNotFoundError)
+    return folder
 
 
 def cache_directory() -> Path | None:
-    """Where downloads are kept, ``GREENFOLD_CACHE`` or the platform's cache directory.
-
-    None if neither is known because pooch is not installed; there are no downloads then.
-    """
+    """Where downloads are kept; None where pooch is not installed, which makes them."""
     given = os.environ.get("GREENFOLD_CACHE")
     if given:
         return Path(given).expanduser()
@@ -90,8 +87,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
     Returns
     -------
     dict of str to Path
-        Folder of each data set in the data directory and in the download cache, in
-        alphabetical order; of several, the one that :func:`load_dataset` uses.
+        Folder of each data set in the data directory and in the download cache.
     """
     roots = (data_directory(data_dir), cache_directory())
     first, second = (datasets_below(root) if root else {} for root in roots)
@@ -132,9 +128,11 @@ def dataset_path(name: str, data_dir: Folder = None) -> Path:
         for folder in [root, *_folders(root)] if root else []:
             if _is_dataset(folder / name):
                 return folder / name
-    raise FileNotFoundError(
-        f"The data set {name!r} is not on this machine: {how_to_supply(name, data_dir)}."
+    none, how = (
+        f"The data set {name!r} is not on this machine",
+        how_to_supply(name, data_dir),
     )
+    raise FileNotFoundError(f"{none}: {how}.")
 
 
 def how_to_supply(name: str, data_dir: Folder = None) -> str:
@@ -144,10 +142,8 @@ def how_to_supply(name: str, data_dir: Folder = None) -> str:
     known = {found.casefold(): found for found in list_datasets(data_dir) if found != name}
     close = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=0.7)
     hint = f" (or did you mean {known[close[0]]!r}?)" if close else ""
-    return (
-        f"put {name}_TRAIN and {name}_TEST ({', '.join(SUFFIXES)}) into "
-        f"{root / name if root else folder}{hint}"
-    )
+    files = f"{name}_TRAIN and {name}_TEST ({', '.join(SUFFIXES)})"
+    return f"put {files} into {root / name if root else folder}{hint}"
 
 
 def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = None) -> Path:
@@ -174,24 +170,22 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     ------
     ImportError, FileNotFoundError, DataError
         If pooch is not installed (``pip install greenfold[data]``); if the archive cannot
-        be reached or has no such data set; if what arrives is damaged, lacks a split, or
-        differs from the first download.
+        be reached or has no such data set; if what arrives is damaged or lacks a split.
 
     Notes
     -----
-    The archive publishes no checksums. The first download of a set is taken on trust (over
-    HTTPS); its SHA-256 is recorded as ``<name>.zip.sha256`` in the cache, and a later
-    download that differs from it is refused. Delete the record to accept a new version.
+    The archive publishes no checksums. The SHA-256 of the first download is recorded as
+    ``<name>.zip.sha256`` in the cache, and a later download that differs from it is a
+    DataError. Delete the record to accept a new version.
     """
     check_name(name)
     otherwise = how_to_supply(name, data_dir)
     try:
         pooch = import_module("pooch")
     except ImportError as error:
-        raise ImportError(
-            f"Downloading the data set {name!r} needs pooch: install it with `pip install "
-            f"greenfold[data]`, or {otherwise}."
-        ) from error
+        what = f"Downloading the data set {name!r} needs pooch"
+        how = f"install it with `pip install greenfold[data]`, or {otherwise}."
+        raise ImportError(f"{what}: {how}") from error
     cache = cache_directory() or Path(pooch.os_cache("greenfold"))
     cache.mkdir(parents=True, exist_ok=True)
     address = f"{url or ARCHIVE_URL}/{name}.zip"
@@ -204,11 +198,10 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
         with naming(address):
             if record.is_file():
                 known = [*record.read_text("utf-8", errors="replace").split(), "nothing"][0]
-                refuse(
-                    known != digest,
-                    f"has changed: its SHA-256 is {digest} but `{record}` has {known} from "
-                    "the first download; delete that file to accept the new version.",
-                )
+                before = f"but `{record}` has {known} from the first download"
+                cure = "delete that file to accept the new version."
+                other = f"has changed: its SHA-256 is {digest} {before}; {cure}"
+                refuse(known != digest, other)
             _unpack(archive, unpacked, otherwise)
         with replacing(record) as stream:
             stream.write(f"{digest}  {name}.zip\n".encode())
@@ -231,10 +224,8 @@ def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) ->
     try:
         fetch(address, str(target), None)
     except OSError as error:  # requests' exceptions are OSErrors, with a response if any
-        what = (
-            f"The data set {name!r} is not on this machine and could not be downloaded "
-            f"from {address} ({type(error).__name__}): connect and try again"
-        )
+        what = f"The data set {name!r} is not on this machine and could not be downloaded "
+        what += f"from {address} ({type(error).__name__}): connect and try again"
         response = getattr(error, "response", None)
         if response is not None:
             response.close()  # pooch leaves the connection open when the server says no
@@ -259,41 +250,32 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
         raise
     # The server answers a wrong name with a web page, and damage surfaces as anything.
     except Exception as error:
-        raise DataError(
-            f"did not deliver an intact zip archive ({reason(error)}): check that "
-            f"{target.name!r} is spelled as in the archive and try again."
-        ) from error
+        what = f"did not deliver an intact zip archive ({reason(error)})"
+        cure = f"check that {target.name!r} is spelled as in the archive and try again."
+        raise DataError(f"{what}: {cure}") from error
 
 
-def _choose(
-    content: zipfile.ZipFile, name: str, otherwise: str
-) -> dict[str, zipfile.ZipInfo]:
+def _choose(content: zipfile.ZipFile, name: str, otherwise: str) -> dict[str, Any]:
     """Members to keep: one file per split, both in the format preferred."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in content.infolist():
         # The Windows flavour sees both separators and drive letters.
         path = PureWindowsPath(member.filename)
-        if path.anchor or ".." in path.parts:
-            raise DataError(
-                f"holds a file that points outside the archive ({member.filename[:80]!r}): "
-                "it is not safe, so nothing was unpacked."
-            )
+        out = f"holds a file that points outside the archive ({member.filename[:80]!r})"
+        outside = path.anchor or ".." in path.parts
+        refuse(outside, f"{out}: it is not safe, so nothing was unpacked.")
         members[path.name] = member
     for suffix in SUFFIXES:
         names = [f"{name}_{split.upper()}{suffix}" for split in _SPLITS]
-        if not all(filename in members for filename in names):
-            continue
-        size = sum(members[filename].file_size for filename in names)
-        if size > MAX_UNPACKED_BYTES:
-            raise DataError(
-                f"would unpack to {size} bytes, above the limit of {MAX_UNPACKED_BYTES}: "
-                f"unpack it yourself and {otherwise}."
-            )
-        return {filename: members[filename] for filename in names}
-    raise DataError(
-        f"does not hold both {name}_TRAIN and {name}_TEST in one of the formats "
-        f"{', '.join(SUFFIXES)}: check the name, or {otherwise}."
-    )
+        if all(filename in members for filename in names):
+            size = sum(members[filename].file_size for filename in names)
+            large = f"would unpack to {size} bytes, above the limit of {MAX_UNPACKED_BYTES}"
+            wrong = f"{large}: unpack it yourself and {otherwise}."
+            refuse(size > MAX_UNPACKED_BYTES, wrong)
+            return {filename: members[filename] for filename in names}
+    both, formats = f"{name}_TRAIN and {name}_TEST", ", ".join(SUFFIXES)
+    cure = f"check the name, or {otherwise}."
+    raise DataError(f"does not hold both {both} in one of the formats {formats}: {cure}")
 
 
 def load_dataset(
@@ -340,22 +322,19 @@ def load_dataset(
         folder = download_dataset(name, data_dir=data_dir)
     parts = []
     for part in (split,) if split else _SPLITS:
-        path = find_split(folder, name, part)
+        path: Any = find_split(folder, name, part)
+        none = f"The data set {name!r} in {folder} has no {part} split"
         if path is None:
-            raise FileNotFoundError(
-                f"The data set {name!r} in {folder} has no {part} split: "
-                f"{how_to_supply(name, data_dir)}."
-            )
+            raise FileNotFoundError(f"{none}: {how_to_supply(name, data_dir)}.")
         parts.append(read_series(path, missing=missing))
     if split:
         return parts[0]
     (X, y), (X_test, y_test) = parts
     series = [np.atleast_2d(one) for one in (*X, *X_test)]
-    if len({len(one) for one in series}) > 1:
-        raise DataError(
-            f"The data set {name!r} has {len(series[0])} channels in the training and "
-            f"{len(series[-1])} in the test split: load and repair them one by one."
-        )
+    both = f"{len(series[0])} channels in the training and {len(series[-1])} in the test"
+    cure = "load and repair them one by one."
+    differ = len({len(one) for one in series}) > 1
+    refuse(differ, f"The data set {name!r} has {both} split: {cure}")
     y = np.concatenate([y, y_test])
     if isinstance(X, list) or isinstance(X_test, list) or X.shape[1:] != X_test.shape[1:]:
         return series, y
@@ -384,7 +363,8 @@ def ecg5000_paper(
 
     The archive has 292 + 177 series of these classes for training. The paper's sizes
     come out exactly if the training set is balanced to 177 + 177 and the 115 series of
-    class 1 left over join the test set.
+    class 1 left over join the test set, as its last ones. Do not compare with published
+    accuracies, which are for all five classes and the archive's own split.
 
     Parameters
     ----------
@@ -392,21 +372,14 @@ def ecg5000_paper(
         Data directory; see :func:`load_dataset`.
     selection : "first", int or numpy Generator, default "first"
         Which 177 series of class 1 stay in the training set, on which the paper is
-        silent: the first ones of the file, or a draw without replacement with this seed
-        or generator.
+        silent: the first ones of the file, or a draw with this seed or generator.
 
     Returns
     -------
     BinarySplit
         ``X_train`` (354, 140), ``y_train`` (354,), ``X_test`` (4332, 140) and ``y_test``
         (4332,). Class 1, the normal beats, is +1; class 2, the premature ventricular
-        contractions, is -1. Training series are in the order of the archive; the 115
-        series left over are the last of the test set.
-
-    Notes
-    -----
-    Not to be compared with published accuracies on ECG5000, which are for all five
-    classes and the archive's own split of 500 and 4500.
+        contractions, is -1.
     """
     is_seed = isinstance(selection, int | np.integer) and not isinstance(selection, bool)
     known = selection == "first" or is_seed or isinstance(selection, np.random.Generator)
@@ -420,12 +393,9 @@ def ecg5000_paper(
         chosen = np.random.default_rng(selection).choice(normal, size=n_kept, replace=False)
     kept = y_train == -1
     kept[chosen] = True
-    return BinarySplit(
-        X_train[kept],
-        y_train[kept],
-        np.concatenate([X_test, X_train[~kept]]),
-        np.concatenate([y_test, y_train[~kept]]),
-    )
+    X_test = np.concatenate([X_test, X_train[~kept]])
+    y_test = np.concatenate([y_test, y_train[~kept]])
+    return BinarySplit(X_train[kept], y_train[kept], X_test, y_test)
 
 
 def _two_classes(
@@ -435,10 +405,11 @@ def _two_classes(
     X, y = load_dataset("ECG5000", split, data_dir=data_dir)
     found, expected = (int(np.sum(y == 1)), int(np.sum(y == 2))), _COUNTS[split]
     if found != expected or isinstance(X, list) or X.ndim != 2:
-        raise DataError(
-            f"The {split} split of 'ECG5000' found here has {found[0]} + {found[1]} series "
-            f"of classes 1 and 2 where the archive has {expected[0]} + {expected[1]}: "
-            "replace the files by the archive's own."
+        has, archive = ("{} + {}".format(*counts) for counts in (found, expected))
+        wrong = (
+            f"The {split} split of 'ECG5000' found here has {has} series of classes 1 and"
         )
+        cure = "replace the files by the archive's own."
+        raise DataError(f"{wrong} 2 where the archive has {archive}: {cure}")
     both = (y == 1) | (y == 2)
     return X[both], np.where(y[both] == 1, 1, -1).astype(np.int64)

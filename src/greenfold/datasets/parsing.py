@@ -73,12 +73,9 @@ class Parsed(NamedTuple):
 
 
 def read(
-    source: Source,
-    parse: Callable[..., Parsed],
-    missing: Missing,
-    labels: Labels,
+    source: Source, parse: Callable[..., Parsed], missing: Missing, labels: Labels,
     **known: Any,
-) -> tuple[Collection, Any]:
+) -> tuple[Collection, Any]:  # fmt: skip
     """Read a source with a format's parser ``parse(content, labels, **known)``."""
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
@@ -182,10 +179,8 @@ def lines_of(content: bytes) -> list[str]:
         # utf-8-sig: spreadsheet programs put a byte order mark in front.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"is not text in UTF-8 (byte {error.start} cannot be read): convert it or "
-            "fetch it again."
-        ) from error
+        what = f"is not text in UTF-8 (byte {error.start} cannot be read)"
+        raise DataError(f"{what}: convert it or fetch it again.") from error
     # Not splitlines(), which also breaks at form feeds and other rare characters.
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
@@ -214,10 +209,9 @@ def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float6
             if value is not None:
                 row[step] = value
             elif field.lower() not in MISSING_VALUES:
-                raise DataError(
-                    f"has {field[:40]!r} instead of a number in {where}, position {step} "
-                    "(counting from 0): correct the value, or write `?` if it is missing."
-                )
+                place = f"in {where}, position {step} (counting from 0)"
+                cure = "correct the value, or write `?` if it is missing."
+                raise DataError(f"has {field[:40]!r} instead of a number {place}: {cure}")
     return values
 
 
@@ -227,11 +221,8 @@ def _assemble(found: Parsed, missing: Missing) -> Collection:
     refuse(not len(series), "holds no series: is it the right file, and complete?")
     n_channels = len(series[0])
     for case, one in enumerate(series):
-        if len(one) != n_channels:
-            raise DataError(
-                f"has {len(one)} channels in series {case} but {n_channels} in series 0: "
-                "every series needs the same channels."
-            )
+        other = f"has {len(one)} channels in series {case} but {n_channels} in series 0"
+        refuse(len(one) != n_channels, f"{other}: every series needs the same channels.")
     if len(infinite := _locate(np.isinf, series)):
         where, cure = _place(infinite[0]), "correct it, or write `?` if it is missing"
         raise DataError(f"has an infinite value in {where}: {cure}.")
@@ -297,14 +288,10 @@ def canonical_labels(
 ) -> NDArray[Any] | None:
     """Class labels (n_cases,) as one array, spelled alike for every file format.
 
-    The archives write the class "1" as ``1``, ``1.0`` or ``1.0000000e+00``. Whole numbers
-    become int64; other numbers strings in Python's shortest spelling, because scikit-learn
-    takes fractions for a regression target; all else strings without blanks and quotes.
-
-    A label outside the classes that are `declared` is an error; they also decide between
-    integers and strings, so that both splits of a data set have the same type. With
-    ``labels="optional"`` missing labels (``?``, ``NaN``, nothing) are None in an array of
-    objects; the result is None if all are missing.
+    Whole numbers become int64; other numbers strings in Python's shortest spelling, because
+    scikit-learn takes fractions for a regression target; all else strings. The classes that
+    are `declared` decide too, so that both splits of a data set have the same type.
+    Missing labels that are optional are None in an array of objects.
     """
     if isinstance(written, np.ndarray):
         if written.dtype.kind in "iub":  # no detour through text and float64, which rounds
@@ -314,19 +301,16 @@ def canonical_labels(
     names = [bare(str(label)) for label in written]
     known = [name.lower() not in _MISSING_LABELS for name in names]
     if labels == "required" and not all(known):
-        raise DataError(
-            f"has no class label for series {known.index(False)} (counting from 0): add "
-            "the label or remove the series."
-        )
+        none = f"has no class label for series {known.index(False)} (counting from 0)"
+        raise DataError(f"{none}: add the label or remove the series.")
     classes = [bare(name) for name in declared]
     allowed = {_key(name) for name in classes}
     given = [name for name, is_known in zip(names, known, strict=True) if is_known]
     for name in given if classes else ():
         if _key(name) not in allowed:
-            raise DataError(
-                f"gives series {names.index(name)} (counting from 0) the label "
-                f"{name[:40]!r}, which its header does not declare: correct either of them."
-            )
+            case = f"series {names.index(name)} (counting from 0)"
+            cure = "which its header does not declare: correct either of them."
+            raise DataError(f"gives {case} the label {name[:40]!r}, {cure}")
     y = np.array(given, dtype=np.str_)
     if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
         values = [float(name) for name in [*given, *classes]]

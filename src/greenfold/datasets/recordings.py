@@ -189,11 +189,9 @@ def _read_columns(
 ) -> tuple[str, dict[str, Any], float | None]:
     """What to call the file, its columns by name, and the time between samples."""
     suffix = suffix_of(path, format)
-    if suffix not in _COLUMNS:
-        raise DataError(
-            f"`{name_of(path)}` has the suffix {suffix!r}, which is no recording: use "
-            ".csv, .npz or .parquet with a column for each channel."
-        )
+    what = f"`{name_of(path)}` has the suffix {suffix!r}, which is no recording"
+    cure = "use .csv, .npz or .parquet with a column for each channel."
+    refuse(suffix not in _COLUMNS, f"{what}: {cure}")
     name, content = read_bytes(path)
     with naming(name):
         read: Any = _COLUMNS[suffix]
@@ -203,27 +201,20 @@ def _read_columns(
 
 
 def _choose(
-    columns: Mapping[str, Any],
-    given: Sequence[str] | None,
-    pattern: re.Pattern[str],
+    columns: Mapping[str, Any], given: Sequence[str] | None, pattern: re.Pattern[str],
     what: str,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """The columns given, or those whose names fit."""
     listed = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
     if given is None:
         found = [key for key in columns if pattern.fullmatch(key)]
-        if not found:
-            raise DataError(
-                f"has no column for `{what}` among {listed}; call them "
-                f"{what.removesuffix('s')}_0 and so on, or name them with `{what}`."
-            )
+        cure = f"{what.removesuffix('s')}_0 and so on, or name them with `{what}`."
+        refuse(not found, f"has no column for `{what}` among {listed}; call them {cure}")
         return found
     found = [given] if isinstance(given, str) else list(given)
-    lacking = [key for key in found if key not in columns] if found else ["(none)"]
-    if lacking:
-        raise DataError(
-            f"has no column {lacking[0]!r}, which `{what}` names; its columns are {listed}."
-        )
+    lacking = next((key for key in found or ["(none)"] if key not in columns), None)
+    has = f"which `{what}` names; its columns are {listed}."
+    refuse(lacking is not None, f"has no column {lacking!r}, {has}")
     return found
 
 
@@ -236,28 +227,24 @@ def _spacing(
         return None
     steps = np.diff(time)
     usual = float(np.median(steps))
-    if not np.isfinite(steps).all() or usual <= 0:
-        raise DataError("has times that do not increase; sort the samples by time.")
-    odd = np.flatnonzero(np.abs(steps - usual) > _JITTER * usual)
-    if len(odd):
-        at = int(odd[0])
-        raise DataError(
-            f"has a gap in time after sample {at} (t = {time[at]:g}: {steps[at]:g} instead "
-            f"of {usual:g}); {advice}."
-        )
+    falls = not np.isfinite(steps).all() or usual <= 0
+    refuse(falls, "has times that do not increase; sort the samples by time.")
+    for at in np.flatnonzero(np.abs(steps - usual) > _JITTER * usual):
+        where = f"sample {at} (t = {time[at]:g}: {steps[at]:g} instead of {usual:g})"
+        raise DataError(f"has a gap in time after {where}; {advice}.")
     return usual
 
 
 def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     """Columns by name, without those that begin with text (dates) if they are skipped."""
     lines = [one for one in lines_of(content) if one.strip() and not one.startswith("#")]
-    if len(lines) < 2:
-        raise DataError("is empty: name the columns, then give one sample per line.")
+    cure = "name the columns, then give one sample per line."
+    refuse(len(lines) < 2, f"is empty: {cure}")
     delimiter = max(",;\t", key=lines[0].count)
     first = next(csv.reader(lines[:1], delimiter=delimiter))
     header = [key.strip().strip('"') for key in first]
-    if None not in map(number, header):
-        raise DataError("begins with numbers: name the columns, as in drive_0,state_0.")
+    numbers = None not in map(number, header)
+    refuse(numbers, "begins with numbers: name the columns, as in drive_0,state_0.")
     if twice := [key for key in header if header.count(key) > 1]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
     if skip_text:
@@ -274,16 +261,14 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     except ValueError:  # empty fields, which become NaN, or what is not a number
         rows = list(csv.reader(lines, delimiter=delimiter))
         for i, row in enumerate(rows, start=1):
-            if len(row) != len(header):
-                raise DataError(
-                    f"has {len(row)} values in line {i} where the first line names "
-                    f"{len(header)} columns; samples were lost there: cut it there."
-                ) from None
+            named = f"where the first line names {len(header)} columns"
+            lost = f"has {len(row)} values in line {i} {named}; samples were lost there"
+            refuse(len(row) != len(header), f"{lost}: cut it there.")
         pairs = enumerate(rows[1:], start=2)
         values = np.concatenate([parse_values([row], f"line {i}") for i, row in pairs])
-    if values.shape[1] != len(header):
-        what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
-        raise DataError(f"{what}; write one value for each column.")
+    what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
+    differ = values.shape[1] != len(header)
+    refuse(differ, f"{what}; write one value for each column.")
     return dict(zip(header, values.T, strict=True))
 
 
@@ -297,17 +282,13 @@ def _read_npz(content: bytes) -> dict[str, Any]:
         elif array.ndim == 2:
             columns |= {f"{key}_{i}": column for i, column in enumerate(array.T)}
         else:
-            raise DataError(
-                f"has the array {key!r} of shape {array.shape}; it must be (n_samples,) or "
-                "(n_samples, n_channels)."
-            )
+            wanted = "it must be (n_samples,) or (n_samples, n_channels)."
+            raise DataError(f"has the array {key!r} of shape {array.shape}; {wanted}")
     lengths = sorted((len(one), key) for key, one in columns.items() if key != "dt")
     if lengths and lengths[0][0] != lengths[-1][0]:
         (short, first), (long, last) = lengths[0], lengths[-1]
-        raise DataError(
-            f"holds {first!r} of {short} samples and {last!r} of {long}; sample all "
-            "channels with one clock."
-        )
+        has = f"holds {first!r} of {short} samples and {last!r} of {long}"
+        raise DataError(f"{has}; sample all channels with one clock.")
     return columns
 
 

@@ -132,11 +132,8 @@ _ECTOPIC = (
     (-0.30, 0.68, 0.060),
 )
 # Beat-to-beat variability, as relative or absolute standard deviations.
-_HEIGHT_SPREAD = 0.20
-_WIDTH_SPREAD = 0.12
-_CENTRE_SPREAD = 0.010
-_BEAT_SHIFT = 0.015
-_WANDER = 0.15
+_HEIGHT_SPREAD, _WIDTH_SPREAD, _CENTRE_SPREAD = 0.20, 0.12, 0.010
+_BEAT_SHIFT, _WANDER = 0.015, 0.15
 # Many ectopic beats meet a normal one on its way ("fusion beats") and look like a mixture
 # of both; the weight of the ectopic part is uniform from here to 1. It is what keeps the
 # problem from being solved perfectly by a linear classifier.

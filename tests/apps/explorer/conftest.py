@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import Grid, prepare, solve_grid
+from greenfold.apps.explorer import page
+from greenfold.apps.explorer.page import Grid, Source, solve_grid
 from greenfold.datasets import synthetic_heartbeats
 
 N_STEPS, N_NEURONS = 24, 20
+
+
+def prepare(*series, n_steps=None, **more):
+    return page.prepare(Source(*series, **more), n_steps)
+
+
+def write_explorer(path, unfolding, sets, **shown):
+    return page.write_page(path, page.render(unfolding, sets, **shown))
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import Grid, Start, prepare, solve_grid, write_explorer
+from greenfold.apps.explorer.page import Grid, Start, solve_grid
 from greenfold.math.decisions import Clouds, decide, held_out_score
 from greenfold.math.margins import gaussian_soft_margin, state_moments
 from greenfold.optimizers.linear import LinearProblem
 
 from ..report.test_browser import NAMES, Browser, _contrast, _luminance, _quiet
-from .conftest import N_NEURONS, N_STEPS
+from .conftest import N_NEURONS, N_STEPS, prepare, write_explorer
 
 pytestmark = [pytest.mark.contract, pytest.mark.needs("chromium")]
 

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from greenfold import Reservoir, unfold
-from greenfold.apps.explorer import (
+from greenfold.apps.explorer import Source, make_explorer
+from greenfold.apps.explorer import page as bundle
+from greenfold.apps.explorer.page import (
+    MAX_NEURONS,
+    PAGE_BYTES,
     Grid,
-    Source,
-    make_explorer,
-    prepare,
+    render,
+    room_for_series,
     solve_grid,
 )
-from greenfold.apps.explorer import (
-    page as bundle,
-)
-from greenfold.apps.explorer.page import MAX_NEURONS, PAGE_BYTES, render, room_for_series
+
+from .conftest import prepare
 
 
 def test_no_address_is_ever_visited(unfolding, sets):
@@ -40,19 +41,29 @@ def test_hostile_names_do_not_end_the_script(unfolding, sets):
     assert "&lt;script&gt;alert(1)" in text
 
 
-def test_modules_become_one_script(monkeypatch):
+def test_modules_become_one_script():
     made = bundle.script()
     assert not re.search(r"^(import|export)\b", made, flags=re.MULTILINE)
     for name in bundle.MODULES:
         assert f"// {name}.js" in made
-    monkeypatch.setattr(bundle, "MODULES", ("eigen", "sphere"))
-    with pytest.raises(ValueError, match=r"sphere.js imports norm of numbers.js"):
-        bundle.script()
-    texts = {"js/a.js": "export const x = 1;\n", "js/b.js": "function x() {}\n"}
-    monkeypatch.setattr(bundle, "MODULES", ("a", "b"))
-    monkeypatch.setattr(bundle, "asset", texts.__getitem__)
-    with pytest.raises(ValueError, match=r"x is in a.js and in b.js"):
-        bundle.script()
+
+
+def test_modules_mean_the_same_in_one_script():
+    """Each imports from those before it alone, and no two use one name."""
+    kinds = r"(?:async )?(?:function\*?|const|let|class)"
+    names = re.compile(rf"^(export )?{kinds} +(\w+)", re.MULTILINE)
+    seen: dict[str, str] = {}
+    exported: dict[str, set[str]] = {}
+    for module in bundle.MODULES:
+        text = bundle.asset(f"js/{module}.js")
+        for needed, source in bundle._IMPORT.findall(text):
+            wanted = set(filter(None, map(str.strip, needed.split(","))))
+            assert wanted <= exported.get(source, set()), (module, source)
+        found = names.findall(text)
+        assert not {name: seen[name] for _, name in found if name in seen}, module
+        seen |= {name: module for _, name in found}
+        exported[module] = {name for public, name in found if public}
+    assert all(exported[module] for module in bundle.MODULES if module != "main")
 
 
 def test_every_module_is_bundled():
@@ -70,7 +81,7 @@ def test_the_page_is_small_whatever_comes(
     tmp_path, monkeypatch, n_neurons, n_channels, n_classes
 ):
     # Solving takes a minute at this size and changes no length.
-    def quick(unfolding, material, pair, grid, **_):
+    def quick(unfolding, material, pair, grid, *_):
         small = solve_grid(unfolding, material, pair, Grid((3.0,), (2,)))
         shape = len(grid.etas), len(grid.steps)
         spread = {
@@ -81,7 +92,7 @@ def test_the_page_is_small_whatever_comes(
         }
         return type(small)(pair, grid, noises=small.noises, **spread)
 
-    monkeypatch.setattr("greenfold.apps.explorer.make.solve_grid", quick)
+    monkeypatch.setattr("greenfold.apps.explorer.page.solve_grid", quick)
     rng = np.random.default_rng(0)
     y = np.arange(2000) % n_classes
     X = rng.standard_normal((2000, n_channels, 300)) + y[:, None, None]
@@ -89,7 +100,7 @@ def test_the_page_is_small_whatever_comes(
     page = make_explorer(tmp_path / "p.html", [Source("big", X, y, X, y)], reservoir)
     assert page.path.stat().st_size <= PAGE_BYTES
     assert len(page.sets[0][0].thinned) == 3
-    assert room_for_series(n_neurons, n_channels, 30, 1) > 0
+    assert room_for_series(n_neurons, n_channels) > 0
 
 
 def test_what_does_not_fit_is_refused(unfolding, sets):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.apps.explorer import Source, prepare, which_came_first
-from greenfold.apps.explorer.series import MAX_VALUES
+from greenfold.apps.explorer.page import MAX_VALUES, Source, which_came_first
+
+from .conftest import prepare
 
 
 def series(n_cases=40, n_steps=20, n_classes=2, seed=0):

@@ -40,8 +40,7 @@ def heartbeats(data_dir):
 
 def compute(module, parameters, folder, heartbeats=None, data_dir=None):
     """Numbers of a figure, which must also be drawable and describable."""
-    from greenfold.apps.paper.figures import Run
-    from greenfold.apps.paper.setting import style
+    from greenfold.apps.paper.figures import Run, style
 
     run = Run(module.__name__, parameters, folder, 1, heartbeats, data_dir)
     numbers = plain(module.compute(run))

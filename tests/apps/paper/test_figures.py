@@ -14,7 +14,7 @@ import greenfold
 from greenfold.apps import paper
 from greenfold.apps import style as colours
 from greenfold.apps.paper import fig1
-from greenfold.apps.paper import setting as look
+from greenfold.apps.paper import figures as look
 from greenfold.apps.paper.figures import recorded_parameters, told
 from greenfold.datasets import DataError
 
@@ -79,7 +79,7 @@ def test_redraws_from_the_record_and_changes_no_number(reproduced, tmp_path, mon
         paper.reproduce("fig1", tmp_path, redraw=True)
 
 
-@pytest.mark.parametrize("name", paper.FIGURES)
+@pytest.mark.parametrize("name", paper.figures.FIGURES)
 def test_every_figure_has_a_caption_and_draws_what_is_recorded(name):
     module = importlib.import_module(f"greenfold.apps.paper.{name}")
     title, caption = told(module)
@@ -99,7 +99,7 @@ def test_every_figure_has_a_caption_and_draws_what_is_recorded(name):
     "name",
     [
         pytest.param(name, marks=[] if name == "fig1" else pytest.mark.contract)
-        for name in paper.FIGURES
+        for name in paper.figures.FIGURES
     ],
 )
 def test_every_figure_can_be_written(name):
@@ -122,8 +122,8 @@ def test_random_and_solved_have_one_colour_everywhere():
     css = (source / "report" / "style.css").read_text(encoding="utf-8").lower()
     for name in ("RANDOM", "SOLVED", "CLASS_A", "CLASS_B"):
         assert getattr(colours, name) in css, name
-    figures = [path for path in (source / "paper").glob("*.py") if path.stem != "setting"]
-    assert {path.stem for path in figures} >= set(paper.FIGURES)
+    figures = [path for path in (source / "paper").glob("*.py") if path.stem != "figures"]
+    assert {path.stem for path in figures} >= set(paper.figures.FIGURES)
     for path in figures:
         found = re.findall(r"#[0-9A-Fa-f]{6}", path.read_text(encoding="utf-8"))
         assert not found, f"{path.name} has colours of its own: {found}"

@@ -13,7 +13,7 @@ from greenfold.apps import paper
 from .conftest import RECORDS, assert_as_recorded
 
 
-@pytest.mark.parametrize("name", paper.FIGURES)
+@pytest.mark.parametrize("name", paper.figures.FIGURES)
 def test_recorded_in_full_with_todays_parameters(name):
     module = importlib.import_module(f"greenfold.apps.paper.{name}")
     record = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))

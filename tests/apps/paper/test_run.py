@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.paper import fig2
-from greenfold.apps.paper.figures import Run
-from greenfold.apps.paper.setting import chunks
+from greenfold.apps.paper.figures import Run, chunks
 
 
 @dataclass(frozen=True)

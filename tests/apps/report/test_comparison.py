@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from greenfold.apps.report import random_spread, share_bounds, to_record
-from greenfold.apps.report.comparison import headline
+from greenfold.apps.report.comparison import (
+    headline,
+    random_spread,
+    share_bounds,
+    to_record,
+)
 from greenfold.estimators.margin import ReservoirClassifier
 
 from .conftest import SETTINGS

@@ -24,16 +24,19 @@ from greenfold import (
     optimize,
     unfold,
 )
+from greenfold.apps import study as planning
 from greenfold.apps.runner import SEAL
-from greenfold.apps.study import Grid, read_study, study, write_table
-from greenfold.apps.study import plan as planning
-from greenfold.apps.study.plan import (
+from greenfold.apps.study import (
     ARCHITECTURES,
     PRESETS,
+    Grid,
     judge,
     make_network,
     plan,
     read_config,
+    read_study,
+    study,
+    write_table,
 )
 from greenfold.datasets import load_dataset
 from greenfold.devices.noise import state_covariance

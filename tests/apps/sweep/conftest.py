@@ -101,7 +101,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     sys.modules.pop("own_estimators", None)
     importlib.invalidate_caches()
-    from greenfold.apps.sweep import estimators
+    from greenfold.apps import sweep
 
-    estimators._code_of.cache_clear()
+    sweep._code_of.cache_clear()
     return folder / "own_estimators.py"

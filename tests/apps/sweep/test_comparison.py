@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.apps.sweep import compare, sweep
-from greenfold.apps.sweep.comparison import PUBLISHED, draw, write_tables
-from greenfold.apps.sweep.plan import Predictions
+from greenfold.apps.sweep import PUBLISHED, Predictions, compare, draw, sweep, write_tables
 
 LEVELS = {"A": 0, "B": 1, "C": 2}
 SETS = ["One", "Three", "Two", "Four"]

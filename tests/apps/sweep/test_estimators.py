@@ -12,8 +12,7 @@ import pytest
 
 import greenfold
 from greenfold.apps.runner import source_digest
-from greenfold.apps.sweep import parse_estimator
-from greenfold.apps.sweep.estimators import _ABOVE, KNOWN, _code_of
+from greenfold.apps.sweep import _ABOVE, KNOWN, _code_of, parse_estimator
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.apps.sweep.plan import find_sources, read_source, resampled
+from greenfold.apps.sweep import find_sources, read_source, resampled
 from greenfold.datasets import DataError
 
 from .conftest import write_set

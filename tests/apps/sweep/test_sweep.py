@@ -8,8 +8,7 @@ import importlib
 import numpy as np
 import pytest
 
-from greenfold.apps.sweep import read_predictions, sweep
-from greenfold.apps.sweep.plan import parse_resamples
+from greenfold.apps.sweep import parse_resamples, read_predictions, sweep
 from greenfold.datasets import DataError, load_dataset
 
 OWN = "own_estimators:Nearest"

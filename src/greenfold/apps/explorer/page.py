@@ -1,23 +1,57 @@
-"""The explorer as one HTML file: the network, the series, what was solved, the script."""
+"""The explorer, one HTML file: series and what is solved on them, the network, the script.
+
+The page computes with the very numbers that travel in it. So series are thinned and
+rounded first, and what is solved belongs to them.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
-from ... import Unfolding, __version__
+from ... import (
+    EchoStateNetwork,
+    Reservoir,
+    ReservoirClassifier,
+    SampleStimuli,
+    Unfolding,
+    __version__,
+    optimize,
+    unfold,
+)
+from ..._base import checks as check
 from ..._base.checks import must, require
 from ..._base.files import plain
+from ...estimators.margin.classifier import class_weights
+from ...optimizers.linear import LinearProblem
+from ..report.comparison import Split
 from ..report.page import fill_template, write_page
-from .series import BAND, N_NOISES, N_RANDOM, PageSeries, SolvedPair
+
+#: Values of one series, over all channels, and series of each part that a page carries.
+MAX_VALUES, MAX_SERIES = 160, 300
+#: Numbers of all series of one data set: 16 bits each, 220 kB as text. Pairs of classes
+#: are left out for the second number, and the third is kept in any case.
+MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
+#: Of the pairs so many are solved, where there are more than two classes.
+MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3
+_LEVELS = 32_000
+#: η of the slider, and readout times as shares of the duration.
+ETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
+TIMES = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
+N_RANDOM, N_NOISES = 50, 25
+#: Shares of the random projections between which the band of their accuracies lies.
+BAND = (0.1, 0.5, 0.9)
 
 #: Modules of JavaScript; each imports only from those before it.
 MODULES = (
@@ -27,16 +61,308 @@ MODULES = (
 )  # fmt: skip
 _IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
-_NAMES = re.compile(r"^(export )?(?:async )?(?:function\*?|const|let|class) +(\w+)", re.M)
 
 #: Up to this size E and F travel in double precision, and up to the second one at all.
 DOUBLE_NEURONS, MAX_NEURONS = 64, 128
-#: Connections that are drawn.
-_N_EDGES = 90
+_N_EDGES = 90  # connections that are drawn
 #: Bytes of a page, and of what is always on it: script, style, text.
 PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
-#: Four characters for three bytes.
-_BASE64 = 4 / 3
+_BASE64 = 4 / 3  # four characters for three bytes
+
+
+def _text(labels: Any) -> list[str]:
+    return [str(label) for label in np.asarray(labels).tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Split):
+    """Labelled series with what is known of them."""
+
+    #: Factor on the weight of a class, by its name.
+    class_weights: dict[str, float] = field(default_factory=dict)
+    scaling: float = 1.0  # ‖μ‖ as the series enter the network
+    n_series: int = MAX_SERIES  # of training and of test on the page, each
+
+    def only(self, classes: Sequence[str]) -> Source:
+        """The same with some of the classes; ValueError where a class does not occur."""
+        found = sorted(set(_text(self.y)))
+        shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
+        for one in classes:
+            none = f"`classes` names {one!r}, which is none of the classes of {self.name}"
+            require(one in found, f"{none}: {shown}.")
+
+        def part(X: Any, y: Any) -> tuple[Any, Any]:
+            kept = [i for i, one in enumerate(_text(y)) if one in classes]
+            return ([X[i] for i in kept], np.asarray(y)[kept]) if kept else (None, None)
+
+        X, y = part(self.X, self.y)
+        X_test, y_test = part(self.X_test, [] if self.X_test is None else self.y_test)
+        return replace(self, X=X, y=y, X_test=X_test, y_test=y_test)
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels of the first series."""
+        return np.atleast_2d(np.asarray(self.X[0])).shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where the page begins; the page's choice, and a random u, where a value is None."""
+
+    eta: float | None = None
+    noise: float | None = None
+    u: np.ndarray | None = None
+    label: str = ""  # whose u that is, as a button says it
+
+
+@dataclass(frozen=True, eq=False)
+class PageSeries:
+    """Labelled series as they stand on the page, (n_cases, n_channels, n_steps)."""
+
+    name: str
+    note: str
+    classes: list[str]
+    weights: np.ndarray  # factor on the weight of a whole class
+    X: np.ndarray
+    codes: np.ndarray
+    X_test: np.ndarray
+    codes_test: np.ndarray
+    unit: float  # all values are multiples of it
+    scaling: float = 1.0  # ‖μ‖ as the series enter the network
+    judged: str = "test"  # or "training", where X_test is X
+    thinned: list[str] = field(default_factory=list)  # what was left out, a sentence each
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels C."""
+        return self.X.shape[1]
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps K."""
+        return self.X.shape[2]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of classes (ζ = −1, ζ = +1), the most frequent ones first."""
+        counts = np.bincount(self.codes, minlength=len(self.classes))
+        seen = np.flatnonzero(counts >= 2).tolist()
+        return sorted(combinations(seen, 2), key=lambda pair: -min(counts[list(pair)]))
+
+    def stimuli(self, pair: tuple[int, int]) -> SampleStimuli:
+        """Moments of one pair, in its own coordinates."""
+        chosen = np.isin(self.codes, pair)
+        codes = self.codes[chosen]
+        share = {c: float((codes == c).sum() * self.weights[c]) for c in pair}
+        return SampleStimuli(self.X[chosen], codes, class_weight=share, length=self.scaling)
+
+
+def prepare(
+    source: Source, n_steps: int | None = None, max_numbers: int = MAX_NUMBERS
+) -> PageSeries:
+    """Thin series to what a page can carry, and say what was left out.
+
+    Series of different lengths end together; a shorter one stays at its first value before
+    it begins. ``n_steps`` is by default as large as fits.
+    """
+    name, thinned = source.name, []
+    values, labels = _cube(source.X, thinned), _text(source.y)
+    classes = list(dict.fromkeys(_text(np.unique(source.y))))
+    counts = [labels.count(one) for one in classes]
+    got = ", ".join(f"{n} of {c!r}" for c, n in zip(classes[:5], counts, strict=False))
+    two = sum(count >= 2 for count in counts) >= 2
+    must(two, name, "hold two classes of at least two series each", got)
+    n_channels, given_steps = values.shape[1:]
+    few = len(classes) <= MAX_CLASSES and n_channels <= MAX_CHANNELS
+    most = f"have at most {MAX_CLASSES} classes and {MAX_CHANNELS} channels"
+    how = "(choose classes with `--classes`, or leave channels out)"
+    got = f"{len(classes)} classes and {n_channels} channels"
+    must(few, name, f"{most} {how}", got)
+    codes = np.array([classes.index(label) for label in labels])
+    others, other_codes = values[:0], codes[:0]
+    if source.X_test is not None:
+        found = _text(source.y_test)
+        known = [i for i, label in enumerate(found) if label in classes]
+        others = _cube(source.X_test, [], given_steps)[known]
+        other_codes = np.array([classes.index(found[i]) for i in known], dtype=int)
+    judged = "test" if len(others) else "training"
+    # Each step is the mean of as many of the series as the others.
+    fits = max(1, MAX_VALUES // n_channels)
+    length = n_steps or -(-given_steps // -(-given_steps // fits))
+    if length != given_steps:
+        how = "averaged to" if length < given_steps else "repeated to fill"
+        thinned.append(f"{given_steps} steps of each series were {how} {length}.")
+        values, others = _resample(values, length), _resample(others, length)
+    size = n_channels * length * (1 if judged == "training" else 2)
+    room = min(source.n_series, max(2 * len(classes), max_numbers // size))
+    values, codes = _thin(values, codes, room, "training", thinned)
+    others, other_codes = _thin(others, other_codes, room, "test", thinned)
+    unit = float(max(np.abs(values).max(), np.abs(others).max(initial=0.0))) / _LEVELS
+    zeros = f"`{name}` holds nothing but zeros; there is nothing to tell apart."
+    require(np.isfinite(unit) and unit > 0, zeros)
+    values, others = (np.rint(part / unit) * unit for part in (values, others))
+    if judged == "training":
+        others, other_codes = values, codes
+    weights = np.array([float(source.class_weights.get(one, 1.0)) for one in classes])
+    series = (values, codes, others, other_codes, unit, source.scaling, judged, thinned)
+    return PageSeries(name, source.note, classes, weights, *series)
+
+
+def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
+    """Series as (n_cases, n_channels, n_steps), those of unequal lengths filled up."""
+    series = [np.atleast_2d(np.asarray(one, dtype=float)) for one in X]
+    require(series, "there are no series to explore.")
+    lengths = {one.shape[1] for one in series}
+    longest = max(lengths) if n_steps is None else n_steps
+    if len(lengths) > 1:
+        thinned.append(
+            f"Series of {min(lengths)} to {max(lengths)} steps end together; shorter ones "
+            "stay at their first value before they begin."
+        )
+    cut = [one[:, -longest:] for one in series]
+    before = [((0, 0), (longest - one.shape[1], 0)) for one in cut]
+    made = np.stack([np.pad(one, n, "edge") for one, n in zip(cut, before, strict=True)])
+    finite = np.isfinite(made).all()
+    require(finite, "series must be finite; fill missing values, or use --trim.")
+    return made
+
+
+def _resample(values: np.ndarray, n_steps: int) -> np.ndarray:
+    """Means over equal stretches of time of series that are constant over their steps."""
+    old = values.shape[2]
+    edges = np.linspace(0, old, n_steps + 1)
+    total = np.concatenate([np.zeros((*values.shape[:2], 1)), values.cumsum(2)], axis=2)
+    whole = np.minimum(edges.astype(int), old - 1)
+    at = total[..., whole] + (edges - whole) * values[..., whole]
+    return np.diff(at, axis=2) * (n_steps / old)
+
+
+def _thin(
+    values: np.ndarray, codes: np.ndarray, room: int, part: str, thinned: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every so-many-th series of each class."""
+    if len(codes) <= room:
+        return values, codes
+    kept: list[int] = []
+    for c in np.unique(codes):
+        members = np.flatnonzero(codes == c)
+        share = max(min(2, len(members)), int(room * len(members) / len(codes)))
+        kept += members[np.linspace(0, len(members) - 1, share).astype(int)].tolist()
+    index = np.sort(kept)
+    thinned.append(f"{len(index)} of {len(codes)} {part} series are on the page.")
+    return values[index], codes[index]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values of η, the page begins near ``usual``, and steps at whose end it is read."""
+
+    etas: tuple[float, ...]
+    steps: tuple[int, ...]
+    usual: float = 3.0
+
+    @classmethod
+    def of(cls, n_steps: int, eta: float | None = None) -> Grid:
+        """The page's grid for series of so many steps; ``eta`` is added to it."""
+        etas = sorted(set(ETAS) if eta is None else {*ETAS, float(eta)})
+        steps = sorted({max(1, round(share * n_steps)) for share in TIMES})
+        return cls(tuple(etas), tuple(steps), cls.usual if eta is None else float(eta))
+
+    def __len__(self) -> int:
+        return len(self.etas) * len(self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedPair:
+    """One pair of classes on a grid; leading axes are η and the readout step."""
+
+    pair: tuple[int, int]
+    grid: Grid
+    u: np.ndarray
+    v: np.ndarray
+    soft_margin: np.ndarray
+    bound: np.ndarray
+    random: np.ndarray  # κ of random u, the readout solved for each
+    noises: np.ndarray
+    #: Quantiles `BAND` of the accuracy of the random u under each noise.
+    random_accuracy: np.ndarray
+
+
+def solve_grid(
+    unfolding: Unfolding, series: PageSeries, pair: tuple[int, int], grid: Grid,
+    seed: int = 0, on_step: Callable[[], None] | None = None,
+) -> SolvedPair:  # fmt: skip
+    """Solve one pair of classes at every η and readout time of a grid."""
+    stimuli = series.stimuli(pair)
+    channels, neurons = stimuli.n_channels, unfolding.n_neurons
+    # A network of that seed has the plain stream: u would be rows of its weights.
+    rng = np.random.default_rng([seed, 1])
+    drawn = rng.standard_normal((N_RANDOM, neurons, channels))
+    drawn /= np.linalg.norm(drawn, axis=(1, 2), keepdims=True)
+    shape = len(grid.etas), len(grid.steps)
+    u, v = np.empty((*shape, neurons, channels)), np.empty((*shape, neurons))
+    margin, bound, separation = np.empty((3, *shape))
+    random = np.empty((*shape, N_RANDOM))
+    kernels = np.empty((*shape, N_RANDOM, len(stimuli.mu)))
+    for j, step in enumerate(grid.steps):
+        system = unfolding.with_readout(step * unfolding.dt)
+        problem = LinearProblem(system.maps, stimuli, 1.0)
+        for k, one in enumerate(drawn):
+            kernels[:, j, k] = problem.kernels(one, np.array(grid.etas)).T
+        for i, eta in enumerate(grid.etas):
+            if on_step is not None:
+                on_step()
+            best = optimize(system, stimuli, eta, tol=1e-3)
+            best.raise_if_interrupted()
+            u[i, j], v[i, j] = best.u.reshape(neurons, channels), best.v
+            margin[i, j], separation[i, j] = best.soft_margin, best.separation
+            bound[i, j] = np.nan if best.upper_bound is None else best.upper_bound
+            a = kernels[i, j]
+            random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
+    # As far as the classes are apart, where the page begins: there noise is felt.
+    usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / grid.usual))))
+    noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
+    accuracy = accuracies(series, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
+    accuracy = accuracy.reshape(*shape, N_RANDOM, N_NOISES)
+    band = np.moveaxis(np.quantile(accuracy, BAND, axis=2), 0, 2)
+    return SolvedPair(pair, grid, u, v, margin, bound, random, noises, band)
+
+
+def accuracies(
+    series: PageSeries, pair: tuple[int, int], kernels: np.ndarray, noises: Any
+) -> np.ndarray:
+    """Accuracy of kernels (n_kernels, D) under readout noise, (n_kernels, n_noises).
+
+    The plane between the clouds is trained with the noise known.
+    """
+    stimuli = series.stimuli(pair)
+    train, test = (np.isin(c, pair) for c in (series.codes, series.codes_test))
+    codes = (series.codes[train] == pair[1]).astype(int)
+    sign = np.where(series.codes_test[test] == pair[1], 1.0, -1.0)[:, None]
+    share = series.weights[list(pair)] * np.bincount(codes, minlength=2)
+    z, z_test = (
+        stimuli.transform(X).reshape(len(X), -1) @ kernels.T
+        for X in (series.X[train], series.X_test[test])
+    )
+    low, high = z[codes == 0].mean(0), z[codes == 1].mean(0)
+    variance = ((z - np.where(codes[:, None] == 1, high, low)) ** 2).mean(0)
+    # The plane of `decisions.decide` for two clouds, all kernels at once.
+    apart = np.maximum(high - low, np.finfo(float).tiny)
+    odds = float(np.log(share[1] / share[0]))
+    found = np.empty((len(kernels), len(noises)))
+    for i, noise in enumerate(np.asarray(noises, dtype=float)):
+        plane = (low + high) / 2 - odds * (variance + noise**2) / apart
+        beyond = sign * (z_test - plane)
+        correct = ndtr(beyond / noise) if noise else 0.5 * (1 + np.sign(beyond))
+        found[:, i] = correct.mean(0)
+    return found
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 3, 5, 8, 10, … from a value on; 1 if it is not positive."""
+    if not (np.isfinite(value) and value > 0):
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(next(f * power for f in (1, 2, 3, 5, 8, 10) if f * power >= value))
 
 
 def asset(name: str) -> str:
@@ -46,101 +372,20 @@ def asset(name: str) -> str:
 
 
 def script() -> str:
-    """All modules as one script: in order, imports and exports taken away.
-
-    ValueError where a module imports one that comes later, or two modules use one name: the
-    script would mean something else than the modules do.
-    """
-    seen: dict[str, str] = {}
-    exported: dict[str, list[str]] = {}
-    parts = []
-    for name in MODULES:
-        text = asset(f"js/{name}.js")
-        for names, module in _IMPORT.findall(text):
-            for needed in filter(None, (one.strip() for one in names.split(","))):
-                why = "which does not come before it or does not export that."
-                wrong = f"{name}.js imports {needed} of {module}.js, {why}"
-                require(needed in exported.get(module, ()), wrong)
-        exported[name] = []
-        for public, found in _NAMES.findall(text):
-            both = f"{found} is in {seen.get(found)}.js and in {name}.js."
-            require(found not in seen, both)
-            seen[found] = name
-            if public:
-                exported[name].append(found)
-        parts.append(f"// {name}.js\n{_EXPORT.sub('', _IMPORT.sub('', text)).strip()}\n")
-    return "\n".join(parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Where the page begins; the page's choice, and a random u, where a value is None.
-
-    Attributes
-    ----------
-    eta, noise : float or None
-        A value of the grid, and the standard deviation of the readout noise.
-    u : ndarray (n_neurons, n_channels) or None
-    label : str
-        Whose u that is, as a button says it.
-    """
-
-    eta: float | None = None
-    noise: float | None = None
-    u: np.ndarray | None = None
-    label: str = ""
+    """All modules as one script: in order, imports and exports taken away."""
+    texts = {name: asset(f"js/{name}.js") for name in MODULES}
+    bare = {name: _EXPORT.sub("", _IMPORT.sub("", text)) for name, text in texts.items()}
+    return "\n".join(f"// {name}.js\n{text.strip()}\n" for name, text in bare.items())
 
 
 Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
-
-
-def write_explorer(
-    path: str | Path,
-    unfolding: Unfolding,
-    sets: Sets,
-    *,
-    start: Start | None = None,
-    title: str = "Turn u yourself",
-    note: str = "",
-    command: str = "",
-) -> Path:
-    """Write the page, in one step at the end, and return its absolute path.
-
-    Parameters
-    ----------
-    path : str or Path
-    unfolding : Unfolding
-        The network and its steps; the page uses its linear order.
-    sets : sequence of (PageSeries, sequence of SolvedPair)
-        Data sets of the unfolding's number of steps, with the pairs that were solved.
-    start : Start, optional
-    title, note, command : str
-        The heading, a sentence on the network, and the command that made the page.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from greenfold import Reservoir, unfold
-    >>> from greenfold.apps.explorer import Grid, prepare, solve_grid, which_came_first
-    >>> from greenfold.apps.explorer import write_explorer
-    >>> series = prepare("bumps", *which_came_first(40, n_steps=20, rng=0))
-    >>> unfolding = unfold(Reservoir.random(12, rng=0), n_steps=20, dt=0.5)
-    >>> solved = solve_grid(unfolding, series, (0, 1), Grid((3.0,), (20,)))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = pathlib.Path(folder, "page.html")
-    ...     made = write_explorer(page, unfolding, [(series, [solved])])
-    ...     made.stat().st_size < 500_000
-    True
-    """
-    shown = {"title": title, "note": note, "command": command}
-    return write_page(path, render(unfolding, sets, start, **shown))
 
 
 def render(
     unfolding: Unfolding, sets: Sets, start: Start | None = None, title: str = "",
     note: str = "", command: str = "",
 ) -> str:  # fmt: skip
-    """The page as text; see `write_explorer`."""
+    """The page as text, of data sets of the unfolding's steps with what was solved."""
     neurons, steps = unfolding.n_neurons, unfolding.n_steps
     must(
         neurons <= MAX_NEURONS, "unfolding", f"have at most {MAX_NEURONS} neurons", neurons
@@ -168,13 +413,12 @@ def render(
     )
 
 
-def room_for_series(
-    n_neurons: int, n_channels: int, grid_size: int, n_pairs: int = 1
-) -> int:
-    """Numbers of series, 16 bits each, that a page has room for beside everything else."""
+def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
+    """Numbers of series, 16 bits each, that a page has room for beside so many pairs."""
     matrices = 2 * n_neurons**2 * (8 if n_neurons <= DOUBLE_NEURONS else 4)
     point = n_neurons * (n_channels + 1) + N_RANDOM + len(BAND) * N_NOISES
     # κ and the bound of a point are written as digits.
+    grid_size = len(Grid.of(100, 0.5))  # with the η of a model
     solved = n_pairs * grid_size * (4 * point + 30)
     left = PAGE_BYTES - _FIXED_BYTES - _BASE64 * (matrices + solved)
     return int(left / (2 * _BASE64))
@@ -227,25 +471,196 @@ def _set(series: PageSeries, solved: Sequence[SolvedPair]) -> dict[str, Any]:
             name: {"X": _encode(np.rint(X / series.unit), "<i2"), "codes": _encode(c, "u1")}
             for name, (X, c) in parts.items()
         },
-        "solved": [_solved(one) for one in solved],
-    }
-
-
-def _solved(solved: SolvedPair) -> dict[str, Any]:
-    return {
-        "pair": solved.pair,
-        "etas": solved.grid.etas,
-        "steps": solved.grid.steps,
-        "kappa": solved.soft_margin.ravel(),
-        "bound": solved.bound.ravel(),
-        "u": _encode(solved.u, "<f4"),
-        "v": _encode(solved.v, "<f4"),
-        "random": _encode(solved.random, "<f4"),
-        "noises": solved.noises,
-        "accuracy": _encode(solved.random_accuracy, "<f4"),
+        "solved": [
+            {
+                "pair": one.pair,
+                "etas": one.grid.etas,
+                "steps": one.grid.steps,
+                "kappa": one.soft_margin.ravel(),
+                "bound": one.bound.ravel(),
+                "u": _encode(one.u, "<f4"),
+                "v": _encode(one.v, "<f4"),
+                "random": _encode(one.random, "<f4"),
+                "noises": one.noises,
+                "accuracy": _encode(one.random_accuracy, "<f4"),
+            }
+            for one in solved
+        ],
     }
 
 
 def _encode(array: np.ndarray, kind: str) -> str:
     """Numbers as text, row by row."""
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
+
+
+class Explorer(NamedTuple):
+    """A page that was made: where, its network, and its data sets with what is solved."""
+
+    path: Path
+    unfolding: Unfolding
+    sets: list[tuple[PageSeries, list[SolvedPair]]]
+
+
+def make_explorer(
+    path: str | Path,
+    sources: Sequence[Source],
+    reservoir: Reservoir | EchoStateNetwork,
+    *,
+    duration: float = 10.0,
+    start: Start | None = None,
+    title: str = "Turn u yourself",
+    note: str = "",
+    command: str = "",
+    seed: int = 0,
+    on_step: Callable[[str, float], None] | None = None,
+) -> Explorer:
+    """Make the page of one or more data sets on one network.
+
+    Parameters
+    ----------
+    path : str or Path
+    sources : sequence of Source
+        Labelled series. All are brought to the steps of the first.
+    reservoir : Reservoir or EchoStateNetwork
+    duration : float
+        Time that a series takes; in discrete time it takes as many steps as it has.
+    start : Start, optional
+        Where the page begins.
+    title, note, command : str
+        The heading, a sentence on the network, and the command that made the page.
+    seed : int
+        Of the random projections.
+    on_step : callable, optional
+        Called with words and the share of the work that follows, before each part.
+    """
+    neurons = reservoir.n_neurons
+    most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
+    require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
+    prepared: list[PageSeries] = []
+    for source in sources:
+        channels, n_classes = source.n_channels, len(set(np.asarray(source.y).tolist()))
+        pairs = _n_pairs(neurons, channels, n_classes) * len(sources)
+        sizes = [one.X.size + one.X_test.size * (one.judged == "test") for one in prepared]
+        room = min(MAX_NUMBERS, room_for_series(neurons, channels, pairs) - sum(sizes))
+        steps = prepared[0].n_steps if prepared else None
+        prepared.append(prepare(source, steps, max(_FEWEST_NUMBERS, room)))
+    n_steps = prepared[0].n_steps
+    dt = 1.0 if isinstance(reservoir, EchoStateNetwork) else duration / n_steps
+    unfolding = unfold(reservoir, n_steps=n_steps, dt=dt)
+    grid = Grid.of(n_steps, None if start is None else start.eta)
+    counts = [_n_pairs(neurons, one.n_channels, len(one.classes)) for one in prepared]
+    chosen = [one.pairs()[:n] for one, n in zip(prepared, counts, strict=True)]
+    share = 1.0 / (len(grid) * sum(map(len, chosen)))
+    sets = []
+    for series, pairs in zip(prepared, chosen, strict=True):
+        solved = []
+        for pair in pairs:
+            words = f"solving {' or '.join(series.classes[c] for c in pair)}"
+            step = None if on_step is None else partial(on_step, words, share)
+            solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
+        sets.append((series, solved))
+    page = render(unfolding, sets, start, title, note, command)
+    return Explorer(write_page(path, page), unfolding, sets)
+
+
+def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
+    """Pairs to solve: as many as leave room for series, one at least."""
+    most = min(MAX_PAIRS, n_classes * (n_classes - 1) // 2)
+    while most > 1 and room_for_series(n_neurons, n_channels, most) < _ENOUGH_NUMBERS:
+        most -= 1
+    return max(most, 1)
+
+
+def which_came_first(
+    n_cases: int, n_steps: int = 70, noise: float = 0.6, rng: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw **synthetic** series of two opposite bumps; y = +1 where the upper comes first.
+
+    The bumps vary in time and height on red noise of standard deviation ``noise``.
+    """
+    n_cases, n_steps = check.count(n_cases, "n_cases"), check.count(n_steps, "n_steps")
+    rng = check.generator(rng)
+    t = (np.arange(n_steps) + 0.5) / n_steps
+    y = rng.permutation(np.where(np.arange(n_cases) % 2, 1, -1))
+    X = np.zeros((n_cases, n_steps))
+    for place, sign in ((0.36, 1), (0.68, -1)):
+        centre = place + 0.04 * rng.standard_normal((n_cases, 1))
+        height = 1 + 0.3 * rng.standard_normal((n_cases, 1))
+        X += sign * y[:, None] * height * np.exp(-0.5 * ((t - centre) / 0.05) ** 2)
+    # Red noise of unit variance that forgets in a twentieth of the time.
+    keep = np.exp(-20 / n_steps)
+    walk = rng.standard_normal((n_cases, n_steps))
+    for n in range(1, n_steps):
+        walk[:, n] = keep * walk[:, n - 1] + np.sqrt(1 - keep**2) * walk[:, n]
+    return X + noise * walk, y
+
+
+def built_in_source(seed: int = 0) -> Source:
+    """`which_came_first` as a data set of the explorer's; drawn, never measured."""
+    X, y = which_came_first(500, rng=seed)
+    names = np.where(y > 0, "up first", "down first")
+    note = "Two opposite bumps in one order or the other, on red noise; drawn by greenfold."
+    parts = (X[:200], names[:200], X[200:], names[200:])
+    return Source("Which bump came first", *parts, note, n_series=200)
+
+
+def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
+    """The training series a saved classifier has kept; ValueError where there is none."""
+    stream = getattr(classifier, "_stream", None)
+    if stream is None or not len(stream.sample.codes):
+        how = f"name some after it: greenfold explore {name} DATA."
+        raise ValueError(f"`{name}` holds no series to show; {how}")
+    sample = stream.sample
+    kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
+    # A sample stands for all series of its class.
+    factors = stream.counts / np.maximum(kept, 1)
+    values = np.ldexp(sample.values, classifier._exponent)
+    note = f"Series that {name} has kept from its training."
+    source = Source(name, values, classifier.classes_[sample.codes], note=note)
+    return _as_fitted(source, classifier, stream.counts, factors / factors.max())
+
+
+def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
+    """Series for a model, weighted and scaled as it was told to."""
+    given, fitted = source.n_channels, classifier.n_channels_in_
+    has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
+    require(given == fitted, has)
+    names, labels = _text(classifier.classes_), _text(source.y)
+    unknown = min(set(labels) - set(names), default=None)
+    has = f"`{source.name}` holds the class {unknown!r}, which the model does not know"
+    known = ", ".join(sorted(names)[:8])
+    require(unknown is None, f"{has}; it knows {known}.")
+    counts = np.array([labels.count(one) for one in names], dtype=float)
+    return _as_fitted(source, classifier, counts, np.ones(len(counts)))
+
+
+def _as_fitted(
+    source: Source, classifier: Any, counts: np.ndarray, factors: np.ndarray
+) -> Source:
+    each = class_weights(classifier, classifier.classes_, counts) * factors
+    weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
+    # Without a scaling of its own a model takes the series in their unit, which the page,
+    # where ‖μ‖ is given, cannot know for each pair.
+    given = classifier.input_scaling
+    scaling = 1.0 if given is None else float(given)
+    return replace(source, class_weights=weights, scaling=scaling)
+
+
+def start_of(classifier: ReservoirClassifier) -> Start:
+    """Where a page of a model begins: at its u, η and noise."""
+    noise = classifier.readout_noise or None
+    return Start(float(classifier.eta_), noise, classifier.heads_[0].u, "The model's u")
+
+
+def remarks(classifier: ReservoirClassifier) -> str:
+    """What the page leaves out of a model, in sentences."""
+    said = []
+    if classifier.order:
+        said.append("The model is non-linear; this page shows its linear part.")
+    if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
+        said.append("The model has a readout of its own; here it is read at one time.")
+    if len(classifier.classes_) > 2:
+        first = classifier.classes_[classifier.compared_[0]]
+        said.append(f"The model's u is the one for {first} against the rest.")
+    return " ".join(said)

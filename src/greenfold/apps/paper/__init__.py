@@ -1,5 +1,5 @@
 """The paper, reproduced: one file a figure, parameters at the top of each."""
 
-from .figures import FIGURES, Outcome, reproduce
+from .figures import reproduce
 
-__all__ = ["FIGURES", "Outcome", "reproduce"]
+__all__ = ["reproduce"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,8 @@ from ...stimuli.gaussian import GaussianStimuli
 from ...stimuli.samples import SampleStimuli
 from ...unfolding.unfolding import Unfolding, unfold
 from ..style import BOUND, RANDOM, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, expansion_judged_elsewhere
+from . import figures as look
+from .figures import Heartbeats, OnHeartbeats, Run
 
 
 @dataclass(frozen=True)
@@ -79,18 +79,14 @@ ROWS = (
     "order-1 u, readout refitted",
     "Dynamics",
 )
-#: Of the panels after the first.
-_LETTERS = "bcdefghijk"
+_LETTERS = "bcdefghijk"  # of the panels after the first
 #: Error allowed to the states of the true network, and draws of each class that are
 #: simulated to check it.
 _TOL, _N_SIMULATED = 1e-4, 25
 
 
 def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """One network: the optimum, its bound, and how far alternation gets.
-
-    The item is the seed and ‖μ‖ of artificial stimuli, zero for ECG5000.
-    """
+    """One network on stimuli of ‖μ‖, 0 for ECG5000: optimum, bound, alternation."""
     seed, strength = item
     if strength:
         rng = np.random.default_rng([seed, 2])
@@ -113,11 +109,7 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
 
 
 def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Expected accuracy for every σ; z (..., n_cases) → (..., n_noises).
-
-    Independent Gaussian noise of standard deviation σ on every neuron is noise of standard
-    deviation σ along any unit readout.
-    """
+    """Expected accuracy for every σ along a unit readout; z (..., n_cases)."""
     right = signs * z
     chances = (ndtr(right / sigma) if sigma else right > 0 for sigma in p.noises)
     return np.stack([one.mean(-1) for one in chances], axis=-1)
@@ -181,7 +173,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     linear = optimize(dynamics.linear, stimuli, eta)
     cut = replace(reservoir, gain=Gain.polynomial(reservoir.gain.coefficients[:3]))
     expanded = unfold(cut, n_steps=10, dt=1.0, order=1)
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         order1 = optimize(expanded, stimuli, eta, rng=seed)
     drawn = sized.projections(1, seed, 2)[0]
     streams = (np.random.default_rng([seed, k]) for k in (3, 4))
@@ -266,7 +258,7 @@ def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
 def compute(run: Run) -> dict:
     """All numbers of the figure."""
     p, ecg = run.parameters, run.ecg
-    true = [(*kind, seed) for kind in _true_kinds(p) for seed in range(p.n_true)]
+    true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)
     kinds = [(seed, strength) for strength in (0.0, *p.strengths) for seed in seeds]
     # The large networks first: they take longest.
@@ -276,10 +268,6 @@ def compute(run: Run) -> dict:
         "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
         "true": run.map("the true network", partial(compared, p), true),
     }
-
-
-def _true_kinds(p: Parameters) -> list[tuple[str, float]]:
-    return [(gain, strength) for gain in p.gains for strength in p.strengths]
 
 
 def _of_kind(rows: list[dict], kind: tuple[str, float]) -> list[dict]:
@@ -302,7 +290,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)
     _draw_certificates(first, numbers["certificates"], p)
     _draw_noise(others, numbers["noise"], p)
-    kinds = _true_kinds(p)
+    kinds = list(product(p.gains, p.strengths))
     panels = np.atleast_1d(below.subplots(1, len(kinds)))
     for axes, kind, name in zip(panels, kinds, _LETTERS[len(p.sizes) :], strict=False):
         _draw_true(axes, name, kind, numbers["true"])
@@ -312,11 +300,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
-    """κ on fresh draws of each projection, one line per network.
-
-    The linear optimum as it is may lie far below zero, where a mark at the edge and the
-    mean stand for it.
-    """
+    """κ on fresh draws of each projection; a mark at the edge for what lies beyond it."""
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
     kappa, error = (
@@ -406,12 +390,21 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         drawn, best, gain = _gain(numbers["noise"], size)
         lines.append(f"({panel}) N = {size}, random → solved u:")
         for i, sigma in enumerate(p.noises):
-            error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
+            mean, error = (
+                gain[:, i].mean(),
+                gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1)),
+            )
+            # A gain counts from half a per cent and two standard errors on.
+            verdict = "pays" if mean > 0 else "does harm"
+            if abs(mean) < max(0.5, 2 * error):
+                small = abs(mean) < 0.5
+                verdict = "no difference that matters" if small else "not resolved"
             lines.append(
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
-                f"({gain[:, i].mean():+.1f} ± {error:.1f}, {_verdict(gain[:, i], error)})"
+                f"({mean:+.1f} ± {error:.1f}, {verdict})"
             )
-    for panel, kind in zip(_LETTERS[len(p.sizes) :], _true_kinds(p), strict=False):
+    kinds = product(p.gains, p.strengths)
+    for panel, kind in zip(_LETTERS[len(p.sizes) :], kinds, strict=False):
         lines.append(
             f"({panel}) {kind[0]}, ‖μ‖ = {kind[1]:g}, κ on the true network, one number a "
             "network, and the mean accuracy:"
@@ -427,13 +420,3 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
                 + (f"; up to {lost:.2%} of the draws diverge" if lost else "")
             )
     return lines
-
-
-def _verdict(gain: np.ndarray, error: float) -> str:
-    """In words: a gain counts from half a per cent and two standard errors on."""
-    mean = float(gain.mean())
-    if abs(mean) < 0.5:
-        return "no difference that matters"
-    if abs(mean) < 2 * error:
-        return "not resolved"
-    return "pays" if mean > 0 else "does harm"

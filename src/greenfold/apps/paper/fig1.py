@@ -20,9 +20,8 @@ import numpy as np
 from ... import GaussianStimuli, optimize, simulate
 from ...math.margins import margin
 from ..style import CLASS_A, CLASS_B, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import OnSteps
+from . import figures as look
+from .figures import OnSteps, Run
 
 
 @dataclass(frozen=True)
@@ -99,16 +98,16 @@ def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
     figure = look.sheet(11.4, 4.1)
     grid = figure.add_gridspec(1, 3, width_ratios=(1.1, 0.95, 1.3))
-    _draw_network(figure.add_subplot(grid[0]), numbers)
-    _draw_stimuli(figure.add_subplot(grid[1]), numbers, p)
-    _draw_states(figure.add_subplot(grid[2], projection="3d"), numbers, p)
+    found = {name: np.array(value) for name, value in numbers.items()}
+    _draw_network(figure.add_subplot(grid[0]), found)
+    _draw_stimuli(figure.add_subplot(grid[1]), found, p)
+    _draw_states(figure.add_subplot(grid[2], projection="3d"), found, p)
     return figure
 
 
-def _draw_network(axes: Any, numbers: dict) -> None:
+def _draw_network(axes: Any, found: dict) -> None:
     look.panel(axes, "a", "reservoir")
-    W = np.array(numbers["drawn_weights"])
-    u, v = np.array(numbers["drawn_u"]), np.array(numbers["drawn_v"])
+    W, u, v = (found[f"drawn_{name}"] for name in ("weights", "u", "v"))
     n = len(u)
     # Neurons that the input drives stand left, those that are read out right.
     order = np.argsort(np.abs(v) - np.abs(u))
@@ -136,27 +135,24 @@ def _draw_network(axes: Any, numbers: dict) -> None:
     axes.axis("off")
 
 
-def _draw_stimuli(axes: Any, numbers: dict, p: Parameters) -> None:
-    X, signs = np.array(numbers["stimuli"]), np.array(numbers["signs"])
-    edges = p.dt * np.arange(p.n_steps + 1)
+def _draw_stimuli(axes: Any, found: dict, p: Parameters) -> None:
+    X, edges = found["stimuli"], p.dt * np.arange(p.n_steps + 1)
     for sign, colour, dash in ((1, CLASS_A, "-"), (-1, CLASS_B, "--")):
-        for x in X[signs == sign][:6]:
+        for x in X[found["signs"] == sign][:6]:
             axes.stairs(x, edges, baseline=None, color=colour, alpha=0.35, lw=0.8)
-        mean = sign * np.array(numbers["mu"])
         how = {"color": colour, "ls": dash, "label": rf"$\zeta = {sign:+d}$, mean"}
-        axes.stairs(mean, edges, baseline=None, lw=2.6, **how)
+        axes.stairs(sign * found["mu"], edges, baseline=None, lw=2.6, **how)
     axes.set_ylim(None, 1.35 * np.abs(X).max())
     labels = (look.TIME, "stimulus $x(t)$ (a.u.)", "upper left")
     look.panel(axes, "b", "stimuli of two classes", *labels, ncols=2, columnspacing=1.0)
 
 
-def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
+def _draw_states(axes: Any, found: dict, p: Parameters) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    z, across = np.array(numbers["along_readout"]), np.array(numbers["across"])
-    signs, gap = np.array(numbers["signs"]), numbers["margin"]
-    end = p.n_steps * p.dt
-    times = np.concatenate([[0.0], p.dt * np.arange(1, p.n_steps * p.fine + 1) / p.fine])
+    z, across, signs = (found[name] for name in ("along_readout", "across", "signs"))
+    end, gap = p.n_steps * p.dt, max(found["margin"], 0)
+    times = p.dt * np.arange(p.n_steps * p.fine + 1) / p.fine
     for sign, colour, mark in ((1, CLASS_A, "o"), (-1, CLASS_B, "s")):
         mine = signs == sign
         for path, side in zip(z[mine][:8], across[mine][:8], strict=True):
@@ -169,7 +165,6 @@ def _draw_states(axes: Any, numbers: dict, p: Parameters) -> None:
         (values.min() - 0.15 * np.ptp(values), values.max() + 0.15 * np.ptp(values))
         for values in (across[:, -1], z[:, -1])
     )
-    gap = max(gap, 0)
     for bottom, top, colour, alpha in ((low, high, "0.75", 0.25), (-gap, gap, "0.4", 0.35)):
         corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
         plane = [[(end, *one) for one in corners]]

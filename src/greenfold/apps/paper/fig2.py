@@ -21,11 +21,9 @@ import numpy as np
 
 from ... import GaussianStimuli, Unfolding, optimize, simulate
 from ...analysis.curves import margin_over_angle
-from ...stimuli.base import Stimuli
 from ..style import RANDOM, SIMULATION, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import OnSteps, best_margins, chunks
+from . import figures as look
+from .figures import OnSteps, Run, best_margins, chunks
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,7 @@ def _times(p: Parameters, per_step: int) -> np.ndarray:
 
 
 def _solved_at(p: Parameters) -> np.ndarray:
-    """Which of the readout times of (b) u is solved for: early in each step, and its end.
-
-    κ rises where a step begins and falls until the next: these two draw the curve.
-    """
+    """Which readout times of (b) u is solved for: the begin and end of each step."""
     first = p.per_step * np.arange(p.n_steps)
     return np.unique(np.concatenate([first, first + p.per_step - 1]))
 
@@ -87,8 +82,7 @@ def engine() -> str:
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """κ over time from simulated Green's functions: no sampling noise enters.
 
-    The response to a pulse in a later step is the response to one in the first step,
-    later; one simulation gives them all.
+    The response to a later pulse is that to the first one, later: one simulation is enough.
     """
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
@@ -166,27 +160,21 @@ def compute(run: Run) -> dict:
     angles = np.linspace(-np.pi / 2, np.pi / 2, p.n_angles)
     planes = {"n_planes": p.n_planes, "rng": np.random.default_rng([p.network_seed, 3])}
     turned = margin_over_angle(at_angle, stimuli, there.u, angles, eta=p.eta, **planes)
-    kept = _readout_kept(p, at_angle, stimuli, there, angles)
+    rng, rows = (
+        np.random.default_rng([p.network_seed, 3]),
+        at_angle.readout_response(there.v),
+    )
+    kept = []
+    for other in rng.standard_normal((p.n_planes, p.n_neurons)):
+        aside = other - (other @ there.u) * there.u
+        aside = rows @ aside / np.linalg.norm(aside)
+        a = np.outer(np.cos(angles), rows @ there.u) + np.outer(np.sin(angles), aside)
+        variance = np.einsum("ij,jk,ik->i", a, stimuli.psi, a)
+        kept.append(a @ stimuli.mu - p.eta / 2 * variance)
     angle = {"radians": angles, "readout_optimal": turned, "readout_kept": kept}
     average, modes = _average(p, run)
     single["reoptimised"] = average.pop("first")
     return {"single": single, "average": average, "modes": modes, "angle": angle}
-
-
-def _readout_kept(
-    p: Parameters, unfolding: Unfolding, stimuli: Stimuli, best: Any, angles: np.ndarray
-) -> np.ndarray:
-    """κ of the turned u with the readout of the optimum, (n_planes, n_angles)."""
-    rng = np.random.default_rng([p.network_seed, 3])
-    rows = unfolding.readout_response(best.v)
-    margins = []
-    for other in rng.standard_normal((p.n_planes, p.n_neurons)):
-        aside = other - (other @ best.u) * best.u
-        aside /= np.linalg.norm(aside)
-        a = np.outer(np.cos(angles), rows @ best.u) + np.outer(np.sin(angles), rows @ aside)
-        variance = np.einsum("ij,jk,ik->i", a, stimuli.psi, a)
-        margins.append(a @ stimuli.mu - p.eta / 2 * variance)
-    return np.array(margins)
 
 
 def _average(p: Parameters, run: Run) -> tuple[dict, dict]:

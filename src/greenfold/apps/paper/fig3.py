@@ -11,6 +11,7 @@ the stimuli.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,9 +21,8 @@ import numpy as np
 from ... import GaussianStimuli, Unfolding, optimize, simulate, unfold
 from ...math.margins import gaussian_soft_margin, state_moments
 from ..style import RANDOM, SIMULATION
-from . import setting as look
-from .figures import Run
-from .setting import OnSteps, best_readouts, expansion_judged_elsewhere, unit_vectors
+from . import figures as look
+from .figures import OnSteps, Run, best_readouts, unit_vectors
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,20 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         found[f"random_{kind}"] = [best.value for *_, best in drawn]
     linear = optimize(unfolding.linear, stimuli, p.eta)
     rng = np.random.default_rng([number, 5])
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         nonlinear = optimize(unfolding, stimuli, p.eta, rng=rng)
         moved = optimize(unfolding, stimuli, p.eta, u=linear.u)
-    kappa = nonlinear.soft_margin
-    left_out = _left_out(p, unfolding, stimuli, nonlinear.u, nonlinear.v)
+    kappa, u, v = nonlinear.soft_margin, nonlinear.u, nonlinear.v
+    # What O(α) leaves out of κ, on the same stimuli, where the scatter of κ itself cancels.
+    X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
+    real = None
+    with suppress(FloatingPointError):  # the simulated network may diverge
+        simulated = simulate(unfolding.reservoir, X, u, p.dt, rtol=1e-6)
+        after, before = (
+            gaussian_soft_margin(*state_moments(y, signs), v, p.eta).value
+            for y in (simulated, unfolding.states(X, u))
+        )
+        real = kappa + (after - before)
     return found | {
         "linear": linear.soft_margin,
         "linear_bound": linear.upper_bound,
@@ -116,28 +125,8 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         "ratio": kappa / linear.soft_margin,
         "nonlinear_at_linear_u": moved.soft_margin,
         "validity": asdict(nonlinear.validity) if nonlinear.validity else None,
-        "nonlinear_simulated": None if left_out is None else kappa + left_out,
+        "nonlinear_simulated": real,
     }
-
-
-def _left_out(
-    p: Parameters, unfolding: Unfolding, stimuli: GaussianStimuli, u: Any, v: Any
-) -> float | None:
-    """What O(α) leaves out of κ at given projections: simulation minus O(α).
-
-    The difference is taken on the same stimuli, where the scatter of κ itself cancels.
-    None where the simulated network diverges.
-    """
-    X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
-    try:
-        simulated = simulate(unfolding.reservoir, X, u, p.dt, rtol=1e-6)
-    except FloatingPointError:
-        return None
-    after, before = (
-        gaussian_soft_margin(*state_moments(y, signs), v, p.eta).value
-        for y in (simulated, unfolding.states(X, u))
-    )
-    return after - before
 
 
 def compute(run: Run) -> dict:

@@ -19,9 +19,8 @@ import numpy as np
 from ... import Unfolding, optimize, simulate
 from ...datasets.archive import BinarySplit
 from ..style import CLASS_A, CLASS_B, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, best_readouts, chunks
+from . import figures as look
+from .figures import Heartbeats, OnHeartbeats, Run, best_readouts, chunks
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,8 @@ def compute(run: Run) -> dict:
     signs = _task(p, ecg)[0].signs
     some = chunks(len(signs), 256)
     simulated = run.map("simulation", partial(simulated_part, p, ecg, best), some)
-    z, close = (
-        np.concatenate([part[key] for part in simulated]) for key in ("z", "first_order")
-    )
+    parts = ([part[key] for part in simulated] for key in ("z", "first_order"))
+    z, close = map(np.concatenate, parts)
     accuracies = np.array([one["accuracy"] for one in drawn])
     return {
         "edges": np.linspace(*p.bins),
@@ -150,12 +148,6 @@ def draw(numbers: dict, p: Parameters) -> Any:
     figure = look.sheet(9.6, 6.4)
     (a, b), (c, d) = figure.subplots(2, 2)
     b.sharex(a)
-    _draw_histograms(a, b, numbers)
-    _draw_terms(c, d, numbers["optimum"])
-    return figure
-
-
-def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     edges, optimised = numbers["edges"], numbers["optimised"]
     for key, colour, hatch, label in (
         ("plus", CLASS_A, "///", r"$\zeta = +1$"),
@@ -181,34 +173,31 @@ def _draw_histograms(a: Any, b: Any, numbers: dict) -> None:
     filled = [found[key] for found in both for key in ("plus", "minus")]
     used = np.flatnonzero(np.sum(filled, axis=0) > 1e-3)
     a.set_xlim(edges[used[0]], edges[used[-1] + 1])
-
-
-def _draw_terms(c: Any, d: Any, best: dict) -> None:
+    best = numbers["optimum"]
     history = np.array(best["history"])
     rounds = np.arange(len(history))
-    panels = (
-        (c, rounds, history[:, 0], history[:, 1], "o"),
-        (d, np.array(best["times"]), best["separation"], best["variance"], ""),
-    )
-    for axes, x, separation, variance, mark in panels:
+    over_time = (np.array(best[key]) for key in ("times", "separation", "variance"))
+    for axes, mark, x, separation, variance in (
+        (c, "o", rounds, *history[:, :2].T),
+        (d, "", *over_time),
+    ):
         covariance = r"covariance $\frac{\eta}{2} v^\mathsf{T}\Sigma v$"
         distance = r"distance $v^\mathsf{T} M$"
         axes.plot(x, separation, f"{mark}-", color=SOLVED, ms=4, label=distance)
         axes.plot(x, variance, f"{mark}--", color=SOLVED, ms=4, label=covariance)
-        how = {"color": "0.85", "label": r"$\kappa_\eta > 0$", "interpolate": True}
-        positive = list(np.greater_equal(separation, variance))
-        axes.fill_between(x, variance, separation, where=positive, **how)
-    _, x, separation, variance, _ = panels[1]
-    how = {"facecolor": "white", "edgecolor": "0.6", "hatch": "////", "lw": 0}
-    how |= {"label": r"$\kappa_\eta < 0$", "interpolate": True}
-    negative = list(np.less(separation, variance))
-    d.fill_between(x, variance, separation, where=negative, **how)
+        how: Any = {"color": "0.85", "label": r"$\kappa_\eta > 0$", "interpolate": True}
+        axes.fill_between(x, variance, separation, where=separation >= variance, **how)
+        if axes is d:
+            how = {"facecolor": "white", "edgecolor": "0.6", "hatch": "////", "lw": 0}
+            how |= {"label": r"$\kappa_\eta < 0$", "interpolate": True}
+            axes.fill_between(x, variance, separation, where=separation < variance, **how)
     c.set_ylim(0, None)
     term = r"term of $\kappa_\eta$ (a.u.)"
     labels = ("round of the alternation (1)", term, "lower right")
     look.panel(c, "c", "alternation from a random start", *labels)
     labels = (look.TIME, term, "upper left")
     look.panel(d, "d", "solved $u$ and $v$ over time", *labels, ncols=2, columnspacing=1.0)
+    return figure
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

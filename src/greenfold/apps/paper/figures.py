@@ -1,9 +1,8 @@
-"""The frame of every figure: `reproduce` computes, records, draws and describes it.
+"""What every figure of the paper is made with, and `reproduce`, which makes them.
 
 Every figure is a module: its title and caption as docstring, its `Parameters`, ``FULL`` and
 ``QUICK``, and `compute`, `draw` and `summary`. It is written as SVG, PDF and PNG, with a
-JSON file of all its numbers and of the parameters and versions that made them. To try
-another value, change it at the top of the figure's file and run again.
+JSON file of all its numbers and of the parameters and versions that made them.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ import importlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +22,17 @@ from typing import Any
 
 import numpy as np
 
+from ... import Gain, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from ..._base.checks import must
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
 from ...datasets.parsing import DataError
+from ...math.sphere import SphereMaximum, maximize_on_sphere
+from ...stimuli.base import Stimuli
+from ...validity import ExpansionWarning
 from ..runner import run_map, source_digest, versions
-from .setting import OnHeartbeats, style
+from ..style import RANDOM, SOLVED, drawing
 
 #: What can be reproduced, in the order of the paper.
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
@@ -39,22 +44,191 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator")
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of one figure.
+class Paper:
+    """The paper's network and its control parameter η."""
 
-    Attributes
-    ----------
-    name, title : str
-    files : tuple of Path
-        SVG, PDF, PNG and JSON; empty where the figure was skipped.
-    numbers : dict
-        As in the JSON file.
-    summary : tuple of str
-        What the figure says, in a few lines.
-    seconds : float
-    skipped : str or None
-        One sentence that says what is missing and how to get it.
-    """
+    n_neurons: int = 100
+    g: float = 0.9
+    tau: float = 0.25
+    eta: float = 10.0
+
+    def network(self, seed: int, alpha: float = 0.0, g: float | None = None) -> Reservoir:
+        """The first stable draw of N(0, g²/N) weights; they do not depend on α."""
+        rng = np.random.default_rng(seed)
+        kind: Any = {"g": g or self.g, "tau": self.tau, "allow_unstable": True}
+        while not (drawn := Reservoir.random(self.n_neurons, rng=rng, **kind)).is_stable:
+            pass  # the paper considers no networks that are unstable at rest
+        gain = Gain.quadratic(alpha) if alpha else Gain.linear()
+        return Reservoir(drawn.weights, self.tau, gain)
+
+    def unfold(
+        self, seed: int, n_steps: int, dt: float, alpha: float = 0.0,
+        tol: float = 1e-10, g: float | None = None,
+    ) -> Unfolding:  # fmt: skip
+        """The network of a seed, to first order where α is not zero."""
+        reservoir, order = self.network(seed, alpha, g), 1 if alpha else 0
+        return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
+
+    def projections(self, n_vectors: int, *seed: int) -> np.ndarray:
+        """Random input projections of the stream ``seed``, (n_vectors, n_neurons)."""
+        return unit_vectors(np.random.default_rng(seed), n_vectors, self.n_neurons)
+
+
+@dataclass(frozen=True)
+class OnSteps(Paper):
+    """The paper's network, the first of its seed, on stimuli of so many steps."""
+
+    network_seed: int = 0
+    n_steps: int = 10
+    dt: float = 1.0
+
+
+@dataclass(frozen=True)
+class OnHeartbeats(Paper):
+    """The paper's network on ECG5000, whose series take this long."""
+
+    duration: float = 10.0
+
+
+class Heartbeats:
+    """ECG5000 as it enters the network: training stimuli, test series and their signs."""
+
+    def __init__(self, ecg: BinarySplit, duration: float) -> None:
+        self.stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
+        self.X_test, self.signs = self.stimuli.transform(ecg.X_test), ecg.y_test
+        self.steps = (self.stimuli.n_steps, duration / self.stimuli.n_steps)
+
+    def accuracy(self, system: Unfolding, u: Any, v: Any, X: Any = None) -> float:
+        """Accuracy in per cent on the test series, or on X in their place."""
+        z = system.kernels(u, v).decision_values(self.X_test if X is None else X)
+        return 100 * float((z * self.signs > 0).mean())
+
+
+def unit_vectors(rng: np.random.Generator, n_vectors: int, size: int) -> np.ndarray:
+    """Random directions, (n_vectors, size)."""
+    drawn = rng.standard_normal((n_vectors, size))
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def best_readouts(
+    system: Unfolding, stimuli: Stimuli, us: np.ndarray, eta: float
+) -> Iterator[tuple[np.ndarray, Any, SphereMaximum]]:
+    """Every u with the moments of its states and the readout that is best for them."""
+    moments_at = stimuli.moment_map(system)
+    for u in us:
+        moments = moments_at(u[:, None])
+        yield u, moments, maximize_on_sphere(moments.M, eta * moments.Sigma)
+
+
+def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
+    """max_v κ of one response R (n_steps, n_neurons) to μ (n_stimuli, n_steps) and ψ."""
+    seen = np.flatnonzero(np.abs(R).max(1) > 0)
+    R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
+    if len(R) < R.shape[1]:
+        # One more direction stands for all those along which κ does not change.
+        basis, _ = np.linalg.qr(R.T)
+        R = np.column_stack([R @ basis, np.zeros(len(R))])
+    Q = eta * (R.T @ psi @ R)
+    return maximize_on_sphere(mu @ R, (Q + Q.transpose(0, 2, 1)) / 2).value
+
+
+def alternation(
+    system: Unfolding, stimuli: Stimuli, eta: float, n_rounds: int, *seed: int
+) -> Any:
+    """Some rounds of the paper's alternation from a random start of the stream ``seed``."""
+    rng = np.random.default_rng(seed)
+    start: dict[str, Any] = {"n_starts": 1, "max_iter": n_rounds, "tol": 1e-12, "rng": rng}
+    return optimize(system, stimuli, eta, "alternating", **start)
+
+
+def chunks(total: int, size: int) -> list[range]:
+    """The numbers 0 … total − 1 in consecutive ranges."""
+    return [range(total)[i : i + size] for i in range(0, total, size)]
+
+
+@contextmanager
+def expansion_judged_elsewhere() -> Iterator[None]:
+    """Silence `ExpansionWarning` where the validity is among the figure's numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExpansionWarning)
+        yield
+
+
+#: What is neither random nor solved, nor of a class.
+NEUTRAL = "#4d4d4d"
+#: What the record calls ``optimised``, the paper's word, is shown by ours.
+SHOWN = {"random": "random", "optimised": "solved"}
+KINDS = (("random", RANDOM), ("optimised", SOLVED))
+
+#: Time has no unit of its own in the paper: Δt = 1 and τ = 0.25 in the same unit.
+TIME = "time $t$ (a.u.)"
+READOUT_TIME = "readout time $T$ (a.u.)"
+MARGIN = r"soft margin $\kappa_\eta$ (a.u.)"
+ACCURACY = "accuracy on 4332 test series (%)"
+
+_LOOK: dict[Any, Any] = {
+    "axes.titlesize": 9.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.formatter.use_mathtext": True,
+    "grid.color": "#E4E4E4",
+    "figure.constrained_layout.use": True,
+    "hatch.color": "0.45",
+    "hatch.linewidth": 0.6,
+    "svg.hashsalt": "greenfold",
+    "pdf.fonttype": 42,
+}
+
+
+def style() -> Any:
+    """Draw and save inside this: readable, colour-blind safe."""
+    return drawing(_LOOK)
+
+
+def sheet(width: float, height: float) -> Any:
+    """An empty figure in inches, tied to no window."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))
+
+
+def panel(
+    axes: Any, name: str, title: str, x: str = "", y: str = "", legend: str = "",
+    **more: Any,
+) -> None:  # fmt: skip
+    """Letter a panel as the paper does, with what it shows, its labels and its legend."""
+    axes.set_title(f"$\\bf{{({name})}}$ {title}", loc="left")
+    axes.set(xlabel=x, ylabel=y)
+    if legend:
+        axes.legend(loc=legend, **more)
+
+
+def right_axis(axes: Any, label: str, **more: Any) -> Any:
+    """A second vertical axis, on the right."""
+    right = axes.twinx()
+    right.set_ylabel(label, **more)
+    right.spines["right"].set_visible(True)
+    right.grid(False)
+    return right
+
+
+def plain_ticks(axis: Any, ticks: Any) -> None:
+    """Numbers as one writes them on a logarithmic axis, those within its limits."""
+    low, high = axis.get_view_interval()
+    kept = [tick for tick in ticks if low < tick < high]
+    axis.set_ticks(kept, [f"{tick:g}" for tick in kept])
+    axis.set_ticks([], minor=True)
+
+
+def draw_means(axes: Any, x: Any, values: Any, dash: str, colour: str, label: str) -> None:
+    """Means over networks with their standard deviations; values (n_networks, n_x)."""
+    mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
+    axes.errorbar(x, mean, spread, fmt=dash, color=colour, ms=4, capsize=2, label=label)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one figure: its files and numbers, or why it was skipped."""
 
     name: str
     title: str
@@ -62,7 +236,7 @@ class Outcome:
     numbers: dict = field(default_factory=dict, repr=False)
     summary: tuple[str, ...] = ()
     seconds: float = 0.0
-    skipped: str | None = None
+    skipped: str | None = None  # what is missing, and how to get it
 
     def __str__(self) -> str:
         if self.skipped:
@@ -77,35 +251,22 @@ class Outcome:
 
 @dataclass
 class Run:
-    """What a figure's `compute` is given: its parameters, full or quick, and its data.
-
-    Files go to ``out_dir``; checkpoints lie in a hidden folder there until the end.
-    """
+    """What a figure's `compute` is given; checkpoints lie in ``out_dir`` until the end."""
 
     name: str
     parameters: Any
     out_dir: Path
     n_jobs: int | None = 1
-    heartbeats: BinarySplit | None = None
+    ecg: Any = ()  # ECG5000, for a figure whose parameters are `OnHeartbeats`
     data_dir: str | Path | None = None
-
-    @property
-    def ecg(self) -> BinarySplit:
-        """The heartbeats, for a figure whose parameters are `OnHeartbeats`."""
-        if self.heartbeats is None:
-            raise RuntimeError(f"{self.name} was started without ECG5000.")
-        return self.heartbeats
 
     @cached_property
     def folder(self) -> Path:
-        """Folder of the checkpoints of exactly this run.
-
-        It changes with every parameter, with the data, and with the code and its versions.
-        """
+        """Checkpoints of exactly this run: these parameters, data, code and versions."""
         sources = source_digest(Path(__file__).parents[2])
         made_by = plain([asdict(self.parameters), versions(*_PACKAGES), sources])
         digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
-        for array in self.heartbeats or ():
+        for array in self.ecg or ():
             digest.update(np.ascontiguousarray(array).tobytes())
         return self.out_dir / _CHECKPOINTS / f"{self.name}-{digest.hexdigest()[:16]}"
 
@@ -133,14 +294,13 @@ def reproduce(
 ) -> list[Outcome]:
     """Reproduce figures of the paper.
 
-    A run that was interrupted goes on where it stopped when it is started again with the
-    same arguments: finished units of work lie in ``out_dir/.checkpoints`` until their
-    figure is written. Figures whose data are missing are skipped, and say so.
+    An interrupted run continues where it stopped if you start it again with the same
+    arguments. Figures whose data are missing are skipped, and say so.
 
     Parameters
     ----------
     names : str or iterable of str
-        Of `FIGURES`, or "all".
+        "all", or any of "fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond".
     out_dir : str or Path
         Where the files go; made if it does not exist.
     quick : bool
@@ -150,12 +310,13 @@ def reproduce(
     n_jobs : int, optional
         Processes; all cores by default.
     redraw : bool
-        Draw the figures again from the JSON files in ``out_dir``, and compute nothing;
-        numbers, parameters and versions there stay as they are.
+        Draw the figures again from the JSON files in ``out_dir``, and compute nothing.
 
     Returns
     -------
     list of Outcome
+        ``name``, ``files``, ``numbers`` and ``summary`` of each figure, or why it was
+        ``skipped``.
     """
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
@@ -171,17 +332,8 @@ def reproduce(
                 continue
             module = importlib.import_module(f"{__package__}.{name}")
             parameters = module.QUICK if quick else module.FULL
-            run = Run(name, parameters, folder, n_jobs, None, data_dir)
-            if redraw:
-                outcomes.append(_redrawn(module, run))
-                continue
-            try:
-                if isinstance(parameters, OnHeartbeats):
-                    run.heartbeats = ecg5000_paper(data_dir)
-            except (OSError, ImportError, DataError) as error:
-                outcomes.append(Outcome(name, told(module)[0], skipped=str(error)))
-                continue
-            outcomes.append(_computed(module, run, quick))
+            run = Run(name, parameters, folder, n_jobs, data_dir=data_dir)
+            outcomes.append(_redrawn(module, run) if redraw else _made(module, run, quick))
     return outcomes
 
 
@@ -191,8 +343,13 @@ def told(module: Any) -> tuple[str, str]:
     return title.rstrip("."), " ".join(caption.split())
 
 
-def _computed(module: Any, run: Run, quick: bool) -> Outcome:
-    """Compute one figure and write its files."""
+def _made(module: Any, run: Run, quick: bool) -> Outcome:
+    """Compute one figure and write its files; skip it where its data are missing."""
+    try:
+        if isinstance(run.parameters, OnHeartbeats):
+            run.ecg = ecg5000_paper(run.data_dir)
+    except (OSError, ImportError, DataError) as error:
+        return Outcome(run.name, told(module)[0], skipped=str(error))
     started = time.perf_counter()
     numbers = plain(module.compute(run))
     record = {
@@ -239,10 +396,8 @@ def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
 
 def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
     """Parameters as a record has them; those that came later have their default."""
-    known = {one.name for one in fields(default)}
     given = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in recorded.items()
-        if name in known
+        one.name: recorded[one.name] for one in fields(default) if one.name in recorded
     }
-    return replace(default, **given)
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return replace(default, **given | lists)

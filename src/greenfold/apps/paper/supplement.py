@@ -21,9 +21,8 @@ import numpy as np
 from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit
 from ...math.margins import gaussian_soft_margin
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, best_readouts, expansion_judged_elsewhere
+from . import figures as look
+from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict
     task = Heartbeats(ecg, p.duration)
     unfolding = p.unfold(seed, *task.steps, alpha, p.tol)
     linear = optimize(unfolding.linear, task.stimuli, p.eta)
-    with expansion_judged_elsewhere():
+    with look.expansion_judged_elsewhere():
         best = optimize(unfolding, task.stimuli, p.eta)
     assert best.validity is not None
     drawn, before = (
@@ -106,10 +105,7 @@ def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict
 
 
 def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """Networks nearer to instability, read at the end or integrated over time.
-
-    The weights of a time-integrated readout are 1/K each: the mean state.
-    """
+    """Networks nearer to instability, read at the end or averaged over time."""
     seed, g = item
     task = Heartbeats(ecg, p.duration)
     n_steps, dt = task.steps
@@ -160,13 +156,6 @@ def draw(numbers: dict, p: Parameters) -> Any:
     """The figure, from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
-    _draw_eta(a, b, numbers, p)
-    _draw_alpha(c, numbers["alpha"], p)
-    _draw_g(d, numbers["g"], p)
-    return figure
-
-
-def _draw_eta(a: Any, b: Any, numbers: dict, p: Parameters) -> None:
     for kind, colour in look.KINDS:
         for key, dash, label in (
             ("separation", "o-", r"distance $v^\mathsf{T}M$"),
@@ -184,32 +173,27 @@ def _draw_eta(a: Any, b: Any, numbers: dict, p: Parameters) -> None:
     x, y = r"control parameter $\eta$ (1/a.u.)", "distance, spread (a.u.)"
     look.panel(a, "a", r"larger $\eta$ narrows the clouds", x, y, "lower left")
     look.panel(b, "b", r"accuracy against $\eta$", x, look.ACCURACY, "best")
-
-
-def _draw_alpha(axes: Any, rows: list[dict], p: Parameters) -> None:
     for (kind, colour), dash in zip(look.KINDS, ("s-", "o-"), strict=True):
-        gain = 1e3 * _by_value(rows, "alpha", p.alphas, kind)
-        look.draw_means(axes, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
-    eigen = _by_value(rows, "alpha", p.alphas, "largest_eigenvalue").mean(0)
+        gain = 1e3 * _by_value(numbers["alpha"], "alpha", p.alphas, kind)
+        look.draw_means(c, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
+    eigen = _by_value(numbers["alpha"], "alpha", p.alphas, "largest_eigenvalue").mean(0)
     label = r"largest Re $\tilde\lambda_\alpha$ (1), black triangles"
-    right = look.right_axis(axes, label)
+    right = look.right_axis(c, label)
     right.plot(p.alphas, eigen, "^--", color="k", ms=4, lw=1.0)
     right.axhline(1.0, color="0.6", lw=0.8)
     right.text(0.5 * p.alphas[-1], 1.004, "unstable above", color="0.4", ha="center")
     right.set_ylim(min(eigen) - 0.02, max(1.0, *eigen) + 0.06)
     y = r"$\kappa_\eta$: non-linear minus linear ($10^{-3}$ a.u.)"
     labels = (r"non-linearity $\alpha$ (1/a.u.)", y, "upper left")
-    look.panel(axes, "c", "gain of the non-linearity, and its limits", *labels)
-
-
-def _draw_g(axes: Any, rows: list[dict], p: Parameters) -> None:
+    look.panel(c, "c", "gain of the non-linearity, and its limits", *labels)
     ways = (("end", "o-", "read at $T$"), ("integrated", "s--", "mean over time"))
     for (kind, colour), (when, dash, label) in itertools.product(look.KINDS, ways):
-        margins = _by_value(rows, "g", p.gs, when, kind)
+        margins = _by_value(numbers["g"], "g", p.gs, when, kind)
         label = f"{look.SHOWN[kind]} $u$, {label}"
-        look.draw_means(axes, p.gs, margins, dash, colour, label)
+        look.draw_means(d, p.gs, margins, dash, colour, label)
     x = "spread of the weights $g$ (1)"
-    look.panel(axes, "d", "towards instability", x, look.MARGIN, "upper left")
+    look.panel(d, "d", "towards instability", x, look.MARGIN, "upper left")
+    return figure
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:

@@ -18,9 +18,8 @@ import numpy as np
 from ... import Unfolding, optimize
 from ...datasets.archive import BinarySplit, load_dataset
 from ..style import RANDOM, SIMULATION, SOLVED
-from . import setting as look
-from .figures import Run
-from .setting import Heartbeats, OnHeartbeats, best_readouts, expansion_judged_elsewhere
+from . import figures as look
+from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
             for u, _, best in best_readouts(unfolding, task.stimuli, us, p.eta)
         ]
         found[f"random, {kind}"] = {key: [row[key] for row in rows] for key in rows[0]}
-        with expansion_judged_elsewhere():
+        with look.expansion_judged_elsewhere():
             best = optimize(unfolding, task.stimuli, p.eta)
         found[f"optimised, {kind}"] = {
             "kappa": best.soft_margin,
@@ -129,9 +128,7 @@ def compute(run: Run) -> dict:
 def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
     """Ours beside theirs; the deviation in standard errors of the difference.
 
-    The networks are the independent draws, so that the error of a mean over n of them is
-    the spread between networks over √n; for the paper, whose spread is given for all
-    draws together, the spread over √20.
+    Networks are the independent draws: an error is the spread between them over √n.
     """
     per_network = values.reshape(len(values), -1).mean(1)
     n = len(per_network)

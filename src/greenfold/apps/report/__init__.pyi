@@ -1,23 +1,4 @@
-from .comparison import (
-    Row,
-    Split,
-    Spread,
-    compare,
-    measure,
-    random_spread,
-    share_bounds,
-    to_record,
-)
-from .page import write_report
+from .comparison import Split, compare
+from .page import write_mask_page, write_report
 
-__all__ = [
-    "Row",
-    "Split",
-    "Spread",
-    "compare",
-    "measure",
-    "random_spread",
-    "share_bounds",
-    "to_record",
-    "write_report",
-]
+__all__ = ["Split", "compare", "write_mask_page", "write_report"]

@@ -12,34 +12,21 @@ import numpy as np
 from ... import ReservoirClassifier, noisy_accuracy
 from ...optimizers.result import relative_gap
 
-#: Relative distance to the bound below which an optimum counts as proven.
-PROVEN = 1e-3
+PROVEN = 1e-3  # relative distance to the bound below which an optimum counts as proven
 
 PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Series to fit on and, where there are any, series to judge by.
-
-    Attributes
-    ----------
-    name : str
-        What a person calls the data.
-    X, y
-        Training series and labels.
-    X_test, y_test
-        Held-out series and labels, or None.
-    note : str
-        Where the data come from and how they were divided, in one sentence.
-    """
+    """Series to fit on and, where there are any, series to judge by."""
 
     name: str
     X: Any
     y: np.ndarray
     X_test: Any = None
     y_test: np.ndarray | None = None
-    note: str = ""
+    note: str = ""  # where the data come from, in one sentence
 
     @property
     def judged(self) -> tuple[Any, np.ndarray, str]:
@@ -51,29 +38,14 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One fitted classifier and how good it is.
-
-    Attributes
-    ----------
-    classifier : ReservoirClassifier
-    accuracy : float
-    noisy_accuracy : float
-        Under readout noise of standard deviation ``noise`` on every neuron's state.
-    noise : float
-    noisy_eta : float
-        η of the classifier that met the noise.
-    bound : float
-        No unit projections give this network a larger soft margin at this η; NaN where
-        no bound is known. Mean over the classes where there are more than two.
-    seconds : float
-        Time of the fit.
-    """
+    """One fitted classifier and how good it is."""
 
     classifier: ReservoirClassifier
     accuracy: float
     noisy_accuracy: float
     noise: float
-    noisy_eta: float
+    noisy_eta: float  # of the classifier that met the noise
+    #: No projections give this network a larger κ; NaN where no bound is known.
     bound: float
     seconds: float
 
@@ -84,11 +56,6 @@ class Row:
         return given if isinstance(given, str) else int(given)
 
     @property
-    def dash(self) -> int:
-        """Style of its lines and markers: 0 for a linear network, 1 for others."""
-        return 1 if self.order else 0
-
-    @property
     def network(self) -> str:
         """The network in a word."""
         return "non-linear" if self.order else "linear"
@@ -96,10 +63,8 @@ class Row:
     @property
     def network_and_order(self) -> str:
         """The network in words, with the order of its expansion."""
-        if not self.order:
-            return "linear"
         how = "integrated" if self.order == "exact" else f"order {self.order}"
-        return f"non-linear ({how})"
+        return f"{self.network} ({how})" if self.order else self.network
 
     @property
     def projection(self) -> str:
@@ -141,28 +106,12 @@ class Row:
 
 
 def measure(
-    classifier: ReservoirClassifier,
-    task: Split,
-    *,
-    noise: float,
-    seed: int = 0,
-    seconds: float = 0.0,
-    for_noise: ReservoirClassifier | None = None,
-) -> Row:
+    classifier: ReservoirClassifier, task: Split, *, noise: float, seed: int = 0,
+    seconds: float = 0.0, for_noise: ReservoirClassifier | None = None,
+) -> Row:  # fmt: skip
     """Judge a fitted classifier on the test series, or on the training series without such.
 
-    Parameters
-    ----------
-    classifier : ReservoirClassifier
-    task : Split
-    noise : float
-        Standard deviation of the readout noise.
-    seed : int
-        Of the draws of the noise (more than two classes).
-    seconds : float
-        Time that the fit took.
-    for_noise : ReservoirClassifier, optional
-        Fitted with the noise in mind; the same classifier by default.
+    ``for_noise`` is one that was fitted with the noise in mind; the same by default.
     """
     X, y, _ = task.judged
     hardened = for_noise or classifier
@@ -190,6 +139,7 @@ def compare(
     Parameters
     ----------
     task : Split
+        Series to fit on and to judge by.
     variants : iterable of (str, int or "exact")
         Input projection and order.
     noise : float
@@ -203,6 +153,11 @@ def compare(
         False keeps the first fit for the noise as well.
     on_fit : callable, optional
         Called with a description before each fit.
+
+    Returns
+    -------
+    list of Row
+        One per variant, for `write_report`.
     """
     rows = []
     for projection, order in variants:
@@ -240,10 +195,7 @@ class Spread:
 
 
 def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) -> Spread:
-    """How much the luck of the draw matters for a random input projection.
-
-    Of the linear ``row`` the network, the parameters and η are kept.
-    """
+    """How much luck matters for a random u: the network and η of a row, other draws."""
     rng = np.random.default_rng([seed, n_draws])
     settings, network = row.classifier.get_params(), row.classifier.reservoir_
     settings |= {"reservoir": network, "tau": network.mean_tau, "eta": row.classifier.eta_}
@@ -260,8 +212,7 @@ def random_spread(row: Row, task: Split, *, n_draws: int = 10, seed: int = 0) ->
 def share_bounds(rows: Sequence[Row]) -> list[Row]:
     """Give linear rows of the same η the tightest of their bounds.
 
-    A bound holds for all projections of one network, whichever of them it was found at;
-    that of one u shared by all classes only where there is one.
+    A bound on one u shared by all classes holds only for rows that have one.
     """
 
     def best(row: Row) -> float:
@@ -275,11 +226,9 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
 
 
 def headline(rows: Sequence[Row], n_judged: int) -> Row:
-    """The row that a report describes in detail: the best, proven where that is equal.
+    """The row that a report describes: the best, proven where that is equal.
 
-    Accuracies that differ by less than a standard error of the best one, over the series
-    that they are taken from, count as equal. Among equals a row that is proven to be
-    optimal goes first, then one that was solved for, then the one that bears noise best.
+    Accuracies that differ by less than a standard error of the best count as equal.
     """
     top = max(row.accuracy for row in rows)
     error = np.sqrt(top * (1 - top) / max(n_judged, 1))

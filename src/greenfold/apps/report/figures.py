@@ -43,21 +43,14 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)
 SOLVED, RANDOM, N_PROJECTIONS = 0, 1, 2
 #: Classes and channels that a page shows, and inputs of a mask; the first ones.
 MAX_CLASSES, MAX_CHANNELS, MAX_INPUTS = 5, 4, 200
-#: Readout times of a curve; more would not be seen on a page.
-_N_TIMES = 40
-#: Numbers held at once for trajectories of a non-linear network (256 MiB).
-_NUMBERS = 2**25
+_N_TIMES = 40  # readout times of a curve; more would not be seen on a page
+_NUMBERS = 2**25  # numbers held at once for trajectories of a non-linear network (256 MiB)
 
-_LOOK: dict[Any, Any] = BASE | dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none")
-for _name in (
-    "axes.edgecolor",
-    "axes.labelcolor",
-    "text.color",
-    "xtick.color",
-    "ytick.color",
-):
-    _LOOK[_name] = INK
-_LOOK["grid.color"] = GRID
+_INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
+_LOOK: dict[Any, Any] = BASE | dict.fromkeys(_INKED, INK) | {"grid.color": GRID}
+_LOOK |= dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none")
+_TIME, _KAPPA = "time t (units of τ)", "soft margin κ (unit of the states)"
+_ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
 
 
 @dataclass(frozen=True)
@@ -101,18 +94,17 @@ def area(label: str, hue: int) -> Key:
 
 @contextmanager
 def drawing(
-    name: str, title: str, height: float = HEIGHT, n_rows: int = 1
+    name: str, title: str, x: str, y: str = "", height: float = HEIGHT, n_rows: int = 1
 ) -> Iterator[Picture]:
-    """Axes in the house style; the SVG is ready when the block ends.
-
-    The name, of letters and digits, makes the ids in the SVG differ from other figures'.
-    """
+    """Axes in the house style; the SVG, whose ids begin with the name, at the end."""
     with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
         for one in axes:
             # Seven long numbers would touch each other on a figure this narrow.
             one.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        axes[-1].set_xlabel(x)
+        axes[n_rows // 2].set_ylabel(y)
         made = Picture(figure, axes, title)
         yield made
         made.svg = _to_svg(figure, name)
@@ -159,11 +151,12 @@ def _class_hue(index: int) -> int:
 
 def _style(row: Row) -> dict[str, Any]:
     """Colour for the projection, dash for the order."""
-    return {"color": COLOURS[_hue(row)], "linestyle": DASHES[row.dash]}
+    return {"color": COLOURS[_hue(row)], "linestyle": DASHES[bool(row.order)]}
 
 
 def _keys(rows: Sequence[Row]) -> list[Key]:
-    return [key(f"{row.projection} u, {row.network}", _hue(row), row.dash) for row in rows]
+    named = ((f"{row.projection} u, {row.network}", row) for row in rows)
+    return [key(label, _hue(row), bool(row.order)) for label, row in named]
 
 
 def _first_class(row: Row) -> str:
@@ -191,7 +184,8 @@ def class_means(task: Split, row: Row) -> list[Picture]:
     found = []
     for channel in range(min(n_channels := values.shape[1], MAX_CHANNELS)):
         which = f", channel {channel + 1} of {n_channels}" if n_channels > 1 else ""
-        with drawing(f"means{channel}", f"Class means and spread{which}") as made:
+        title, y = f"Class means and spread{which}", "x(t) (unit of the data)"
+        with drawing(f"means{channel}", title, _TIME, y) as made:
             for i, label in enumerate(labels):
                 own = values[np.asarray(task.y) == label, channel]
                 begun = np.isfinite(own).sum(0)
@@ -202,7 +196,6 @@ def class_means(task: Split, row: Row) -> list[Picture]:
                 made.axes.fill_between(_steps(row), *band, color=colour, alpha=faint, lw=0)
                 made.axes.plot(_steps(row), mean, color=colour, linestyle=DASHES[i % 4])
                 made.keys.append(key(f"{label} ({len(own)} series)", _class_hue(i), i))
-            made.axes.set(xlabel="time t (units of τ)", ylabel="x(t) (unit of the data)")
             made.axes.margins(x=0)
         made.caption = "Lines: mean of the training series. Bands: one standard deviation."
         found.append(made)
@@ -214,8 +207,7 @@ def state_clouds(
 ) -> list[Picture]:
     """Histograms of the states along v, random beside solved to the same scale.
 
-    One picture per row where there are two classes; with more, one for each row of ``pair``
-    (all by default) with a strip for each class.
+    One picture per row, or with more than two classes one per row of ``pair``.
     """
     X, y, _ = task.judged
     classifier = rows[0].classifier
@@ -227,9 +219,7 @@ def state_clouds(
     # Shares of a class, so that a rare one is seen; (row, head, others or class, bin).
     shares = np.zeros((len(chosen), len(heads), 2, len(bins) - 1))
     for i, j in np.ndindex(*shares.shape[:2]):
-        inside = np.clip(
-            values[i][:, j], bins[0], bins[-1]
-        )  # what lies beyond: at the edge
+        inside = np.clip(values[i][:, j], bins[0], bins[-1])  # beyond: at the edge
         own = y == classifier.classes_[heads[j]]
         for share, part in zip(shares[i, j], (~own, own), strict=True):
             share[:] = 100 * np.histogram(inside[part], bins)[0] / max(part.sum(), 1)
@@ -245,14 +235,9 @@ def state_clouds(
     return found
 
 
-_ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
-
-
-def _two_clouds(
-    row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray
-) -> Picture:
+def _two_clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: Any) -> Picture:
     title = f"{row.projection.capitalize()} u, {row.network}"
-    with drawing(f"cloud{row.projection}{row.order}", title) as made:
+    with drawing(f"cloud{row.projection}{row.order}", title, _ALONG, _SHARE) as made:
         ax = made.axes
         for side, share in enumerate(shares[0]):
             colour = COLOURS[_class_hue(side)]
@@ -262,7 +247,6 @@ def _two_clouds(
         ax.axvline(float(row.classifier.threshold_), color=INK, linewidth=1.2)
         ax.set(xlim=(bins[0], bins[-1]), ylim=(0, tops[0]))
         noisy = _noise_bar(ax, row.noise)
-        ax.set(xlabel=_ALONG, ylabel=_SHARE)
     made.caption = f"Vertical line: threshold.{noisy}"
     return made
 
@@ -270,9 +254,10 @@ def _two_clouds(
 def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
     """One strip per class: the class along its own readout, all others as an outline."""
     labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
-    n, noisy, title = len(shares), "", f"{row.projection.capitalize()} u, {row.network}"
-    title += ", each class along its own readout"
-    with drawing(f"cloud{row.projection}{row.order}", title, 0.75 + 0.72 * n, n) as made:
+    name, n, noisy = f"cloud{row.projection}{row.order}", len(shares), ""
+    whose = "each class along its own readout"
+    title = f"{row.projection.capitalize()} u, {row.network}, {whose}"
+    with drawing(name, title, _ALONG, _SHARE, 0.75 + 0.72 * n, n) as made:
         for i, (ax, (others, own)) in enumerate(zip(made.all_axes, shares, strict=True)):
             colour = COLOURS[_class_hue(i)]
             ax.stairs(own, bins, fill=True, color=colour, alpha=0.5)
@@ -284,15 +269,13 @@ def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
             noisy = noisy if i else _noise_bar(ax, row.noise)
             ax.tick_params(labelbottom=i == n - 1)
             made.keys.append(area(str(labels[i]), _class_hue(i)))
-        made.all_axes[n // 2].set_ylabel(_SHARE)
-        made.all_axes[-1].set_xlabel(_ALONG)
     made.keys.append(Key("all other classes", "--ink", "2.4 2.4"))
     more = f"; {len(labels) - n} more classes are not shown" if len(labels) > n else ""
     made.caption = (
-        f"One strip a class, in this order{more}. Vertical line: half-way between "
+        f"One strip a class, in this order{more}. Vertical line: half-way between the "
+        "class and the rest, from where κ is measured; all readouts decide together."
+        f"{noisy}"
     )
-    made.caption += "the class and the rest, from where κ is measured; all readouts decide "
-    made.caption += f"together.{noisy}"
     return made
 
 
@@ -320,11 +303,7 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
 
 
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
-    """κ of the best pair so far, evaluation by evaluation, of the linear solved rows.
-
-    A fit keeps no record, so it is solved once more for it; that takes less than a second,
-    where a non-linear one would take as long as the fit.
-    """
+    """κ so far, evaluation by evaluation, of the linear solved rows, solved once more."""
     curves = []
     for row in rows:
         if row.is_solved and not row.classifier.order:
@@ -335,7 +314,8 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
     curves = [(row, curve) for row, curve in curves if len(curve)]
     if not curves:
         return None
-    with drawing("history", "Soft margin over the optimisation") as made:
+    title = "Soft margin over the optimisation"
+    with drawing("history", title, "evaluation", _KAPPA) as made:
         ax = made.axes
         for row, curve in curves:
             ax.plot(np.arange(len(curve)), curve, **_style(row))
@@ -348,7 +328,6 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         # A start far below would flatten everything of interest.
         low = max(float(shown.min()), float(-0.5 * abs(shown.max())))
         ax.set_ylim(*limits([low, shown.max(), *bounds]))
-        ax.set(xlabel="evaluation", ylabel="soft margin κ (unit of the states)")
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     made.keys = _keys([row for row, _ in curves])
     if bounds:
@@ -365,13 +344,12 @@ def _bound_of_first(row: Row) -> float:
 
 def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     """κ at the fitted u against the readout time."""
-    with drawing("readout", "Soft margin over the readout time") as made:
+    x = "readout time t (units of τ)"
+    with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
         for row in rows:
             times, values = _margins_over_time(row.classifier, task.X, task.y)
             made.axes.plot(_in_tau(row, times), values, **_style(row))
         made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
-        made.axes.set_xlabel("readout time t (units of τ)")
-        made.axes.set_ylabel("soft margin κ (unit of the states)")
         made.axes.margins(x=0)
     made.keys = _keys(rows)
     made.caption = (
@@ -402,9 +380,8 @@ def _margins_over_time(
     own = (np.asarray(y) == classifier.classes_[classifier.compared_[0]])[chosen]
     moved = series[chosen].moved(frame.centre, frame.scale)
     paths = unfolding.states(moved, u, trajectories=True)
-    weights = np.array(frame.share)[own.astype(int)] / np.where(
-        own, own.sum(), (~own).sum()
-    )
+    weights = np.array(frame.share)[own.astype(int)]
+    weights = weights / np.where(own, own.sum(), (~own).sum())
     values = []
     for step in steps:
         M, Sigma = state_moments(paths[:, step - 1], np.where(own, 1, -1), weights)
@@ -431,7 +408,8 @@ def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
     for row, kernels in shown:
         title = f"Linear kernel, {row.projection} u, {row.network}"
         several = len(kernels) > 1
-        with drawing(f"kernel{row.projection}{row.order}", title) as made:
+        labelled = (f"kernel{row.projection}{row.order}", title, _TIME)
+        with drawing(*labelled, "a(t) (states per input)") as made:
             ax = made.axes
             for i, (label, kernel) in enumerate(kernels):
                 for channel, values in enumerate(kernel.linear[:MAX_CHANNELS]):
@@ -443,7 +421,6 @@ def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
                     elif not several and len(kernel.linear) > 1:
                         made.keys.append(key(f"channel {channel + 1}", hue, channel))
             ax.axhline(0, color=GRID, linewidth=1, zorder=1)
-            ax.set(xlabel="time t (units of τ)", ylabel="a(t) (states per input)")
             ax.set_ylim(*scale)
             ax.margins(x=0)
         made.caption = "What the readout adds for a unit of input at each time."
@@ -463,13 +440,13 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
     for row, C in shown:
         end = row.classifier.duration / row.classifier.reservoir_.mean_tau
         title = f"Quadratic kernel, {row.projection} u, {row.network}"
-        with drawing(f"quadratic{row.projection}", title, 3.3) as made:
+        name, x = f"quadratic{row.projection}", "time t′ (units of τ)"
+        with drawing(name, title, x, _TIME, 3.3) as made:
             made.axes.grid(False)
             image = made.axes.imshow(C, extent=(0, end, 0, end), **look)
             bar: Any = made.figure.colorbar(image, ax=made.axes, shrink=0.85)
             bar.set_label("C(t, t′) (states per input²)")
             bar.outline.set_edgecolor(INK)
-            made.axes.set(xlabel="time t′ (units of τ)", ylabel="time t (units of τ)")
         made.caption = "What the readout adds for two unit inputs at t and t′."
         made.caption += _first_class(row)
         found.append(made)
@@ -479,20 +456,26 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
 def mode_loadings(rows: Sequence[Row]) -> Picture:
     """Size of u along the modes of the network, |w_α·u|, against their time constants."""
     constants = np.empty(0)
-    with drawing("modes", "Mode loadings of the input projection") as made:
+    x = r"time constant $\tau_\alpha$ of the mode (units of $\tau$)"
+    title, y = "Mode loadings of the input projection", r"loading $|w_\alpha \cdot u|$"
+    with drawing("modes", title, x, y) as made:
         ax = made.axes
         for row in sorted(rows, key=lambda row: row.is_solved):
             modes = row.classifier.reservoir_.modes()
-            sizes = np.linalg.norm(
-                np.abs(modes.loading(row.classifier.heads_[0].u)), axis=1
-            )
+            loading = np.abs(modes.loading(row.classifier.heads_[0].u))
+            sizes = np.linalg.norm(loading, axis=1)
             colour, constants = COLOURS[_hue(row)], _in_tau(row, modes.time_constants)
             filling = colour if row.is_solved else "none"
-            ax.plot(constants, sizes, "o^"[row.dash], c=colour, ms=4.5, mfc=filling)
+            ax.plot(constants, sizes, "o^"[bool(row.order)], c=colour, ms=4.5, mfc=filling)
+        finite = constants[np.isfinite(constants)]
+        low, high = finite.min() / 1.1, finite.max() * 1.1
+        # Readable numbers, where little more than a decade is spanned.
+        ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
         ax.set_xscale("log")
-        _plain_decades(ax, constants)
-        ax.set_xlabel(r"time constant $\tau_\alpha$ of the mode (units of $\tau$)")
-        ax.set_ylabel(r"loading $|w_\alpha \cdot u|$")
+        ax.xaxis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_xlim(low, high)
         ax.set_ylim(bottom=0)
     made.caption = "How strongly u drives each mode of the network."
     made.caption += " Circles: linear; triangles: non-linear." if rows[-1].order else ""
@@ -502,25 +485,12 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
     return made
 
 
-def _plain_decades(ax: Any, values: np.ndarray) -> None:
-    """Readable numbers on a logarithmic axis that spans little more than a decade."""
-    finite = values[np.isfinite(values)]
-    low, high = finite.min() / 1.1, finite.max() * 1.1
-    ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
-    ax.xaxis.set_major_locator(
-        FixedLocator([tick for tick in ticks if low <= tick <= high])
-    )
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlim(low, high)
-
-
 def mask_margins(study: MaskStudy) -> Picture:
     """κ of random masks and of the solved one beside the bound."""
     best, interval = study.projections, study.interval
     n_drawn = len(study.drawn)
     blue, middle = COLOURS[SOLVED], interval.estimate
-    with drawing("margins", "Soft margin", 2.0) as made:
+    with drawing("margins", "Soft margin", "soft margin κ", height=2.0) as made:
         ax = made.axes
         # Spread over the height by rank, so that equal ones do not hide each other.
         heights = 0.3 * (np.linspace(-1, 1, n_drawn) if n_drawn > 1 else 0)
@@ -531,8 +501,8 @@ def mask_margins(study: MaskStudy) -> Picture:
         ax.plot([best.soft_margin], [1], "|", color=blue, markersize=16)
         if best.upper_bound is not None:
             ax.axvline(best.upper_bound, color=INK, linestyle=DASHES[1])
-        ax.set(xlabel="soft margin κ", ylim=(-0.7, 1.6), yticks=[0, 1])
-        ax.set_yticklabels(["random", "solved"])
+        ax.set_ylim(-0.7, 1.6)
+        ax.set_yticks([0, 1], ["random", "solved"])
         ax.grid(visible=False, axis="y")
     made.keys = [
         key(f"{n_drawn} random masks; line: their mean", RANDOM),
@@ -551,7 +521,8 @@ def mask_values(values: np.ndarray) -> Picture:
     """The mask, input by input; squares where the series have several channels."""
     n_inputs, n_channels = values.shape
     shown, blue = values[:MAX_INPUTS], COLOURS[SOLVED]
-    with drawing("mask", "The mask") as made:
+    y = "value of the mask" if n_channels == 1 else "channel"
+    with drawing("mask", "The mask", "input", y) as made:
         ax = made.axes
         if n_channels == 1:
             place = np.arange(len(shown))
@@ -560,7 +531,6 @@ def mask_values(values: np.ndarray) -> Picture:
             else:
                 ax.bar(place, shown[:, 0], 0.8, color=blue)
             ax.axhline(0, color=INK, lw=0.8)
-            ax.set(xlabel="input", ylabel="value of the mask")
             ax.margins(x=0.01)
             made.caption = "Value by which a series is multiplied at each input."
         else:
@@ -571,12 +541,10 @@ def mask_values(values: np.ndarray) -> Picture:
                 i, c = np.nonzero(sign * shown > 0)
                 size = 40 * np.abs(shown[i, c]) / float(np.abs(shown).max())
                 ax.scatter(i, c, s=size, facecolors=filled, **look)
-            ax.set(xlabel="input", ylabel="channel", ylim=(n_channels - 0.5, -0.5))
+            ax.set_ylim(n_channels - 0.5, -0.5)
             ax.set_yticks(range(n_channels) if n_channels <= 12 else [0, n_channels - 1])
-            made.caption = (
-                "Full: positive, open: negative; the size of a square is that of "
-            )
-            made.caption += "the value."
+            made.caption = "Full: positive, open: negative; "
+            made.caption += "the size of a square is that of the value."
     if n_inputs > MAX_INPUTS:
         made.caption += f" The first {MAX_INPUTS} of {n_inputs} inputs."
     return made

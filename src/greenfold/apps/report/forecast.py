@@ -197,7 +197,8 @@ def _held_out(study: ForecastStudy) -> list[Any]:
     }
     found = []
     for channel, name in enumerate(study.names[:_SHOWN]):
-        with drawing(f"held{channel}", f"Held out: {name}") as made:
+        x = f"{study.unit} after the start"
+        with drawing(f"held{channel}", f"Held out: {name}", x) as made:
             ax = made.axes
             ax.plot(times, truth[:, channel], color=INK, lw=2.4, alpha=0.35)
             for kind, hue in (("random", RANDOM), ("solved", SOLVED)):
@@ -207,7 +208,7 @@ def _held_out(study: ForecastStudy) -> list[Any]:
                 ax.axvline(ends[kind], color=COLOURS[hue], lw=1, ls=dash, alpha=0.7)
             low, high = truth[:, channel].min(), truth[:, channel].max()
             room = 0.3 * (high - low) or 1.0
-            ax.set(ylim=(low - room, high + room), xlabel=f"{study.unit} after the start")
+            ax.set_ylim(low - room, high + room)
         made.keys = [
             Key("truth", "--ink"),
             key("random input weights", RANDOM, RANDOM),
@@ -227,13 +228,13 @@ def _ahead(study: ForecastStudy) -> list[Any]:
     after = study.time(np.arange(1, len(study.ahead) + 1))
     found = []
     for channel, name in enumerate(study.names[:_SHOWN]):
-        with drawing(f"ahead{channel}", f"What follows: {name}") as made:
+        x = f"{study.unit} after the end of the series"
+        with drawing(f"ahead{channel}", f"What follows: {name}", x) as made:
             ax, blue = made.axes, COLOURS[SOLVED]
             ax.plot(before, study.series[-n_before:, channel], color=INK, lw=1.2)
             lower, upper = (one[:, channel] for one in study.band)
             ax.fill_between(after, lower, upper, color=blue, alpha=0.25, lw=0)
             ax.plot(after, study.ahead[:, channel], color=blue, lw=1.2)
-            ax.set(xlabel=f"{study.unit} after the end of the series")
         made.keys = [
             Key("series", "--ink"),
             key("forecast", SOLVED),

@@ -20,11 +20,7 @@ from .comparison import Row, Split, headline
 
 
 def fill_template(template: str, **values: Any) -> str:
-    """Fill a template, named from the folder of the applications; values are escaped.
-
-    The filter ``ours`` leaves a text as it is: our own SVG, scripts and styles are safe, as
-    they hold no text of the user's.
-    """
+    """Fill a template; values are escaped, but for our own SVG and scripts by ``ours``."""
     with needs("A page", "report"):
         import jinja2
         from markupsafe import Markup
@@ -32,10 +28,8 @@ def fill_template(template: str, **values: Any) -> str:
     def read(name: str) -> str:
         return files("greenfold.apps").joinpath(name).read_text(encoding="utf-8")
 
-    loader = jinja2.FunctionLoader(read)
-    made = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, loader=loader
-    )
+    strict: Any = {"autoescape": True, "undefined": jinja2.StrictUndefined}
+    made = jinja2.Environment(loader=jinja2.FunctionLoader(read), **strict)
     made.filters["ours"] = Markup
     return made.get_template(template).render(**values)
 
@@ -108,12 +102,9 @@ def write_report(
 
 
 def render(
-    task: Split,
-    rows: Sequence[Row],
-    remark: str = "",
-    command: str = "",
+    task: Split, rows: Sequence[Row], remark: str = "", command: str = "",
     on_part: Callable[[str], None] | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """The page as text; see `write_report`."""
     with needs("A page", "report"):
         from . import figures
@@ -124,10 +115,7 @@ def render(
         "data": lambda: figures.class_means(task, main),
         "clouds": lambda: figures.state_clouds(task, rows, pair),
         "margin": lambda: [draw(task, rows) for draw in margins],
-        "kernels": lambda: [
-            *figures.linear_kernels(rows),
-            *figures.quadratic_kernels(rows),
-        ],
+        "kernels": lambda: figures.linear_kernels(rows) + figures.quadratic_kernels(rows),
         "modes": lambda: [figures.mode_loadings(rows)],
     }
     pictures = {}
@@ -135,8 +123,9 @@ def render(
         if on_part:
             on_part(name)
         pictures[name] = [picture for picture in draw() if picture is not None]
-    _, y, judged = task.judged
-    labels = main.classifier.classes_.tolist()
+    (_, y, judged), fitted = task.judged, main.classifier
+    labels = fitted.classes_.tolist()
+    compared = (labels, fitted.soft_margin_, fitted.soft_margin_bound_)
     return fill_page(
         "report",
         task=task,
@@ -144,7 +133,7 @@ def render(
         main=main,
         judged=judged,
         counts=[(str(one), (task.y == one).sum(), (y == one).sum()) for one in labels],
-        certificates=_certificates(main),
+        certificates=list(zip(*compared, strict=True)) if len(labels) > 2 else [],
         pictures=pictures,
         confusions=[(row, _confusion(task, row.classifier)) for row in pair],
         # Of each non-linear row the least trustworthy comparison.
@@ -157,15 +146,6 @@ def render(
         remark=remark,
         command=command,
     )
-
-
-def _certificates(row: Row) -> list[tuple[Any, ...]]:
-    """Class, soft margin and bound of every comparison where there are several."""
-    fitted = row.classifier
-    if len(fitted.classes_) == 2:
-        return []
-    columns = (fitted.classes_, fitted.soft_margin_, fitted.soft_margin_bound_)
-    return list(zip(*map(np.atleast_1d, columns), strict=True))
 
 
 def _confusion(task: Split, fitted: ReservoirClassifier) -> list[list[Any]]:
@@ -205,9 +185,23 @@ def write_mask_page(
 ) -> Path:
     """Write the page of a mask: what it is, what it buys, how well the device is known.
 
-    ``name`` is the heading, ``rows`` are names and values of the table, ``inputs`` names of
-    the device's inputs, ``notes`` sentences below the table, ``command`` the command that
-    made the page. The device is the fitted one.
+    Parameters
+    ----------
+    path : str or Path
+    study : MaskStudy
+        See `greenfold.analysis.study_mask`.
+    device : MeasuredResponse
+        The fitted device.
+    name : str
+        The heading.
+    rows : sequence of (str, str)
+        Names and values of the table.
+    inputs : sequence of str, optional
+        Names of the device's inputs.
+    notes : sequence of str
+        Sentences below the table.
+    command : str
+        The command that made the page.
     """
     with needs("A page", "report"):
         from . import figures

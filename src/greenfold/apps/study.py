@@ -1,4 +1,4 @@
-"""Which networks are studied, and the job on each: solved, and held against random u.
+"""Which network? Certified margins of many networks on the same stimuli, and their table.
 
 Each architecture is made from the same few numbers. To all of them g is the largest |λ| of
 W and τ the time constant of the neurons, as far as they have such: a delay line has the
@@ -12,64 +12,57 @@ import json
 import time
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ... import __version__
-from ..._base import checks as check
-from ..._base.checks import must, require
-from ..._base.files import plain
-from ...analysis.memory import memory_capacity
-from ...devices.device import Device
-from ...devices.noise import state_covariance
-from ...dynamics.dynamics import Dynamics
-from ...math.decisions import Clouds, decide, held_out_score
-from ...networks.gains import Gain
-from ...networks.reservoir import Reservoir
-from ...optimizers.run import optimize
-from ...stimuli.regression import RegressionTask
-from ...stimuli.samples import SampleStimuli
-from ...unfolding.unfolding import unfold
-from ...validity import ExpansionWarning
-from ..runner import SEAL, Job, Summary, fingerprint, must_be_planned_with, run_jobs
-from ..sweep.plan import Source, find_sources, read_source
+from .. import (
+    Device,
+    Dynamics,
+    ExpansionWarning,
+    Gain,
+    RegressionTask,
+    Reservoir,
+    SampleStimuli,
+    __version__,
+    memory_capacity,
+    optimize,
+    unfold,
+)
+from .._base import checks as check
+from .._base.checks import must, needs, require
+from .._base.files import plain, write_figure
+from ..devices.noise import state_covariance
+from ..math.decisions import Clouds, decide, held_out_score
+from . import runner
+from .runner import SEAL, Job, Summary, fingerprint
+from .style import BOUND, RANDOM, SOLVED, drawing
+from .sweep import Source, find_sources, read_source
+
+__all__ = ["Grid", "read_study", "study", "write_table"]
 
 #: Names of the architectures, with whether the seed makes a difference.
 ARCHITECTURES = dict.fromkeys(("random", "sparse", "dale", "spatial", "oscillators"), True)
 ARCHITECTURES |= dict.fromkeys(("cycle", "delay_line", "legendre"), False)
 #: Gains by name; a number after a colon is their parameter.
-GAINS: dict[str, Callable[..., Gain]] = {
-    "linear": Gain.linear,
-    "quadratic": Gain.quadratic,
-    "tanh": Gain.tanh,
-    "biased_tanh": Gain.biased_tanh,
-}
+_NAMES = ("linear", "quadratic", "tanh", "biased_tanh")
+GAINS: dict[str, Callable[..., Gain]] = {name: getattr(Gain, name) for name in _NAMES}
 #: What varies from network to network, with the values by default.
 AXES: dict[str, list[Any]] = {
-    "architecture": ["random"],
-    "neurons": [50],
-    "g": [0.9],
-    "tau": [0.25],
-    "seed": [0],
-    "order": [0],
-    "gain": ["linear"],
-    "inside": [0.0],
-}
+    "architecture": ["random"], "neurons": [50], "g": [0.9], "tau": [0.25], "seed": [0],
+    "order": [0], "gain": ["linear"], "inside": [0.0],
+}  # fmt: skip
 #: What does not.
 SETTINGS: dict[str, Any] = {
-    "eta": 10.0,
-    "duration": 10.0,
-    "noise": [0.0, 0.1],
-    "draws": 10,
-    "memory": False,
-}
-#: Raised when this module would make other results of the same configuration.
-FORMAT = 1
+    "eta": 10.0, "duration": 10.0, "noise": [0.0, 0.1], "draws": 10, "memory": False,
+}  # fmt: skip
+FORMAT = 1  # raised when this module would make other results of the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
 _GAP, _MEMORY_GAP = 1e-3, 1e-2
 #: Steps of the white input that memory is measured with, over the duration of the stimuli,
@@ -79,23 +72,21 @@ _MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
 
 @dataclass(frozen=True)
 class Grid:
-    """Networks to be compared: all combinations of some values, or draws of them.
+    """Networks to compare: all combinations of some values, or draws of them.
 
     Parameters
     ----------
     axes : mapping
-        Values by name, one or a list: ``architecture`` (of
-        ``greenfold.apps.study.plan.ARCHITECTURES``), ``neurons``, ``g``, ``tau``,
-        ``seed``, ``order`` (0, 1, … or "exact"), ``gain`` ("linear", "tanh",
-        "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the network,
-        order 0). For a random search also ``{"low": …, "high": …, "log": true}``.
+        Values by name, one or a list: ``architecture`` (see `greenfold study --help`),
+        ``neurons``, ``g``, ``tau``, ``seed``, ``order`` (0, 1, … or "exact"), ``gain``
+        ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the
+        network, order 0). A random search takes ``{"low": …, "high": …, "log": true}`` too.
     n_random : int, optional
         Draw so many networks instead of all combinations.
     settings : mapping
-        ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (standard
-        deviations of the noise on every state at the readout under which the accuracy is
-        taken), ``draws`` (random u to compare with), ``memory`` (whether the memory
-        capacity is computed too).
+        ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (of the
+        readout, under which the accuracy is taken), ``draws`` of random u, and ``memory``
+        (whether the memory capacity is computed too).
     random_state : int
         Of a random search.
     """
@@ -109,23 +100,19 @@ class Grid:
         """The settings of each network and how it is judged, checked; each once."""
         _refuse_unknown(self.axes, AXES, "`axes` know")
         _refuse_unknown(self.settings, SETTINGS, "`settings` know")
+        axes = {**AXES, **self.axes}
         try:
             shared = _checked_settings({**SETTINGS, **self.settings})
-            checked = [_checked(dict(zip(AXES, one, strict=True))) for one in self._all()]
+            if self.n_random is None:
+                drawn = itertools.product(*(_values(name, axes[name]) for name in AXES))
+            else:
+                rng = check.generator(self.random_state, "random_state")
+                n_random = check.count(self.n_random, "n_random")
+                drawn = ([_drawn(k, axes[k], rng) for k in AXES] for _ in range(n_random))
+            checked = [_checked(dict(zip(AXES, one, strict=True))) for one in drawn]
         except TypeError as error:  # what a file says, not what code passes
             raise ValueError(str(error)) from None
-        found: dict[str, dict[str, Any]] = {}
-        for one in checked:
-            found.setdefault(fingerprint(one), one | shared)
-        return list(found.values())
-
-    def _all(self) -> Iterable[Sequence[Any]]:
-        axes = {**AXES, **self.axes}
-        if self.n_random is None:
-            return itertools.product(*(_values(name, axes[name]) for name in AXES))
-        rng = check.generator(self.random_state, "random_state")
-        n_random = check.count(self.n_random, "n_random")
-        return [[_drawn(name, axes[name], rng) for name in AXES] for _ in range(n_random)]
+        return list({fingerprint(one): one | shared for one in checked}.values())
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], text: str) -> None:
@@ -154,10 +141,8 @@ def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
     require(low < high and (low > 0 or not log), f"{of} must rise; {got}")
     has_range = name in ("neurons", "g", "tau", "seed", "inside")
     require(has_range, f"`axes`: {name!r} has no range; list its values.")
-    if log:
-        value = float(np.exp(rng.uniform(np.log(low), np.log(high))))
-    else:
-        value = float(rng.uniform(low, high))
+    value = rng.uniform(*np.log((low, high))) if log else rng.uniform(low, high)
+    value = float(np.exp(value) if log else value)
     return round(value) if name in ("neurons", "seed") else value
 
 
@@ -177,8 +162,7 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
     )
     kinds = f"be one of {', '.join(ARCHITECTURES)}"
     must(kind in ARCHITECTURES, "architecture", kinds, repr(kind))
-    if order != "exact":
-        order = check.count(order, "order", minimum=0)
+    order = order if order == "exact" else check.count(order, "order", minimum=0)
     what = "is the size of noise inside a network of order 0 and must not be negative"
     allowed = inside >= 0 and (order == 0 or not inside)
     require(allowed, f"`inside` {what}; got {inside:g} at order {order}.")
@@ -186,31 +170,20 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
     paired = kind != "oscillators" or neurons % 2 == 0
     require(paired, f"`neurons` of oscillators come in pairs; got {neurons}.")
     make_gain(one["gain"])
-    return {
-        "architecture": kind,
-        "neurons": neurons,
-        "g": check.positive(one["g"], "g"),
-        "tau": check.positive(one["tau"], "tau"),
-        # Where the plan leaves nothing to draw, other seeds are the same network.
-        "seed": check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind],
-        "order": order,
-        "gain": str(one["gain"]),
-        "inside": inside,
-    }
+    found = {"architecture": kind, "neurons": neurons}
+    found |= {name: check.positive(one[name], name) for name in ("g", "tau")}
+    # Where the plan leaves nothing to draw, other seeds are the same network.
+    found["seed"] = check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind]
+    return found | {"order": order, "gain": str(one["gain"]), "inside": inside}
 
 
 def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
     noise = [_number(one, "noise") for one in _values("noise", given["noise"])]
     must(min(noise) >= 0, "noise", "not be negative", f"{min(noise):g}")
-    memory = given["memory"]
+    memory, draws = given["memory"], check.count(given["draws"], "draws")
     must(isinstance(memory, bool), "memory", "be true or false", repr(memory), TypeError)
-    return {
-        "eta": check.positive(given["eta"], "eta"),
-        "duration": check.positive(given["duration"], "duration"),
-        "noise": noise,
-        "draws": check.count(given["draws"], "draws"),
-        "memory": memory,
-    }
+    found: dict[str, Any] = {k: check.positive(given[k], k) for k in ("eta", "duration")}
+    return found | {"noise": noise, "draws": draws, "memory": memory}
 
 
 @dataclass(frozen=True)
@@ -222,11 +195,7 @@ class Plan:
 
 
 def read_config(path: str | Path) -> Plan:
-    """The plan in a TOML file.
-
-    The file names ``datasets`` and one or more tables ``[[grid]]`` whose keys are those of
-    `Grid`: its axes, its settings, and ``random`` and ``random_state`` of a random search.
-    """
+    """The plan in a TOML file: ``datasets``, and tables ``[[grid]]`` of keys of `Grid`."""
     try:
         content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -272,21 +241,21 @@ def study(
 ) -> Summary:
     """Solve many networks on the same stimuli, one result file each.
 
-    Results that are there already and were made by the same settings, code and data are
-    kept; stale and damaged ones are redone; a run that was stopped goes on.
+    Results that were made by the same settings, code and data are kept; stale and damaged
+    ones are redone. Read them with `read_study`.
 
     Parameters
     ----------
     datasets : iterable of str or Path
         Names or folders; of a set with more than two classes, which two: "ECG5000:1,2".
     grids : Grid or sequence of Grid
-    folder, data_dir : str or Path
-        Where results are and go (read them with `read_study`), and where the data are
-        (default: ``GREENFOLD_DATA``).
-    download : bool
-        Whether the archive may be asked for a set that is not on this machine.
-    n_jobs, dask, redo, summary
-        See `greenfold.apps.runner.run_jobs`.
+    folder, data_dir, download, n_jobs, dask, redo, summary
+        As for `greenfold.apps.sweep.sweep`.
+
+    Returns
+    -------
+    Summary
+        Numbers of results that were found, made, and failed.
 
     Examples
     --------
@@ -296,18 +265,14 @@ def study(
     >>> table = read_study("study")  # doctest: +SKIP
     """
     jobs = plan(datasets, grids, data_dir=data_dir, download=download)
-    return run_jobs(
-        jobs, folder, label="study", n_jobs=n_jobs, dask=dask, redo=redo, summary=summary
-    )
+    how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
+    return runner.run_jobs(jobs, folder, label="study", **how)
 
 
 def plan(
-    datasets: Iterable[str | Path],
-    grids: Grid | Sequence[Grid],
-    *,
-    data_dir: str | Path | None = None,
-    download: bool = True,
-) -> list[Job]:
+    datasets: Iterable[str | Path], grids: Grid | Sequence[Grid], *,
+    data_dir: str | Path | None = None, download: bool = True,
+) -> list[Job]:  # fmt: skip
     """The jobs of a study; what cannot work is refused here, before it is computed."""
     networks: dict[str, dict[str, Any]] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:
@@ -342,12 +307,8 @@ def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], 
 
 
 def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]) -> Job:
-    data = {
-        "name": source.name,
-        "label": label,
-        "classes": classes,
-        "digest": source.digest,
-    }
+    data = {"name": source.name, "label": label, "classes": classes}
+    data["digest"] = source.digest
     kind, n = setting["architecture"], setting["neurons"]
     # The name says what is computed, not by what code: a stale result is replaced.
     stem = f"{kind}-{n}-{fingerprint([setting, classes])}"
@@ -367,10 +328,8 @@ def make_network(setting: Mapping[str, Any]) -> Reservoir:
     """The network of a setting, with the keys of `AXES`."""
     kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
     tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
-    if kind == "cycle":
-        return Reservoir.cycle(n, g, tau, gain)
-    if kind == "delay_line":
-        return Reservoir.delay_line(n, g, tau, gain)
+    if kind in ("cycle", "delay_line"):
+        return getattr(Reservoir, kind)(n, g, tau, gain)
     if kind == "legendre":
         return Reservoir.legendre(n, n * tau, tau, gain)
     if kind == "oscillators":
@@ -405,11 +364,8 @@ def make_gain(text: str) -> Gain:
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
-    """Solve a network, compare with random u, and return the text of the result file.
-
-    ``configuration`` is that of `_job`; ``context`` says in which ``folder`` the data lie.
-    """
-    must_be_planned_with(configuration["code"], __version__)
+    """Solve a network, compare with random u, and return the text of the result file."""
+    runner.must_be_planned_with(configuration["code"], __version__)
     data, setting = configuration["data"], dict(configuration["setting"])
     place = (data["name"], context["folder"], data["digest"])
     stimuli, X, signs = _read_task(*place, tuple(data["classes"]))
@@ -437,17 +393,12 @@ def _read_task(
 def judge(
     setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
-    """What a network of a setting reaches, solved and with random u.
-
-    The stimuli are the training series; X are test series as they enter the network.
-    """
+    """What a network of a setting reaches on test series X, solved and with random u."""
     started = time.perf_counter()
     network, order, noises = make_network(setting), setting["order"], setting["noise"]
     steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}
-    exact = order == "exact"
-    system: Any = (
-        Dynamics(network, **steps) if exact else unfold(network, **steps, order=order)
-    )
+    make: Any = Dynamics if order == "exact" else partial(unfold, order=order)
+    system = make(network, **steps)
     P = state_covariance(network, setting["inside"]) if setting["inside"] else None
     options = {"eta": setting["eta"], "device": Device(state_noise=P)}
     rng = np.random.default_rng([setting["seed"], 1])
@@ -494,20 +445,206 @@ def judge(
         found[f"accuracy_{noise:g}"] = float(own)
         found[f"accuracy_random_{noise:g}"] = float(others)
     if setting["memory"]:
-        found |= _memory(network, setting)
+        n = _MEMORY_STEPS
+        system = unfold(network, n_steps=n, dt=setting["duration"] / n)
+        task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
+        solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
+        solved.raise_if_interrupted()
+        # Not the stream of the network, of whose weights the first u would be a row.
+        rng = np.random.default_rng([setting["seed"], 2])
+        noisy = Device(readout_noise=_MEMORY_NOISE)
+        options = {"device": noisy, "n_draws": setting["draws"]}
+        capacity: Any = memory_capacity(system, "random", rng=rng, **options)
+        bound = solved.upper_bound
+        found["memory"] = solved.gain
+        found["memory_bound"] = float(np.nan if bound is None else bound)
+        found["memory_random"] = float(capacity.drawn.mean())
     return {**found, "seconds": time.perf_counter() - started}
 
 
-def _memory(network: Reservoir, setting: Mapping[str, Any]) -> dict[str, float]:
-    n = _MEMORY_STEPS
-    system = unfold(network, n_steps=n, dt=setting["duration"] / n)
-    task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
-    solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
-    solved.raise_if_interrupted()
-    # Not the stream of the network, of whose weights the first u would be a row.
-    rng = np.random.default_rng([setting["seed"], 2])
-    options = {"device": Device(readout_noise=_MEMORY_NOISE), "n_draws": setting["draws"]}
-    drawn: Any = memory_capacity(system, "random", rng=rng, **options)
-    bound = np.nan if solved.upper_bound is None else solved.upper_bound
-    mean = float(drawn.drawn.mean())
-    return {"memory": solved.gain, "memory_bound": float(bound), "memory_random": mean}
+Row = dict[str, Any]
+#: What a network is beside its architecture and seed; networks are compared where these
+#: are equal.
+_SAME = ("neurons", "g", "tau", "order", "gain")
+
+
+def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list[Row]:
+    """Return all results in a folder, one row each, in the order of their files.
+
+    A row has the setting of a network and what it reached: ``kappa`` with its ``bound``,
+    ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and,
+    if asked for, ``memory``. ``paths`` limits it to these files. Damaged ones are left out.
+    """
+    place = Path(folder).expanduser()
+    rows = []
+    for path in sorted((place / "results").rglob("*.json")):
+        if paths is not None and path.relative_to(place).as_posix() not in paths:
+            continue
+        content, row = path.read_bytes(), None
+        with suppress(ValueError):
+            row = json.loads(content)
+        if isinstance(row, dict) and row.pop("seal", None) and runner.is_whole(content):
+            rows.append(row)
+    none = f"There are no results of a study in {str(folder)!r}; run one first."
+    require(rows, none, FileNotFoundError)
+    return rows
+
+
+def write_table(rows: Sequence[Row], path: str | Path) -> Path:
+    """Write the rows of `read_study` as CSV or, by the suffix, as Parquet (pyarrow)."""
+    target = Path(path).expanduser()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[_cell(name, row.get(name)) for name in columns] for row in rows]
+    known = target.suffix in (".csv", ".parquet")
+    must(known, "path", "end in .csv or .parquet", repr(str(path)))
+    if target.suffix == ".csv":
+        return runner.write_csv(target, [columns, *cells])
+    with needs("Parquet", "parquet"):
+        import pyarrow
+        from pyarrow import parquet
+    sink = pyarrow.BufferOutputStream()
+    full = [dict(zip(columns, row, strict=True)) for row in cells]
+    parquet.write_table(pyarrow.Table.from_pylist(full), sink)
+    return runner.write_bytes(target, sink.getvalue().to_pybytes())
+
+
+def _cell(name: str, value: Any) -> Any:
+    """Lists have no place in a cell, and orders may be numbers or a word."""
+    listed = value if isinstance(value, list) else [value]
+    return " ".join(map(str, listed)) if name == "order" or listed is value else value
+
+
+def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
+    """Draw what the rows have: architectures beside each other, and a map over g and τ."""
+    place = Path(folder).expanduser()
+    written = []
+    with drawing({"svg.hashsalt": "greenfold", "figure.constrained_layout.use": True}):
+        for name in dict.fromkeys(row["dataset"] for row in rows):
+            own = [row for row in rows if row["dataset"] == name]
+            for what, make in (("architectures", architectures), ("map", margin_map)):
+                figure = make(name, own)
+                if figure is not None:
+                    place.mkdir(parents=True, exist_ok=True)
+                    target = place / f"{name}_{what}.{kind}"
+                    written.append(write_figure(target, figure, bbox_inches="tight"))
+    return written
+
+
+def architectures(name: str, rows: Sequence[Row]) -> Any:
+    """κ* and memory by architecture at equal numbers; None where there is one only."""
+    from matplotlib.figure import Figure
+
+    # The numbers at which most architectures were studied.
+    studied: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+    for row in rows:
+        studied[tuple(row[k] for k in _SAME)].add(row["architecture"])
+    most = max(studied, key=lambda one: len(studied[one]))
+    same = dict(zip(_SAME, most, strict=True))
+    own = [row for row in rows if all(row[k] == v for k, v in same.items())]
+    kinds = [k for k in ARCHITECTURES if any(row["architecture"] == k for row in own)]
+    if len(kinds) < 2:
+        return None
+    panels: list[tuple[str, str, str, list[Row]]] = []
+    for inside in sorted({row["inside"] for row in own}):
+        part = [row for row in own if row["inside"] == inside]
+        title = f"noise inside, √Q = {inside:g}" if inside else "no noise inside"
+        panels.append((title, "kappa", "soft margin κ (a.u.)", part))
+    remembering = [row for row in own if row.get("memory") is not None]
+    if remembering:
+        title, label = "memory, 40 steps of white input", "memory capacity (steps of input)"
+        panels.append((title, "memory", label, remembering))
+    figure = Figure(figsize=(3.1 * len(panels) + 0.6, 3.6))
+    axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
+    for at, (title, column, label, part) in zip(axes, panels, strict=True):
+        _points(at, kinds, column, part)
+        at.set_title(title, loc="left", fontsize=9.5)
+        at.set_xlabel(label)
+        at.set_xlim(left=min(0.0, at.get_xlim()[0]))
+    axes[0].set_yticks(range(len(kinds)), [k.replace("_", " ") for k in kinds])
+    axes[0].set_ylim(len(kinds) - 0.5, -0.5)
+    title = f"{name}: {same['neurons']} neurons, g = {same['g']:g}, τ = {same['tau']:g}"
+    look: dict[str, Any] = {"ncols": 3, "frameon": False, "fontsize": 8.5, "title": title}
+    look |= {"title_fontsize": 9.5, "alignment": "left", "loc": "outside upper left"}
+    figure.legend(*axes[0].get_legend_handles_labels(), **look)
+    return figure
+
+
+def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
+    """One dot per seed, a bar at the mean; the bound of each as a tick."""
+    bound = "bound" if column == "kappa" else f"{column}_bound"
+    for place, kind in enumerate(kinds):
+        own = [row for row in rows if row["architecture"] == kind]
+        for key, colour, mark, shift, label in (
+            (f"{column}_random", RANDOM, "s", -0.17, "random u"),
+            (column, SOLVED, "o", 0.17, "solved u"),
+        ):
+            values = np.array([row[key] for row in own], dtype=float)
+            if not len(values):
+                continue
+            y, label = np.full(len(values), place + shift), None if place else label
+            at.plot(values, y, mark, color=colour, ms=4, alpha=0.6, label=label)
+            at.plot([values.mean()] * 2, place + shift + np.array([-0.16, 0.16]), c=colour)
+        bounds = [row[bound] for row in own if row.get(bound) is not None]
+        label = "upper bound" if place == 0 and bounds else None
+        y = np.full(len(bounds), place + 0.17)
+        at.plot(bounds, y, "|", color=BOUND, ms=9, zorder=1.5, label=label)
+
+
+def margin_map(name: str, rows: Sequence[Row]) -> Any:
+    """κ* and κ*/κ_random over g and τ, a column each N; None where they do not vary."""
+    from matplotlib.figure import Figure
+
+    kinds: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
+        kinds[kind].append(row)
+    own = max(kinds.values(), key=lambda part: len({(r["g"], r["tau"]) for r in part}))
+    # Values of g and τ that were combined with each other; not those of random draws.
+    pairs = {(row["g"], row["tau"]) for row in own}
+    gs, taus = (
+        sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})
+        for k in (0, 1)
+    )
+    own = [row for row in own if row["g"] in gs and row["tau"] in taus]
+    if len(gs) < 2 or len(taus) < 2:
+        return None
+    sizes = sorted({row["neurons"] for row in own})
+    figure = Figure(figsize=(2.5 * len(sizes) + 1.3, 5.2))
+    axes = figure.subplots(2, len(sizes), squeeze=False, sharex=True, sharey=True)
+    shown_values = (
+        ("certified κ* (a.u.)", [row["kappa"] for row in own]),
+        ("κ* / κ of random u", [row["kappa"] / row["kappa_random"] for row in own]),
+    )
+    for line, (label, values) in enumerate(shown_values):
+        # Mean over seeds, (n_sizes, n_g, n_tau); empty cells are NaN.
+        cells = defaultdict(list)
+        for row, value in zip(own, values, strict=True):
+            cells[row["neurons"], row["g"], row["tau"]].append(value)
+        means = {place: np.mean(cell) for place, cell in cells.items()}
+        table = np.array(
+            [[[means.get((n, g, t), np.nan) for t in taus] for g in gs] for n in sizes]
+        )
+        limits = (float(np.nanmin(table)), float(np.nanmax(table)))
+        look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
+        shown: Any = None
+        centred = {"ha": "center", "va": "center", "size": 7.5}
+        for column, n in enumerate(sizes):
+            at = axes[line, column]
+            shown = at.imshow(table[column], vmin=limits[0], vmax=limits[1], **look)
+            for (i, j), value in np.ndenumerate(table[column]):
+                if np.isfinite(value):
+                    colour = "white" if value < sum(limits) / 2 else "black"
+                    at.text(j, i, f"{value:.2f}", c=colour, **centred)
+            at.grid(False)
+            if line == 0:
+                at.set_title(f"N = {n}", fontsize=9.5)
+        figure.colorbar(shown, ax=axes[line, :].tolist(), label=label)
+    for at in axes[-1]:
+        at.set_xticks(range(len(taus)), [f"{t:g}" for t in taus], rotation=45)
+        at.set_xlabel("time constant τ (a.u.)")
+    for at in axes[:, 0]:
+        at.set_yticks(range(len(gs)), [f"{g:g}" for g in gs])
+        at.set_ylabel("spectral radius g")
+    kind = own[0]["architecture"].replace("_", " ")
+    figure.suptitle(f"{name}: {kind} networks", x=0.01, ha="left", fontsize=10)
+    return figure

@@ -1,0 +1,879 @@
+"""Estimators × data sets × resamples, and the comparison of what comes out."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import difflib
+import functools
+import hashlib
+import importlib
+import inspect
+import itertools
+import pkgutil
+import re
+import socket
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from .._base.arrays import on_device
+from .._base.checks import must, needs, require
+from .._base.files import plain, write_figure, write_json
+from ..datasets import archive
+from ..datasets.files import read_series
+from ..datasets.parsing import DataError, MissingValueError
+from . import runner
+from .runner import SEAL, Job, Summary
+
+__all__ = ["compare", "sweep"]
+
+FORMAT = 1  # raised when this module would make other results of the same configuration
+_SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
+_RESERVED = {"comparison", "failures"}  # other folders beside those of the estimators
+
+Part = tuple[Any, np.ndarray]
+_CONVOLUTION = "aeon.classification.convolution_based:"
+#: Estimators by the names that the literature and aeon's results use.
+KNOWN = {
+    "ReservoirClassifier": "greenfold.estimators.margin:ReservoirClassifier",
+    "PooledReservoirClassifier": "greenfold.estimators.pooled:PooledReservoirClassifier",
+    "ROCKET": f"{_CONVOLUTION}RocketClassifier",
+    "MiniROCKET": f"{_CONVOLUTION}MiniRocketClassifier",
+    "MR": f"{_CONVOLUTION}MultiRocketClassifier",
+    "Hydra": f"{_CONVOLUTION}HydraClassifier",
+    "MR-Hydra": f"{_CONVOLUTION}MultiRocketHydraClassifier",
+    "Arsenal": f"{_CONVOLUTION}Arsenal",
+    "QUANT": "aeon.classification.interval_based:QUANTClassifier",
+    "DrCIF": "aeon.classification.interval_based:DrCIFClassifier",
+    "TSF": "aeon.classification.interval_based:TimeSeriesForestClassifier",
+    "RDST": "aeon.classification.shapelet_based:RDSTClassifier",
+    "STC": "aeon.classification.shapelet_based:ShapeletTransformClassifier",
+    "WEASEL-2": "aeon.classification.dictionary_based:WEASEL_V2",
+    "Catch22": "aeon.classification.feature_based:Catch22Classifier",
+    "FreshPRINCE": "aeon.classification.feature_based:FreshPRINCEClassifier",
+    "1NN-DTW": "aeon.classification.distance_based:KNeighborsTimeSeriesClassifier",
+    "PF": "aeon.classification.distance_based:ProximityForest",
+    "HC2": "aeon.classification.hybrid:HIVECOTEV2",
+}
+
+_TEXT = re.compile(
+    r"(?:(?P<label>[A-Za-z0-9][\w.+-]*)=)?(?P<target>[A-Za-z0-9][\w.-]*(?::[A-Za-z_]\w*)?)"
+    r"(?:\((?P<parameters>.*)\))?",
+    re.DOTALL | re.ASCII,
+)
+#: Parts of greenfold that no estimator imports; a change there changes no result.
+_ABOVE = {"apps", "cli"}
+
+
+@dataclass(frozen=True)
+class EstimatorSpec:
+    """An estimator that can be sent to another machine."""
+
+    label: str  # name of its folder of results
+    target: str  # module:Class
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> type:
+        """The class; a sentence if there is no such module or class."""
+        module, _, name = self.target.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except ModuleNotFoundError as error:
+            if module.startswith("aeon.") and str(error.name).startswith("aeon"):
+                needed = f"The estimator {self.label!r} needs aeon"
+                raise ImportError(f"{needed}: pip install 'greenfold[sweep]'.") from None
+            wrong = f"The module of the estimator `{self.target}` cannot be imported"
+            raise ValueError(f"{wrong}: {error}.") from None
+        except AttributeError:
+            raise ValueError(f"The module `{module}` has no class {name!r}.") from None
+        usable = inspect.isclass(found) and hasattr(found, "fit")
+        require(usable, f"`{self.target}` is not a class with a `fit` method.")
+        return found
+
+    def make(self, seed: int) -> Any:
+        """An unfitted estimator; the seed is its ``random_state`` where it has one."""
+        kind, chosen = self.load(), dict(self.parameters)
+        if "random_state" in inspect.signature(kind).parameters:
+            chosen.setdefault("random_state", seed)
+        try:
+            return kind(**chosen)
+        except TypeError as error:
+            wrong = f"The estimator {self.label!r} does not take these parameters"
+            raise ValueError(f"{wrong}: {error}.") from None
+
+    def code(self) -> str:
+        """The installed version, or a digest of sources that are not installed."""
+        return _code_of(self.load().__module__)
+
+
+def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
+    """The estimator that ``[label=]name[(parameter=value, ...)]`` means."""
+    if isinstance(text, EstimatorSpec):
+        return text
+    found: Any = _TEXT.fullmatch(text.strip())
+    forms = "a name, module:Class or 'name(parameter=value, ...)'"
+    require(found, f"An estimator must be given as {forms}; got {text!r}.")
+    parameters, label = {}, found["label"]
+    try:
+        call: Any = ast.parse(f"f({found['parameters'] or ''})", mode="eval").body
+        is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        named = is_call and not call.args and all(one.arg for one in call.keywords)
+        require(named, "")  # one message for every way of being wrong
+        parameters = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+        plain(parameters)
+    except (SyntaxError, ValueError, TypeError):
+        how = "be literals with a name, as in 'name(depth=3, kind=\"x\")'"
+        wrong = f"The parameters of an estimator must {how}; got {text!r}."
+        raise ValueError(wrong) from None
+    name, target = _resolve(found["target"])
+    if label is None:
+        shown = [f"{key}={value}" for key, value in parameters.items()]
+        label = "-".join([name, *(re.sub(r"[^\w.+=-]+", "_", one) for one in shown)])
+    return EstimatorSpec(label, target, parameters)
+
+
+def _resolve(name: str) -> tuple[str, str]:
+    """Name and ``module:Class``."""
+    if ":" in name:
+        return name.partition(":")[2], name
+    known = {key.casefold(): key for key in KNOWN}
+    key = known.get(name.casefold())
+    if key is not None:
+        return key, KNOWN[key]
+    classes = _classes_of_aeon()
+    if name in classes:
+        return name, classes[name]
+    among = {**known, **{one.casefold(): one for one in classes}}
+    close = difflib.get_close_matches(name.casefold(), among, n=1, cutoff=0.6)
+    hint = f"did you mean {among[close[0]]!r}?" if close else f"known: {', '.join(KNOWN)}."
+    none = f"There is no estimator {name!r} (any other class is given as module:Class)"
+    raise ValueError(f"{none}; {hint}")
+
+
+@functools.cache
+def _classes_of_aeon() -> dict[str, str]:
+    """Classes in aeon's classification modules, by name."""
+    try:
+        package = importlib.import_module("aeon.classification")
+    except ImportError:
+        return {}
+    found = {}
+    for entry in pkgutil.iter_modules(package.__path__, "aeon.classification."):
+        if entry.name.rpartition(".")[2] in ("base", "tests"):
+            continue
+        try:
+            module = importlib.import_module(entry.name)
+        except ImportError:
+            continue  # needs what is not installed
+        for name in getattr(module, "__all__", ()):
+            found[name] = f"{entry.name}:{name}"
+    return found
+
+
+@functools.cache
+def _code_of(module: str) -> str:
+    top = module.partition(".")[0]
+    package = importlib.import_module(top)
+    file = getattr(package, "__file__", None)
+    folder = Path(file).resolve().parent if file else None
+    for name in metadata.packages_distributions().get(top, ()):
+        installed = Path(str(metadata.distribution(name).locate_file(top))).resolve()
+        if folder is not None and installed in (folder, folder / top):
+            return f"{name} {metadata.version(name)}"
+    if file is None or folder is None:
+        return top
+    if Path(file).name != "__init__.py":
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]
+    else:
+        digest = runner.source_digest(folder, _ABOVE if top == "greenfold" else ())
+    return f"{top} sources {digest}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set on this machine: its folder, a digest of its files, and their bytes."""
+
+    name: str
+    folder: str
+    digest: str
+    size: int
+
+
+def find_sources(
+    items: Iterable[str | Path], data_dir: str | Path | None = None, download: bool = True
+) -> list[Source]:
+    """Data sets by name, by folder, or by a ``.txt`` file with one name a line; each once.
+
+    No items mean every set of the data directory.
+    """
+    found: dict[str, Path] = {}
+    for item in items:
+        path, names = Path(item).expanduser(), [str(item)]
+        if path.is_dir():
+            folder = path.resolve()
+            is_one = archive.find_split(folder, folder.name, "train")
+            own = {folder.name: folder} if is_one else archive.datasets_below(folder)
+            how = "they are folders <Name> with the files <Name>_TRAIN and <Name>_TEST."
+            none = f"The folder {str(folder)!r} holds no data sets: {how}"
+            require(own, none, FileNotFoundError)
+            found = own | found
+            continue
+        if path.suffix == ".txt" and path.is_file():
+            lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
+            names = [name for name in lines if name and not name.startswith("#")]
+        for name in names:
+            if name in found:
+                continue
+            try:
+                found[name] = archive.dataset_path(name, data_dir)
+            except FileNotFoundError:
+                if not download:
+                    raise
+                found[name] = archive.download_dataset(name, data_dir=data_dir)
+    if not items:
+        found = archive.list_datasets(data_dir)
+        how = "name some, or put them into the directory that GREENFOLD_DATA names."
+        require(found, f"There are no data sets to sweep over: {how}", FileNotFoundError)
+    return [_describe(name, folder) for name, folder in found.items()]
+
+
+def _files(name: str, folder: Path) -> list[Path]:
+    found = []
+    for split in ("train", "test"):
+        path = archive.find_split(folder, name, split)
+        how = f"put {name}_{split.upper()} there, or leave the set out."
+        none = f"The data set {name!r} in {folder} has no {split} split: {how}"
+        require(path, none, FileNotFoundError)
+        found.append(path)
+    return found
+
+
+def _describe(name: str, folder: Path) -> Source:
+    contents = [path.read_bytes() for path in _files(name, folder)]
+    digest = hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in contents))
+    size = sum(map(len, contents))
+    return Source(name, str(folder), digest.hexdigest()[:16], size)
+
+
+def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
+    """Training and test series, where this runs; labels as text, padding cut off."""
+    place = Path(folder)
+    if not place.is_dir():  # another machine may have it elsewhere
+        place = archive.dataset_path(name)
+    what = f"The files of {name!r} in {place}"
+    why = "they differ between the machines or have changed since."
+    wrong = f"{what} are not those that the sweep was planned with: {why}"
+    require(_describe(name, place).digest == digest, wrong, DataError)
+
+    def read(path: Path) -> Part:
+        try:
+            X, y = read_series(path, missing="trim")
+        except MissingValueError:
+            X, y = read_series(path, missing="keep")
+        # As aeon reads them: the order of labels, "10" before "2", decides the resamples.
+        return X, np.asarray(y).astype(str)
+
+    train, test = map(read, _files(name, place))
+    return train, test
+
+
+def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
+    """The split of that number: aeon's stratified resample of that seed; 0 as provided."""
+    if resample == 0:
+        return train, test
+    with needs("A resample other than 0", "sweep"):
+        from aeon.benchmarking.resampling import stratified_resample_data
+    (X, y), (X_test, y_test) = train, test
+    same = "The resamples of aeon need the same classes in the training and the test split"
+    got = f"got {len(set(y))} and {len(set(y_test))}."
+    require(set(y) == set(y_test), f"{same}; {got}", DataError)
+    arrays = isinstance(X, np.ndarray) and isinstance(X_test, np.ndarray)
+    if not (arrays and X.shape[1:] == X_test.shape[1:]):
+        X, X_test = ([np.atleast_2d(one) for one in part] for part in (X, X_test))
+    made = stratified_resample_data(X, y, X_test, y_test, random_state=resample)
+    return made[:2], made[2:]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one estimator predicted on one split of one set, as tsml-eval's files hold it.
+
+    Classes are numbers in the order of their names as text; times are in milliseconds.
+    """
+
+    dataset: str
+    estimator: str
+    resample: int
+    remarks: str
+    parameters: str
+    fit_time: float
+    predict_time: float
+    labels: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """Share of series whose class was predicted."""
+        return float(np.mean(self.labels == self.predictions))
+
+    def text(self) -> str:
+        """The file."""
+        remarks, parameters = (" ".join(s.split()) for s in (self.remarks, self.parameters))
+        of = f"{self.dataset},{self.estimator},TEST,{self.resample},MILLISECONDS,{remarks}"
+        times = f"{self.fit_time:.3f},{self.predict_time:.3f},-1,-1"
+        third = f"{self.accuracy!r},{times},{self.probabilities.shape[1]},N/A,-1,-1"
+        columns = (self.labels, self.predictions, self.probabilities)
+        rows = [
+            f"{label},{found},,{','.join(map(repr, shares))}"
+            for label, found, shares in zip(*(one.tolist() for one in columns), strict=True)
+        ]
+        return "\n".join([of, parameters, third, *rows]) + "\n"
+
+
+def read_predictions(path: str | Path) -> Predictions:
+    """Read a result file in tsml-eval's format; DataError if it is damaged."""
+    content = Path(path).read_bytes()
+    damaged = f"The result file {str(path)!r} is damaged: run the sweep again to redo it."
+    require(runner.is_whole(content), damaged, DataError)
+    try:
+        first, parameters, third, *lines = content.decode().splitlines()
+        name, estimator, split, resample, unit, *remarks = first.split(",")
+        accuracy, fit_time, predict_time, *_, n_classes = third.split(",")[:6]
+        rows = [line.split(",") for line in lines if line]
+        require(split.upper() == "TEST" and rows, "")
+        scale = {"NANOSECONDS": 1e-6, "SECONDS": 1e3}.get(unit.upper(), 1.0)
+        shares = np.array([row[3 : 3 + int(n_classes)] for row in rows], dtype=float)
+        require(shares.shape == (len(rows), int(n_classes)), "")
+        labels, predicted = (np.array([int(row[k]) for row in rows]) for k in (0, 1))
+        times = (scale * float(fit_time), scale * float(predict_time))
+        about = (name, estimator, int(resample), ",".join(remarks), parameters)
+        found, stated = (
+            Predictions(*about, *times, labels, predicted, shares),
+            float(accuracy),
+        )
+    except (ValueError, IndexError):
+        what = "is not a complete result in tsml-eval's format."
+        raise DataError(f"The file {str(path)!r} {what}") from None
+    wrong = f"an accuracy of {stated:g}, but its predictions have {found.accuracy:g}."
+    right = abs(found.accuracy - stated) <= 1e-9
+    require(right, f"The file {str(path)!r} states {wrong}", DataError)
+    return found
+
+
+def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
+    """One estimator on one resample of one data set: the text of the result file.
+
+    As in tsml-eval, the class of the largest probability is the prediction.
+    """
+    named = (configuration[key] for key in ("label", "estimator", "parameters"))
+    spec, data = EstimatorSpec(*named), configuration["data"]
+    runner.must_be_planned_with(configuration["code"], spec.code())
+    parts = read_source(data["name"], context["folder"], data["digest"])
+    (X_train, y_train), (X_test, y_test) = resampled(*parts, configuration["resample"])
+    classes = np.unique(np.concatenate([y_train, y_test]))
+    estimator = spec.make(configuration["seed"])
+    origin = {kind.__module__.partition(".")[0] for kind in type(estimator).__mro__}
+    X_train, X_test = (_as_taken(X, origin, spec.label) for X in (X_train, X_test))
+    if "greenfold" in origin and "aeon" not in origin:
+        device = context.get("device", "cpu")
+        X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of many estimators say nothing to a sweep
+        start = time.perf_counter()
+        estimator.fit(X_train, np.searchsorted(classes, y_train))
+        fitted = time.perf_counter()
+        shares = _probabilities(estimator, X_test, len(y_test), len(classes), spec.label)
+        done = time.perf_counter()
+    encoder = {str(label): i for i, label in enumerate(classes)}
+    remarks = f"{SEAL} Generated by greenfold {__version__} with {configuration['code']}. "
+    parameters = "No Parameter Info"
+    with suppress(AttributeError, TypeError):
+        parameters = str(estimator.get_params())
+    return Predictions(
+        dataset=data["name"],
+        estimator=f"{spec.label} ({type(estimator).__name__})",
+        resample=configuration["resample"],
+        remarks=f"{remarks}Encoder dictionary: {encoder}",
+        parameters=parameters,
+        fit_time=1e3 * (fitted - start),
+        predict_time=1e3 * (done - fitted),
+        labels=np.searchsorted(classes, y_test),
+        predictions=shares.argmax(axis=1),
+        probabilities=shares,
+    ).text()
+
+
+def _as_taken(X: Any, origin: set[str], label: str) -> Any:
+    """Series in the shape that the estimator's library expects."""
+    if "aeon" in origin:
+        if isinstance(X, list):
+            return [np.atleast_2d(one) for one in X]
+        return X[:, None, :] if X.ndim == 2 else X
+    if "greenfold" in origin or "sklearn" not in origin:
+        return X
+    what = "takes the values of a series for features, but the series have"
+    require(not isinstance(X, list), f"{label} {what} unequal lengths.", DataError)
+    return X.reshape(len(X), -1)
+
+
+def _probabilities(
+    estimator: Any, X: Any, n_cases: int, n_classes: int, label: str
+) -> np.ndarray:
+    """Probabilities of all classes, checked."""
+    returned = f"{label} returned probabilities"
+    if hasattr(estimator, "predict_proba"):
+        found = np.asarray(estimator.predict_proba(X), dtype=float)
+        own = np.asarray(getattr(estimator, "classes_", range(n_classes)))
+        fits = found.ndim == 2 and found.shape[1] == len(own)
+        require(fits, f"{returned} of shape {found.shape} for {len(own)} classes.")
+        shares = np.zeros((len(found), n_classes))
+        shares[:, own.astype(int)] = found
+    else:
+        labels = np.asarray(estimator.predict(X))
+        known = np.isin(labels, np.arange(n_classes)).all()
+        require(known, f"{label} predicted labels that are no class of the set.")
+        shares = np.eye(n_classes)[labels.astype(int)]
+    bad, n = int((~np.isfinite(shares)).any(axis=1).sum()), len(shares)
+    require(not bad, f"{returned} that are not finite for {bad} of {n} series.")
+    whole = (np.abs(shares.sum(axis=1) - 1) <= _SUM_TOLERANCE).all() and (shares >= 0).all()
+    require(whole, f"{returned} that do not add up to one.")
+    require(n == n_cases, f"{label} returned {n} predictions for {n_cases} series.")
+    return shares
+
+
+def sweep(
+    estimators: Iterable[str | EstimatorSpec],
+    datasets: Iterable[str | Path] = (),
+    resamples: int | Iterable[int] = 1,
+    folder: str | Path = "results",
+    *,
+    data_dir: str | Path | None = None,
+    download: bool = True,
+    seed: int | None = None,
+    n_jobs: int | None = None,
+    dask: str | None = None,
+    device: str = "cpu",
+    redo: bool = False,
+    summary: Summary | None = None,
+) -> Summary:
+    """Run estimators on resamples of data sets, one result file each.
+
+    Results are in the layout and format of tsml-eval,
+    ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Those made by the same
+    estimator, parameters, code, data and seed are kept; stale and damaged ones are redone.
+    Failures are recorded in ``<folder>/failures``; the next run tries again.
+
+    Parameters
+    ----------
+    estimators : iterable of str
+        ``[label=]name[(parameter=value, ...)]``: the name of a classifier of greenfold or
+        aeon, or ``module:Class``; values are literals of Python.
+    datasets : iterable of str or Path
+        Names, folders, or text files of names; by default all sets of the data directory.
+    resamples : int or iterable of int, default 1
+        Their number, counted from 0, or which. Resample 0 is the provided split, k the
+        stratified resample of aeon and tsml-eval with seed k.
+    folder, data_dir : str or Path
+        Where results are and go, and where the data are (default: ``GREENFOLD_DATA``).
+    download : bool, default True
+        Whether the archive may be asked for a set that is not on this machine.
+    seed : int, optional
+        ``random_state`` of every estimator; by default the number of the resample, as in
+        tsml-eval.
+    n_jobs : int, optional
+        Processes; all cores by default, and one with a GPU.
+    dask : str, optional
+        Address or file of a dask scheduler whose workers take the place of this machine.
+        They must see the data under the same paths, or by ``GREENFOLD_DATA``.
+    device : str, default "cpu"
+        Where greenfold's own estimators run: "cuda" or "cuda:1", … takes PyTorch. Series of
+        several lengths and other estimators stay on the host.
+    redo : bool
+        Compute finished ones too.
+    summary : Summary, optional
+        Filled as the run goes on, so that it can be read after an exception.
+
+    Returns
+    -------
+    Summary
+        How many results there are, were made, and failed.
+
+    Examples
+    --------
+    >>> from greenfold.apps.sweep import compare, sweep
+    >>> names = ["PooledReservoirClassifier", "MiniROCKET"]
+    >>> done = sweep(names, ["Coffee", "GunPoint"], 5)  # doctest: +SKIP
+    >>> print(compare("results"))  # doctest: +SKIP
+    """
+    # What cannot work is refused before anything is computed.
+    if device != "cpu" and dask is None:
+        on_device(np.zeros(1), device)
+        n_jobs = n_jobs or 1
+    specs = [parse_estimator(one) for one in estimators]
+    require(specs, "`estimators` must name at least one estimator.")
+    labels = [spec.label for spec in specs]
+    for spec, label in zip(specs, labels, strict=True):
+        wrong = f"An estimator cannot be called {label!r}, a folder with another purpose."
+        require(label.casefold() not in _RESERVED, wrong)
+        wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
+        require(labels.count(label) == 1, wrong)
+        spec.make(0)
+    archive.data_directory(data_dir)  # a wrong one is an error, no reason to download
+    numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
+    wanted = "be a positive number, or which ones, from 0 on"
+    must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
+    jobs = [
+        _job(spec, source, number, number if seed is None else seed, device)
+        for source in find_sources(list(datasets), data_dir, download)
+        for number in numbers
+        for spec in specs
+    ]
+    how: Any = {"n_jobs": n_jobs, "dask": dask, "redo": redo, "summary": summary}
+    return runner.run_jobs(jobs, folder, label="sweep", **how)
+
+
+def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:
+    # Results of a GPU differ in their last digits; those of a host keep their hash.
+    place = {} if device == "cpu" else {"device": device.partition(":")[0]}
+    return Job(
+        path=f"{spec.label}/Predictions/{source.name}/testResample{resample}.csv",
+        work=experiment,
+        configuration={
+            "format": FORMAT,
+            "label": spec.label,
+            "estimator": spec.target,
+            "parameters": dict(spec.parameters),
+            "code": spec.code(),
+            "seed": seed,
+            "data": {"name": source.name, "digest": source.digest},
+            "resample": resample,
+            **place,
+        },
+        context={"folder": source.folder, "device": device},
+        weight=float(source.size),
+        title=f"{source.name} {resample} {spec.label}",
+    )
+
+
+def parse_resamples(text: str) -> int | list[int]:
+    """The resamples that a text means: "30", "0-9" or "3,5-7"."""
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    found: list[int] = []
+    for part in text.split(","):
+        one: Any = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        wanted = "be a number of resamples, or which, as in '0-4,7'"
+        must(one, "resamples", wanted, repr(text))
+        found += range(int(one[1]), int(one[2] or one[1]) + 1)
+    return found
+
+
+_PATTERN = "*/Predictions/*/testResample*.csv"
+#: Follows the names of estimators whose results are published ones.
+PUBLISHED = " (published)"
+#: Shown beside one's own results unless others are asked for.
+_DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
+_DIGITS = 4  # digits after the point in the tables of published results
+#: Those tables, in the folder ``reference`` of the data directory, by their resamples.
+_TABLES = {(0,): "ucr_default_split.csv", tuple(range(30)): "ucr_mean_30_resamples.csv"}
+_PATIENCE = 15.0  # seconds that the archive may take to answer
+#: Fewer estimators have no ranking to test, and fewer sets no test of it.
+_MIN_ESTIMATORS, _MIN_SETS = 3, 3
+
+Scores = dict[str, dict[str, float]]
+Results = dict[str, dict[str, dict[int, float]]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Accuracies of several estimators on the same splits of the same sets."""
+
+    estimators: list[str]  # the own ones first; published ones end in " (published)"
+    datasets: list[str]
+    accuracy: np.ndarray  # mean over the resamples, (n_datasets, n_estimators)
+    resamples: list[int]
+    left_out: list[str] = field(default_factory=list)  # sets that some estimator lacks
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def own(self) -> list[str]:
+        """Estimators whose results lie in the folder."""
+        return [one for one in self.estimators if not one.endswith(PUBLISHED)]
+
+    @property
+    def mean_accuracy(self) -> np.ndarray:
+        """Mean over the data sets, shape (n_estimators,)."""
+        return self.accuracy.mean(axis=0)
+
+    @property
+    def mean_rank(self) -> np.ndarray:
+        """Mean over the data sets of the rank, 1 the best, shape (n_estimators,)."""
+        from scipy.stats import rankdata  # takes as long as all the rest of a worker
+
+        return rankdata(-self.accuracy, axis=1).mean(axis=0)
+
+    @property
+    def basis(self) -> str:
+        """On what the numbers stand, in half a sentence."""
+        total = len(self.datasets) + len(self.left_out)
+        sets = f"{len(self.datasets)} of {total}" if self.left_out else f"{total}"
+        if self.resamples == [0]:
+            return f"{sets} data sets, the provided split"
+        first, last, n = self.resamples[0], self.resamples[-1], len(self.resamples)
+        in_a_row = n > 1 and last - first == n - 1
+        shown = f"{first}–{last}" if in_a_row else ", ".join(map(str, self.resamples))
+        return f"{sets} data sets, mean of {n} resamples ({shown})"
+
+    def record(self) -> dict[str, Any]:
+        """All of it as JSON holds it, with the version of greenfold."""
+        about = {"greenfold": __version__, "basis": self.basis}
+        means = {"mean_accuracy": self.mean_accuracy, "mean_rank": self.mean_rank}
+        return {**about, "n_datasets": len(self.datasets), **asdict(self), **means}
+
+    def __str__(self) -> str:
+        width, ranks = max(map(len, self.estimators)), self.mean_rank
+        lines = [f"Mean accuracy and mean rank, {self.basis}:"]
+        for i in np.argsort(-self.mean_accuracy, kind="stable"):
+            name, mean = f"{self.estimators[i]:{width}}", self.mean_accuracy[i]
+            lines.append(f"{name}  {mean:.4f}  {ranks[i]:.2f}")
+        return "\n".join(lines)
+
+
+def compare(
+    folder: str | Path,
+    *,
+    published: Iterable[str] | None = None,
+    estimators: Iterable[str] | None = None,
+    data_dir: str | Path | None = None,
+) -> Comparison:
+    """Collect the accuracies of a folder of results.
+
+    A data set counts where every estimator has every resample; the others are named in
+    ``left_out``. Raises FileNotFoundError if no set has results of every estimator.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
+    published : iterable of str, optional
+        Estimators whose published results stand beside; by default ROCKET, MiniROCKET,
+        MR-Hydra and HC2. Empty for none.
+    estimators : iterable of str, optional
+        Folders to compare; by default all there are.
+    data_dir : str or Path, optional
+        Data directory whose folder ``reference`` holds tables of published results.
+        Default: the environment variable ``GREENFOLD_DATA``.
+
+    Returns
+    -------
+    Comparison
+        ``accuracy`` of shape (n_datasets, n_estimators), ``mean_rank``, ``notes``; printed,
+        it is a table.
+    """
+    scores, notes = read_folder(folder)
+    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
+    wanted = list(scores if estimators is None else estimators)
+    missing = ", ".join(one for one in wanted if one not in scores)
+    lacks = f"{here} has no results of {missing}; it has those of {there}."
+    require(not missing, lacks, FileNotFoundError)
+    place = "<estimator>/Predictions/<dataset>/testResample<k>.csv"
+    none = f"{here} holds no results ({place}): run a sweep first."
+    require(scores, none, FileNotFoundError)
+    scores = {one: scores[one] for one in wanted}
+    sets = sorted({name for own in scores.values() for name in own})
+    datasets, resamples = _complete(scores, sets)
+    means = {
+        label: {one: float(np.mean([own[one][k] for k in resamples])) for one in datasets}
+        for label, own in scores.items()
+    }
+    wanted = _DEFAULT if published is None else published
+    found, more = _published_accuracies(wanted, datasets, resamples, data_dir)
+    notes += more
+    for name, known in found.items():
+        if known:
+            means[f"{name}{PUBLISHED}"] = known
+        else:
+            notes.append(f"Nothing is published of {name} on these sets.")
+    common = [one for one in datasets if all(one in known for known in means.values())]
+    none = "There is no data set that all the published estimators have results of"
+    require(common, f"{none}: compare with fewer.", FileNotFoundError)
+    accuracy = np.array([[known[one] for known in means.values()] for one in common])
+    if found:
+        # Published tables have so many digits; more of our own would make ties wins.
+        accuracy = accuracy.round(_DIGITS)
+    left_out = [one for one in sets if one not in common]
+    return Comparison(list(means), common, accuracy, resamples, left_out, notes)
+
+
+def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
+    """Accuracy by estimator, data set and resample, and a note for each damaged file."""
+    found: Results = {}
+    notes = []
+    for path in sorted(Path(folder).expanduser().glob(_PATTERN)):
+        number = re.fullmatch(r"testResample(\d+)", path.stem)
+        if number is None or not path.is_file():
+            continue
+        try:
+            accuracy = read_predictions(path).accuracy
+        except DataError as error:
+            notes.append(str(error))
+        else:
+            own = found.setdefault(path.parents[2].name, {})
+            own.setdefault(path.parent.name, {})[int(number[1])] = accuracy
+    return found, notes
+
+
+def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Sets for which every estimator has all resamples, and which these are."""
+    asked = sorted({k for own in scores.values() for one in own.values() for k in one})
+    for numbers in (asked, [0]):
+        found = set(sets)
+        for own in scores.values():
+            found &= {one for one, k in own.items() if set(numbers) <= k.keys()}
+        if found:
+            return sorted(found), numbers
+    none = f"no data set that all the estimators have results of ({', '.join(scores)})"
+    raise FileNotFoundError(f"There is {none}: finish the sweep, or compare fewer.")
+
+
+def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> list[Path]:
+    """Write the record, the table, and one file per estimator as aeon's loader reads it."""
+    rows = [["dataset", *comparison.estimators]]
+    for name, line in zip(comparison.datasets, comparison.accuracy, strict=True):
+        rows.append([name, *(f"{one:.6f}" for one in line)])
+    written = [runner.write_csv(folder / "accuracy.csv", rows), folder / "comparison.json"]
+    write_json(written[1], plain(comparison.record()))
+    scores, _ = read_folder(results)
+    for label in comparison.own:
+        rows = [["Resamples:", *map(str, comparison.resamples)]]
+        for name in comparison.datasets:
+            own = scores[label][name]
+            rows.append([name, *(repr(own[k]) for k in comparison.resamples)])
+        place = folder / "classification" / "accuracy" / f"{label}_accuracy.csv"
+        written.append(runner.write_csv(place, rows))
+    return written
+
+
+def _published_accuracies(
+    names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
+) -> tuple[Scores, list[str]]:
+    """Accuracies of published estimators on the same resamples, and what was not found.
+
+    Tables of the data directory are read first; what they lack is asked of the archive.
+    """
+    table = _table(resamples, data_dir)
+    found: Scores = {}
+    notes, missing, reason = [], [], ""
+    for name in names:
+        known = table.get(name.casefold(), {})
+        if not any(one in known for one in datasets):
+            try:
+                # Whoever did not answer once is not asked again.
+                known = {} if reason else _from_archive(name, datasets, resamples)
+            except (OSError, ImportError, EOFError) as error:
+                reason = " ".join(str(error).split())[:120] or type(error).__name__
+            except ValueError as error:  # a name that aeon does not know, a broken table
+                notes.append(f"No published results of {name}: {error}")
+                continue
+            if reason:
+                missing.append(name)
+                continue
+        found[name] = {one: known[one] for one in datasets if one in known}
+    if missing:
+        none = (
+            f"No published results of {', '.join(missing)} on these resamples are at hand"
+        )
+        why = f"and the archive could not be asked ({reason.rstrip('.')})."
+        notes.append(f"{none}, {why}")
+    return found, notes
+
+
+def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
+    """The table of these resamples, by estimator in lower case; empty if there is none."""
+    name, root = _TABLES.get(tuple(resamples)), archive.data_directory(data_dir)
+    found: Scores = {}
+    if name is None or root is None or not (path := root / "reference" / name).is_file():
+        return found
+    with open(path, newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            for name, value in row.items():
+                if name != "dataset" and value:
+                    found.setdefault(name.casefold(), {})[row["dataset"]] = float(value)
+    return found
+
+
+def _from_archive(name: str, datasets: Sequence[str], resamples: Sequence[int]) -> dict:
+    from aeon.benchmarking.results_loaders import get_estimator_results
+
+    # aeon reads its tables by pandas, which offers no limit of its own.
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_PATIENCE)
+    try:
+        scores = get_estimator_results([name], list(datasets), num_resamples=None)[name]
+    finally:
+        socket.setdefaulttimeout(before)
+    return {
+        one: float(sum(values[k] for k in resamples) / len(resamples))
+        for one, values in scores.items()
+        if len(values) > max(resamples)
+    }
+
+
+def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
+    """Write the critical-difference diagram and the pairwise scatters, drawn by aeon."""
+    written = []
+    with _drawing() as (difference, scatter):
+        folder.mkdir(parents=True, exist_ok=True)
+        names, n_sets = comparison.estimators, len(comparison.datasets)
+
+        def write(figure: Any, *name: str) -> None:
+            words = (re.sub(r"[^\w.+=-]+", "-", word).strip("-") for word in name)
+            target = folder / f"{'_'.join(words)}.{kind}"
+            written.append(write_figure(target, figure, bbox_inches="tight"))
+
+        if n_sets >= _MIN_SETS and len(names) >= _MIN_ESTIMATORS:
+            figure, _ = difference(comparison.accuracy, names)
+            # Above the diagram: its own axes fill the figure.
+            figure.suptitle(f"Mean rank of the accuracy, {comparison.basis}", y=1.06)
+            write(figure, "critical_difference")
+        titled: Any = {"title": f"Accuracy, {comparison.basis}"}
+        titled["statistic_tests"] = n_sets >= _MIN_SETS
+        columns = zip(names, comparison.accuracy.T, strict=True)
+        for (a, first), (b, second) in itertools.combinations(columns, 2):
+            if a in comparison.own:
+                figure, axes = scatter(first, second, a, b, **titled)
+                for axis in (axes.xaxis, axes.yaxis):
+                    axis.label.set_size("medium")  # a long name would run into the legend
+                write(figure, "scatter", a, b)
+    return written
+
+
+@contextmanager
+def _drawing() -> Iterator[tuple[Any, Any]]:
+    """The two functions of aeon, with our type and without their warnings."""
+    with needs("A figure of a comparison", "sweep"):
+        import matplotlib
+        import seaborn  # noqa: F401 - aeon asks for it when it draws
+        from aeon.visualisation import plot_critical_difference, plot_pairwise_scatter
+        from matplotlib import pyplot
+    before = set(pyplot.get_fignums())
+    style: Any = {"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "g"}
+    try:
+        with matplotlib.rc_context(style), warnings.catch_warnings():
+            # Ties, few sets: scipy warns of p-values it approximates.
+            warnings.simplefilter("ignore")
+            yield plot_critical_difference, plot_pairwise_scatter
+    finally:
+        for number in set(pyplot.get_fignums()) - before:
+            pyplot.close(number)
