@@ -446,10 +446,16 @@ class Summary:
 
 
 def run_jobs(
-    jobs: Sequence[Job], folder: str | Path, *, label: str = "", n_jobs: int | None = None,
-    dask: str | None = None, redo: bool = False, wait_for_others: bool = False,
+    jobs: Sequence[Job],
+    folder: str | Path,
+    *,
+    label: str = "",
+    n_jobs: int | None = None,
+    dask: str | None = None,
+    redo: bool = False,
+    wait_for_others: bool = False,
     summary: Summary | None = None,
-) -> Summary:  # fmt: skip
+) -> Summary:
     """Compute the jobs whose results are not in the folder yet; only this process writes.
 
     What was finished is written even after Ctrl-C or when the cluster is lost; ``summary``
@@ -498,9 +504,15 @@ class _Loop:
     """Begin jobs, write what comes back."""
 
     def __init__(
-        self, jobs: deque[Job], store: Store, pool: Here | Processes | Cluster,
-        summary: Summary, bar: Bar, redo: bool, replaced: set[str],
-    ) -> None:  # fmt: skip
+        self,
+        jobs: deque[Job],
+        store: Store,
+        pool: Here | Processes | Cluster,
+        summary: Summary,
+        bar: Bar,
+        redo: bool,
+        replaced: set[str],
+    ) -> None:
         self._waiting, self._redo, self._replaced = jobs, redo, replaced
         self._store, self._pool, self._summary, self._bar = store, pool, summary, bar
         self._running: dict[Future, tuple[Job, _Claim]] = {}
@@ -621,9 +633,14 @@ def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
 
 
 def run_map(
-    work: Callable[[Any], Any], items: Sequence[Any], folder: str | Path,
-    configuration: Mapping[str, Any], *, label: str, n_jobs: int | None = 1,
-) -> list[Any]:  # fmt: skip
+    work: Callable[[Any], Any],
+    items: Sequence[Any],
+    folder: str | Path,
+    configuration: Mapping[str, Any],
+    *,
+    label: str,
+    n_jobs: int | None = 1,
+) -> list[Any]:
     """Results of ``work(item)`` for every item, in order, as plain JSON values.
 
     Each is kept in a file of ``folder``, from which a map that was stopped continues. An

@@ -270,9 +270,12 @@ def study(
 
 
 def plan(
-    datasets: Iterable[str | Path], grids: Grid | Sequence[Grid], *,
-    data_dir: str | Path | None = None, download: bool = True,
-) -> list[Job]:  # fmt: skip
+    datasets: Iterable[str | Path],
+    grids: Grid | Sequence[Grid],
+    *,
+    data_dir: str | Path | None = None,
+    download: bool = True,
+) -> list[Job]:
     """The jobs of a study; what cannot work is refused here, before it is computed."""
     networks: dict[str, dict[str, Any]] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:

@@ -73,9 +73,12 @@ class Parsed(NamedTuple):
 
 
 def read(
-    source: Source, parse: Callable[..., Parsed], missing: Missing, labels: Labels,
+    source: Source,
+    parse: Callable[..., Parsed],
+    missing: Missing,
+    labels: Labels,
     **known: Any,
-) -> tuple[Collection, Any]:  # fmt: skip
+) -> tuple[Collection, Any]:
     """Read a source with a format's parser ``parse(content, labels, **known)``."""
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))

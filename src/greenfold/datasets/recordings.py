@@ -201,9 +201,11 @@ def _read_columns(
 
 
 def _choose(
-    columns: Mapping[str, Any], given: Sequence[str] | None, pattern: re.Pattern[str],
+    columns: Mapping[str, Any],
+    given: Sequence[str] | None,
+    pattern: re.Pattern[str],
     what: str,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The columns given, or those whose names fit."""
     listed = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
     if given is None:

@@ -288,9 +288,13 @@ class SolvedPair:
 
 
 def solve_grid(
-    unfolding: Unfolding, series: PageSeries, pair: tuple[int, int], grid: Grid,
-    seed: int = 0, on_step: Callable[[], None] | None = None,
-) -> SolvedPair:  # fmt: skip
+    unfolding: Unfolding,
+    series: PageSeries,
+    pair: tuple[int, int],
+    grid: Grid,
+    seed: int = 0,
+    on_step: Callable[[], None] | None = None,
+) -> SolvedPair:
     """Solve one pair of classes at every η and readout time of a grid."""
     stimuli = series.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
@@ -382,9 +386,13 @@ Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
 
 
 def render(
-    unfolding: Unfolding, sets: Sets, start: Start | None = None, title: str = "",
-    note: str = "", command: str = "",
-) -> str:  # fmt: skip
+    unfolding: Unfolding,
+    sets: Sets,
+    start: Start | None = None,
+    title: str = "",
+    note: str = "",
+    command: str = "",
+) -> str:
     """The page as text, of data sets of the unfolding's steps with what was solved."""
     neurons, steps = unfolding.n_neurons, unfolding.n_steps
     must(

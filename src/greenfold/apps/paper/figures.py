@@ -62,9 +62,14 @@ class Paper:
         return Reservoir(drawn.weights, self.tau, gain)
 
     def unfold(
-        self, seed: int, n_steps: int, dt: float, alpha: float = 0.0,
-        tol: float = 1e-10, g: float | None = None,
-    ) -> Unfolding:  # fmt: skip
+        self,
+        seed: int,
+        n_steps: int,
+        dt: float,
+        alpha: float = 0.0,
+        tol: float = 1e-10,
+        g: float | None = None,
+    ) -> Unfolding:
         """The network of a seed, to first order where α is not zero."""
         reservoir, order = self.network(seed, alpha, g), 1 if alpha else 0
         return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
@@ -193,9 +198,14 @@ def sheet(width: float, height: float) -> Any:
 
 
 def panel(
-    axes: Any, name: str, title: str, x: str = "", y: str = "", legend: str = "",
+    axes: Any,
+    name: str,
+    title: str,
+    x: str = "",
+    y: str = "",
+    legend: str = "",
     **more: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Letter a panel as the paper does, with what it shows, its labels and its legend."""
     axes.set_title(f"$\\bf{{({name})}}$ {title}", loc="left")
     axes.set(xlabel=x, ylabel=y)

@@ -46,9 +46,13 @@ QUICK = replace(
 
 
 def _random(
-    p: Parameters, task: Heartbeats, unfolding: Unfolding, seed: int, eta: float,
+    p: Parameters,
+    task: Heartbeats,
+    unfolding: Unfolding,
+    seed: int,
+    eta: float,
     judged: bool = True,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """Means over random projections with their optimal readouts."""
     us = p.projections(p.n_random, seed, 1)
     rows = []

@@ -106,9 +106,14 @@ class Row:
 
 
 def measure(
-    classifier: ReservoirClassifier, task: Split, *, noise: float, seed: int = 0,
-    seconds: float = 0.0, for_noise: ReservoirClassifier | None = None,
-) -> Row:  # fmt: skip
+    classifier: ReservoirClassifier,
+    task: Split,
+    *,
+    noise: float,
+    seed: int = 0,
+    seconds: float = 0.0,
+    for_noise: ReservoirClassifier | None = None,
+) -> Row:
     """Judge a fitted classifier on the test series, or on the training series without such.
 
     ``for_noise`` is one that was fitted with the noise in mind; the same by default.

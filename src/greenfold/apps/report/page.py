@@ -102,9 +102,12 @@ def write_report(
 
 
 def render(
-    task: Split, rows: Sequence[Row], remark: str = "", command: str = "",
+    task: Split,
+    rows: Sequence[Row],
+    remark: str = "",
+    command: str = "",
     on_part: Callable[[str], None] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """The page as text; see `write_report`."""
     with needs("A page", "report"):
         from . import figures
