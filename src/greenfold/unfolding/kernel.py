@@ -143,9 +143,10 @@ class ReadoutKernels:
         starts = linear.pulse_starts(u)
         responses = linear.pulse_nodes(u, starts)
         C = np.zeros((K, n_channels, K, n_channels))
+        backward = _backward(responses)
         for step, weights in enumerate(self._weights):
             if weights.any():
-                _add_square(C, _so_far(responses, step), weights)
+                _add_square(C, backward[-(step + 1) * n_channels :], weights)
         tail = linear.plan.tail
         current = starts[:: linear.plan.n_sub][::-1].copy()  # earliest pulse first
         for bar in self._tail_bars:  # the panels of a shortened last step
@@ -167,12 +168,15 @@ class ReadoutKernels:
             return gradient
         linear, n, n_channels = self._linear, self._linear.plan.n_whole, len(a_bar)
         by_time = C_bar.transpose(1, 0, 3, 2)[:n, :, :n]  # (step, channel, step, channel)
-        bar = np.zeros_like(responses)
+        backward = _backward(responses)
+        bar = np.zeros_like(backward)
         for step, weights in enumerate(self._weights):
-            so_far = _so_far(responses, step)
+            so_far = backward[-(step + 1) * n_channels :]
             square = by_time[: step + 1, :, : step + 1].reshape(len(so_far), -1)
-            change = (square @ so_far) * (2 * weights)
-            bar[: step + 1] += change.reshape(step + 1, n_channels, -1)[::-1]
+            change = square @ so_far
+            change *= 2 * weights
+            bar[-len(so_far) :] += change
+        bar = bar.reshape(responses.shape)[::-1]
         nothing = np.zeros((n_channels, len(gradient)))
         return gradient + linear.pulse_adjoint(None, bar, nothing)
 
@@ -226,9 +230,12 @@ def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
     return weights.reshape(plan.n_whole, plan.n_sub * weights.shape[1])
 
 
-def _so_far(responses: np.ndarray, step: int) -> np.ndarray:
-    """Responses at the nodes of a step to a pulse in each (step so far, channel)."""
-    return responses[: step + 1][::-1].reshape((step + 1) * responses.shape[1], -1)
+def _backward(responses: np.ndarray) -> np.ndarray:
+    """Responses at the nodes with the longest ago first, a row per (step, channel).
+
+    The last k steps of it are the responses in step k to a pulse in each step so far.
+    """
+    return responses[::-1].reshape(-1, responses.shape[2])
 
 
 def _add_square(C: np.ndarray, responses: np.ndarray, weights: np.ndarray) -> None:
