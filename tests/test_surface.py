@@ -33,7 +33,6 @@ DOCUMENTED = {
     "greenfold.math.calibration",
     "greenfold.math.margins",
     "greenfold.math.sphere",
-    "greenfold.networks.modes",
     "greenfold.networks.resting_state",
     "greenfold.networks.weights",
 }

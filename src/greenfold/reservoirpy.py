@@ -40,20 +40,13 @@ _GAINS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolvedInput(Shown):
-    """A node with solved input weights, and how they were found.
+    """A node with solved input weights, and how they were found."""
 
-    Attributes
-    ----------
-    node : reservoirpy.nodes.Reservoir
-        A new node with `Win` solved, at the same norm; the given one is left alone.
-    projections : Projections
-        u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
-    network : EchoStateNetwork
-        The network that the node runs.
-    """
-
+    #: A new node with `Win` solved, at the same norm; the given one is left alone.
     node: Any
+    #: u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
     projections: Projections
+    #: The network that the node runs.
     network: EchoStateNetwork
 
     def _facts(self) -> dict[str, Any]:
@@ -61,7 +54,10 @@ class SolvedInput(Shown):
 
 
 def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> Any:
-    """The network that a node runs.
+    """The `EchoStateNetwork` that a node runs.
+
+    It rests at its fixed point, while a node begins at zero: with a bias, pass
+    ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
 
     Parameters
     ----------
@@ -71,12 +67,6 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
     n_channels : int
     gain : Gain, optional
         For an activation that is not one of reservoirpy's own.
-
-    Returns
-    -------
-    EchoStateNetwork
-        It rests at its fixed point, while a node begins at zero: with a bias, pass
-        ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
     """
     return _network(_drawn(node, n_channels), gain)
 
@@ -104,8 +94,8 @@ def solve_input(
 
     Parameters
     ----------
-    node : reservoirpy.nodes.Reservoir
-        Left alone.
+    node, gain
+        As in `network_of`.
     X : array (n_series, n_steps, n_channels), or list of arrays (n_steps, n_channels)
         As the node runs them, of equal length.
     labels : array_like (n_series,)
@@ -119,18 +109,12 @@ def solve_input(
         default.
     norm : float, optional
         Frobenius norm of the solved `Win`; that of the node's own by default.
-    gain : Gain, optional
-        For an activation that is not one of reservoirpy's own.
     class_weight
         See `SampleStimuli`.
     device : Device, optional
         What `Win` can be; see `optimize`.
     **options
         For `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
-
-    Returns
-    -------
-    SolvedInput
 
     Examples
     --------
@@ -147,7 +131,10 @@ def solve_input(
     series = _series(X)
     drawn = _drawn(node, series.shape[1])
     network = _network(drawn, gain)
-    size = _own_norm(drawn) if norm is None else check.positive(norm, "norm")
+    own = float(np.linalg.norm(_dense(drawn.Win))) if norm is None else norm
+    got = "input weights that are all zero, pass the norm that the solved ones shall have"
+    check.must(own or norm is not None, "node", "have input weights", got)
+    size = check.positive(own, "norm")
     n_steps = series.shape[2]
     stimuli = SampleStimuli(series, labels, class_weight=class_weight)
     linear = unfold(network, n_steps=n_steps, readout=readout)
@@ -213,14 +200,10 @@ def _series(X: Any) -> np.ndarray:
     """Series in reservoirpy's order of axes as (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
         lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}
-        got = (
-            f"lengths {min(lengths)} to {max(lengths)}, pad the short ones with zeros first"
-        )
+        got = f"lengths {min(lengths)} to {max(lengths)}, pad short ones with zeros first"
         check.must(len(lengths) == 1, "X", "hold series of equal length", got)
     array = check.host_array(X, "X")
-    wanted = (
-        "have shape (n_series, n_steps, n_channels), as reservoirpy runs several series"
-    )
+    wanted = "have shape (n_series, n_steps, n_channels), as reservoirpy runs series"
     advice = ", pass X[:, :, None]" if array.ndim == 2 else ""
     check.must(array.ndim == 3, "X", wanted, f"shape {array.shape}{advice}")
     return np.ascontiguousarray(array.transpose(0, 2, 1))
@@ -239,13 +222,6 @@ def _drawn(node: Any, n_channels: int) -> Any:
         copy.initialize(np.zeros((1, n_channels)))
     copy.reset()
     return copy
-
-
-def _own_norm(drawn: Any) -> float:
-    norm = float(np.linalg.norm(_dense(drawn.Win)))
-    got = "input weights that are all zero, pass the norm that the solved ones shall have"
-    check.must(norm, "node", "have input weights", got)
-    return norm
 
 
 def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:

@@ -69,12 +69,8 @@ def simulate(
     Returns
     -------
     array (n_cases, n_neurons) or (n_cases, n_steps, n_neurons)
-        In the namespace of ``X``. The simulation itself runs on the host.
-
-    Raises
-    ------
-    FloatingPointError
-        Where the true dynamics diverge, naming the case and the step.
+        In the namespace of ``X``. The simulation itself runs on the host, and raises a
+        FloatingPointError where the true dynamics diverge.
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
     known, kind = isinstance(reservoir, Reservoir | EchoStateNetwork), type(reservoir)
@@ -203,22 +199,15 @@ def _run_nest(
     τ ṡ = −s + x, y = W ρ + u s obeys the reservoir's equation exactly.
     """
     kind = reservoir.gain.nest_model
-    if kind is None:
-        raise ValueError(
-            f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate "
-            'neuron for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
-        )
-    if reservoir.bias is not None or isinstance(reservoir.tau, np.ndarray):
-        raise ValueError(
-            "`reservoir` has a bias, or a time constant for each neuron, which the engine "
-            '"nest" does not run; use engine="scipy".'
-        )
+    wanted = 'have a linear or tanh gain for engine="nest", or use engine="scipy"'
+    check.must(kind, "reservoir", wanted, reservoir.gain.name)
+    assert kind is not None
+    plain = reservoir.bias is None and not isinstance(reservoir.tau, np.ndarray)
+    wanted = 'have no bias and one time constant for engine="nest", or use engine="scipy"'
+    check.must(plain, "reservoir", wanted, repr(reservoir))
     os.environ.setdefault("PYNEST_QUIET", "1")  # no banner on the user's terminal
-    try:
+    with check.needs('engine "nest"', "nest"):
         import nest
-    except ImportError:
-        advice = "install it with `pip install greenfold[nest]`"
-        raise ImportError(f'engine "nest" needs the NEST simulator; {advice}.') from None
     wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
     per_step = max(1, round(dt / check.positive(wanted, "resolution")))
     tau = reservoir.mean_tau * _TICK * per_step / dt

@@ -36,23 +36,15 @@ _FEW = 64
 
 @dataclass(frozen=True)
 class SphereMaximum:
-    """Maximiser of b·v − ½ vᵀQv on the unit sphere, for one problem or a batch.
+    """Maximiser of b·v − ½ vᵀQv on the unit sphere, for one problem or a batch."""
 
-    Attributes
-    ----------
-    v : ndarray (..., n)
-        A global maximiser.
-    value : ndarray (...)
-        The maximum.
-    multiplier : ndarray (...)
-        λ of the secular equation; (Q − λ) v = b.
-    hard_case : ndarray (...) of bool
-        Whether v was completed along the lowest eigenvector: one of several maximisers.
-    """
-
+    #: A global maximiser (..., n).
     v: np.ndarray
+    #: The maximum (...).
     value: np.ndarray
+    #: λ (...) of the secular equation; (Q − λ) v = b.
     multiplier: np.ndarray
+    #: Whether v was completed along the lowest eigenvector: one of several maximisers.
     hard_case: np.ndarray
 
 
@@ -64,12 +56,7 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     b : array_like (..., n)
         The linear part; zero leaves an eigenvalue problem (case A).
     Q : array_like (..., n, n)
-        Symmetric, not necessarily positive.
-
-    Returns
-    -------
-    SphereMaximum
-        Batched over the leading dimensions.
+        Symmetric, not necessarily positive; leading dimensions are a batch.
 
     Examples
     --------
@@ -93,16 +80,9 @@ def solve_in_eigenbasis(
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition, for example for many η at once.
 
-    Parameters
-    ----------
-    b : ndarray (..., n)
-    q : ndarray (..., n)
-        Eigenvalues, ascending. Scaling Q by η scales them and leaves ``w``.
-    w : ndarray (..., n, n)
-        Eigenvectors in columns.
-    resolution : float or ndarray (..., 1), optional
-        Difference of eigenvalues below which they are one; by default what a symmetric
-        eigensolver resolves, 1e-13 of the largest.
+    Eigenvalues q (..., n) ascend and scale with Q, eigenvectors w (..., n, n) are columns.
+    Eigenvalues that differ by less than ``resolution`` are one; by default 1e-13 of the
+    largest, what a symmetric eigensolver resolves.
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)

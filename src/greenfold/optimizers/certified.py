@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base import checks as check
 from .alternating import alternate
 from .ascent import ascend
 from .bounds import AMPLIFIED, descend, metric_of
@@ -287,12 +288,10 @@ def rescue(problem: LinearProblem) -> Candidate:
     The best of all single inputs and some random ones are ascended from, in coordinates in
     which the inputs are alike.
     """
-    if problem.growth > _BEYOND:
-        raise OverflowError(
-            f"this network amplifies its input {problem.growth:.1e} times before it is "
-            "read, more than floating point resolves; read it earlier, or scale the "
-            "weights down."
-        )
+    times = f"{problem.growth:.1e} times before it is read, beyond what floats resolve"
+    advice = "read it earlier, or scale the weights down"
+    refusal = f"this network amplifies its input {times}; {advice}."
+    check.require(problem.growth <= _BEYOND, refusal, OverflowError)
     n, n_channels = problem.system.n_inputs, problem.stimuli.n_channels
     rng = np.random.default_rng(0)
     singles = np.eye(n * n_channels)

@@ -32,26 +32,19 @@ from .._base.arrays import (
 from .._base.printing import Shown
 from .linear import LinearOrder
 
-#: Memory for the products at the nodes that are formed at once on a GPU; on the host it is
-#: one step after the other.
-_PRODUCT_BYTES = 2**28
-#: Memory for products of the series that are used at once.
-_SCRATCH_BYTES = 2**24
+#: Memory for the products at the nodes that are formed at once on a GPU (on the host it is
+#: one step after the other), and for products of the series that are used at once.
+_PRODUCT_BYTES, _SCRATCH_BYTES = 2**28, 2**24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel(Shown, codec.Saved, kind="kernel"):
-    """The collapsed predictor of one pair of projections.
+    """The collapsed predictor of one pair of projections."""
 
-    Attributes
-    ----------
-    linear : ndarray (n_channels, n_steps)
-        a, in order of time; zero after the readout.
-    quadratic : ndarray (n_channels, n_steps, n_channels, n_steps) or None
-        C, symmetric under the exchange of its two (channel, step) pairs.
-    """
-
+    #: a (n_channels, n_steps), in order of time; zero after the readout.
     linear: np.ndarray
+    #: C (n_channels, n_steps, n_channels, n_steps) or None, symmetric under the exchange of
+    #: its two (channel, step) pairs.
     quadratic: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -75,16 +68,9 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
         return self.linear.shape[1]
 
     def decision_values(self, X: Any) -> Any:
-        """Read-out z of each stimulus.
+        """Read-out z (n_cases,) of each stimulus, in float64, where ``X`` lives.
 
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-            Any array namespace; the result lives where ``X`` does.
-
-        Returns
-        -------
-        array (n_cases,), float64
+        X is (n_cases, n_steps) or (n_cases, n_channels, n_steps), of any array library.
         """
         X = check.stimuli(X, self.n_steps)
         xp, n_channels, size = namespace(X), len(self.linear), self.linear.size
@@ -257,22 +243,16 @@ class StateKernels:
 
     y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m (paper, equations 3 and 12,
     `solution_linear_Greens`, `G2-general`).
-
-    Attributes
-    ----------
-    linear : array (read_steps, n_channels, n_neurons)
-        R, in order of time.
-    pairs : array (read_steps (read_steps + 1) / 2, n_channels, n_channels, N) or None
-        D, by the later step m and, within it, by the distance d = m − n = 0 … m; the first
-        channel belongs to the earlier step.
-    nodes : array (n_whole, n_channels, n_sub q n_neurons) or None
-        Response to a unit pulse at the quadrature nodes, by time since the pulse.
     """
 
     order: LinearOrder
     u: Any
+    #: R in order of time, (read_steps, n_channels, n_neurons).
     linear: Any
+    #: D by the later step m and, within it, by the distance d = m − n = 0 … m, (n_pairs,
+    #: n_channels, n_channels, N) or None; the first channel belongs to the earlier step.
     pairs: Any
+    #: Response to a unit pulse at the nodes, by time since it, (n_whole, C, n_sub q N).
     nodes: Any
 
     @property
@@ -348,9 +328,8 @@ class StateKernels:
 
     def states(self, X: Any, *, orders: bool = False) -> Any:
         """States of many series, not checked yet."""
-        parts = (batch for _, batch in self._batches(X))
         with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
-            found = [self.states_of(batch, None, orders=orders) for batch in parts]
+            found = [self.states_of(x, None, orders=orders) for _, x in self._batches(X)]
         return found[0] if len(found) == 1 else namespace(X).concat(found, axis=-2)
 
     def gradients(self, X: Any, cotangent: Any, v: Any = None) -> tuple[Any, Any]:

@@ -129,9 +129,8 @@ class LinearOrder:
         given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
         given = given.transpose(0, 2, 1)  # (step, vector, neuron)
         # What the whole steps push, in one product.
-        pushed = (given[: plan.n_whole].reshape(-1, len(u)) @ F).reshape(
-            -1, *given.shape[1:]
-        )
+        pushed = given[: plan.n_whole].reshape(-1, len(u)) @ F
+        pushed = pushed.reshape(-1, *given.shape[1:])
         y = state = np.zeros(given.shape[1:])
         for weight, push in zip(plan.weights, pushed, strict=True):
             y = y @ E + push
@@ -294,9 +293,8 @@ class LinearOrder:
             block, block_bar = np.zeros((2, n + n_channels, n + n_channels))
             block[:n, :n], block[:n, n:] = rates.own, rates.drive
             block_bar[:n, :n], block_bar[:n, n:] = bar.own, bar.drive
-            pulled = np.asarray(
-                expm_frechet(panel.length * block.T, block_bar, compute_expm=False)
-            )
+            turned = panel.length * block.T
+            pulled: Any = expm_frechet(turned, block_bar, compute_expm=False)
             own += panel.length * pulled[:n, :n]
             drive += panel.length * pulled[:n, n:]
         return Rates(own, drive)
@@ -305,8 +303,7 @@ class LinearOrder:
 class Rates(NamedTuple):
     """A linear network ẏ = R y + D u x, or the gradient with respect to it.
 
-    ``own`` is R = −A/τ (n_neurons, n_neurons), ``drive`` is D u (n_neurons, n_channels)
-    with D = 1/τ; in discrete time they are E and F u.
+    ``own`` is R = −A/τ, ``drive`` is D u with D = 1/τ; in discrete time E and F u.
     """
 
     own: np.ndarray

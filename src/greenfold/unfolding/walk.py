@@ -76,29 +76,20 @@ class Step(HasArrays):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read.
+    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read."""
 
-    Attributes
-    ----------
-    step : Step
-        One of the ``n_sub`` sub-steps of a whole step.
-    weights : ndarray (n_whole,)
-        Weight of the state at the end of each whole step in the readout; all zero where
-        there is a tail, whose end is then the readout.
-    tail : Step or None
-        One of the ``n_tail`` sub-steps of a last, shortened step.
-    start : array (n_neurons,) or None
-        Where every series begins, as a deviation from the resting state.
-    every : bool
-        Read each state of weight one on its own, on a leading axis of time, not their sum.
-    """
-
+    #: One of the ``n_sub`` sub-steps of a whole step.
     step: Any
     n_sub: int
+    #: Weight of the state at the end of each whole step in the readout, (n_whole,); all
+    #: zero where there is a tail, whose end is then the readout.
     weights: np.ndarray
+    #: One of the ``n_tail`` sub-steps of a last, shortened step.
     tail: Any = None
     n_tail: int = 0
+    #: Where every series begins, as a deviation from the resting state, (n_neurons,).
     start: Any = None
+    #: Read each state of weight one on its own, on a leading axis of time, not their sum.
     every: bool = False
 
     @cached_property
