@@ -191,7 +191,7 @@ _TICK = 0.1
 def _run_nest(
     reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, resolution: float | None
 ) -> np.ndarray:
-    """States at the end of every step, (n_cases, n_steps, n_neurons).
+    """The same in NEST.
 
     Rate neurons with instantaneous connections, driven by one `step_rate_generator` per
     channel. The linear network is W itself. For tanh, NEST applies the gain to the

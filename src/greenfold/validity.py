@@ -15,7 +15,6 @@ from .math.sphere import maximize_on_sphere
 from .networks.reservoir import Reservoir, abscissa
 from .simulation import simulate
 from .stimuli.base import Stimuli, signs_of
-from .stimuli.design import Design
 from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
@@ -163,7 +162,9 @@ def assess(
     paths = here.states(points.X[some], u, trajectories=True, orders=True)
     paths = paths.reshape(k + 1, -1, n_outputs)
     eigenvalue = _largest_eigenvalue(expansion.reservoir, paths, 1.0)
-    change = _margin_change(points, orders, v, eta, soft_margin)
+    both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
+    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
+    change = _share(abs(after - before), soft_margin)
     falls = eigenvalue < 1 and next_order < _SMALL
     looked = _look(expansion, stimuli, u, v, eta, soft_margin, n_series)
     losses, seen = [change / _MARGIN_CHANGE], dict[str, Any]()
@@ -209,10 +210,9 @@ def _look(
     v = check.readout_vector(v, expansion.n_outputs)
     unfolded = expansion.states(points.X, u)
     signs = np.sign(points.first)
+    run = expansion.reservoir, points.X, u, expansion.dt
     try:
-        paths = simulate(
-            expansion.reservoir, points.X, u, expansion.dt, trajectories=True, rtol=_RTOL
-        )
+        paths = simulate(*run, trajectories=True, rtol=_RTOL)
     except FloatingPointError:
         return np.inf, np.inf, 0.0, len(signs)
     simulated = np.tensordot(weights, paths, axes=(0, 1))
@@ -224,12 +224,10 @@ def _look(
         right.append(signs * (z - middle) > 0)
     weight = points.second / points.second.sum()
     gone = right[0].astype(float) - right[1]
-    lost = margins[0] - margins[1]
-    size = abs(soft_margin)
-    loss = lost / size if size else (np.inf if lost > 0 else 0.0)
+    loss = _share(margins[0] - margins[1], soft_margin)
     # Each series that changes sides counts with its weight, as often as not by chance.
     error = float(np.sqrt((weight**2) @ gone**2))
-    return float(loss), float(weight @ gone), error, len(signs)
+    return loss, float(weight @ gone), error, len(signs)
 
 
 def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:
@@ -255,16 +253,11 @@ def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> f
     return float(scale)
 
 
-def _margin_change(
-    points: Design, orders: np.ndarray, v: Any, eta: float, soft_margin: float
-) -> float:
-    """Change of κ, relative to it, when the next order is added, on the same series."""
-    both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
-    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
-    change = abs(after - before)
-    if soft_margin == 0:
-        return np.inf if change else 0.0
-    return change / abs(soft_margin)
+def _share(part: float, whole: float) -> float:
+    """A part relative to the size of the whole; of nothing, any part is infinite."""
+    if whole == 0:
+        return np.inf if part > 0 else 0.0
+    return float(part / abs(whole))
 
 
 @dataclass(frozen=True)
@@ -323,10 +316,8 @@ def check_by_simulation(
     M, Sigma = state_moments(simulated, labels)
     best = maximize_on_sphere(M, eta * Sigma)
     signs = check.host_array(labels, "labels")
-    error = float(np.abs(unfolded - simulated).max())
-    largest = float(np.abs(simulated).max())
     return SimulatedCheck(
-        state_error=error / largest if largest else (np.inf if error else 0.0),
+        state_error=_share(np.abs(unfolded - simulated).max(), np.abs(simulated).max()),
         unfolded=value,
         simulated=gaussian_soft_margin(M, Sigma, v, eta).value,
         simulated_best=float(best.value),

@@ -81,11 +81,9 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         return super()._solve_rest(self.gain.slope * bias)
 
     def _say_growth(self) -> str:
-        return (
-            f"a step multiplies a small deviation from rest by {self.spectral_radius:.4g}, "
-            "and it must be by less than 1; scale the weights down, or pass "
-            "allow_unstable=True"
-        )
+        grows = f"multiplies a small deviation from rest by {self.spectral_radius:.4g}"
+        advice = "scale the weights down, or pass allow_unstable=True"
+        return f"a step {grows}, and it must be by less than 1; {advice}"
 
     @classmethod
     def random(

@@ -264,9 +264,8 @@ class Gain:
     def relu(cls) -> Gain:
         """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
 
-        It has no Taylor series: an unfolding of order 0 takes the slope of each neuron
-        where it rests, 0 or 1, or the mean ½ on the kink, where all rest without a bias.
-        Higher orders do not exist.
+        It has no Taylor series: an unfolding, of order 0 only, takes the slope of each
+        neuron where it rests, or the mean ½ on the kink, where all rest without a bias.
         """
         return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
@@ -280,12 +279,10 @@ class Gain:
         Parameters
         ----------
         function : callable
-            φ, elementwise, with φ(0) = 0. Write it with the functions of the array library
-            whose arrays it is to be called with.
+            φ, elementwise, with φ(0) = 0, for arrays of the library that you use.
         derivative : callable
             φ'. It is compared once with differences of ``function`` between −3 and 3.
         name : str
-            What is printed.
 
         Examples
         --------

@@ -127,16 +127,12 @@ class Reservoir(Network, kind="reservoir"):
         if self.gain.is_linear:
             escape = "or pass allow_unstable=True"
         if isinstance(self.tau, np.ndarray):
-            return (
-                "with these time constants its fastest growing mode grows by "
-                f"{radius - 1:.4g} of itself in their mean; scale the weights down, slow "
-                f"excitation or speed up inhibition, {escape}"
-            )
-        return (
-            f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}, and it "
-            f"must be below 1; multiply the weights (or g) by {0.9 / radius:.3g} to reach "
-            f"0.9, {escape}"
-        )
+            grows = f"its fastest growing mode grows by {radius - 1:.4g} of itself in their"
+            advice = "scale the weights down, slow excitation or speed up inhibition"
+            return f"with these time constants {grows} mean; {advice}, {escape}"
+        largest = f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}"
+        advice = f"multiply the weights (or g) by {0.9 / radius:.3g} to reach 0.9"
+        return f"{largest}, and it must be below 1; {advice}, {escape}"
 
     @classmethod
     def random(

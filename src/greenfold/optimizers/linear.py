@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import eigh
@@ -27,8 +27,7 @@ from ..systems import LinearSystem, ResponseSum
 
 #: Random projections that `growth` is estimated from, and the error of a weighted sum of
 #: Green's functions in units of their size: a few roundings each.
-_PROBES = 4
-_ROUNDING = 16 * np.finfo(float).eps
+_PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
 #: Up to this size a dense decomposition is as fast as an iterative one, which ends at this
 #: relative residual.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
@@ -138,11 +137,9 @@ class LinearProblem:
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The terms b and Q of κ = b·v − (η/2) vᵀQv at one u, on unit v."""
-        R = self.system.input_response(u)
-        b, Q = R.T @ self.stimuli.mu, gram(R, self.stimuli.psi)
-        return b, Q if self.covariance is None else Q + (
-            self.covariance + self.covariance.T
-        ) / 2
+        R, P = self.system.input_response(u), self.covariance
+        Q = gram(R, self.stimuli.psi)
+        return R.T @ self.stimuli.mu, Q if P is None else Q + (P + P.T) / 2
 
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Optimal readouts for many η at one u, (n_etas, n_outputs)."""
@@ -430,8 +427,7 @@ class Responses:
         def square(flat: np.ndarray) -> np.ndarray:
             return pull(self.drive(np.reshape(flat, (-1, 1)))[:, :, 0])
 
-        made: Any = LinearOperator
-        search: Any = eigsh
+        made, search = cast("Any", LinearOperator), cast("Any", eigsh)
         operator = made((size, size), matvec=square, dtype=float)
         start = np.ones(size) if start is None else start
         values, vectors = search(operator, k=1, v0=start, tol=_LANCZOS_TOL)

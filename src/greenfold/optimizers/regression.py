@@ -177,10 +177,9 @@ def solve_regression(
 ) -> RegressionProjections:
     """Solve for u and V; see `optimize`. Without ``certify`` the bound is left wide."""
     started = time.perf_counter()
-    linear = LinearRegression(system.maps, task)
-    problem: LinearRegression | NonlinearRegression = (
-        linear if system.is_linear else NonlinearRegression(system, task)
-    )
+    linear = problem = LinearRegression(system.maps, task)
+    if not system.is_linear:
+        problem = NonlinearRegression(system, task)
     if u is not None:
         V, margin, _ = problem.evaluate(u)
         return _described(problem, Candidate(u, V, margin, "solved"), [], started)

@@ -279,8 +279,8 @@ class StateKernels:
         """Products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
         xp, X = namespace(X), X[:, :, : self.read_steps]
         n_cases, n_channels, n_steps = X.shape
-        # Written in place, pairs of the backward stimulus with one later step at a time:
-        # collecting and joining them would move these numbers, by far the most, twice more.
+        # Written in place, one later step at a time: joining parts would move these, by far
+        # the most numbers, twice more.
         backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
         if out is None:
             shape = n_cases, n_steps * (n_steps + 1) // 2, n_channels, n_channels
@@ -352,9 +352,7 @@ class StateKernels:
                 pairs_bar += xp.reshape(back(products) @ bar, pairs_bar.shape)
         return self.pullback(linear_bar, pairs_bar), v_bar
 
-    def pull(
-        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
-    ) -> np.ndarray:
+    def pull(self, v: np.ndarray, a_bar: np.ndarray, C_bar: Any) -> np.ndarray:
         """Gradient with respect to u from the cotangents of a v and of symmetric C v."""
         if isinstance(self.linear, np.ndarray):
             return ReadoutKernels(self.order, v).pull(self.nodes, a_bar, C_bar)
@@ -417,10 +415,9 @@ def pair_table(order: LinearOrder, pulses: Any) -> Any:
     """D by time since the later pulse, from responses at the nodes: (n, n, C, C, N).
 
     Entry [l, d] is the response l steps after the later of two pulses that are d steps
-    apart; it has no meaning where l + d reaches n. With ρ the pulse response at the nodes,
-    D(l) = D(l − 1) E + Σ_j S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. A GPU spends its
-    time on starting small products, so there the recursion is solved by doubling: D(l) ←
-    D(l) + D(l − k) E^k for k = 1, 2, 4, ….
+    apart, where l + d < n. With ρ the pulse response at the nodes, D(l) = D(l − 1) E + Σ_j
+    S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. On a GPU, which would wait for small
+    products, the recursion is doubled: D(l) ← D(l) + D(l − k) E^k for k = 1, 2, 4, ….
     """
     xp, sources = namespace(pulses), _step_sources(order)
     n, channels, width = pulses.shape
