@@ -88,9 +88,7 @@ def solve_input(
 ) -> SolvedInput:
     """Solve the input weights of a node for two classes of series.
 
-    By default the network is linearised at rest and its optimum certified. With ``exact``
-    the ascent goes on from there through the network itself, which matters where the series
-    drive it into saturation.
+    By default the network is linearised at rest and its optimum certified.
 
     Parameters
     ----------
@@ -103,7 +101,8 @@ def solve_input(
     eta : float
         Control parameter η of the soft margin, for series scaled to ‖μ‖ = 1.
     exact : bool
-        Ascend κ of the true network, its states counted from half-way between the classes.
+        Go on from there through the network itself, its states counted from half-way
+        between the classes. This matters where the series saturate it.
     readout : int or array_like (n_steps,), optional
         Step whose state is read, counted from 1, or weights of the steps; the last one by
         default.
@@ -149,8 +148,8 @@ def solve_input(
 class _BetweenClasses:
     """A network whose states are counted from half-way between the class means.
 
-    A ridge readout has an intercept, κ has none; in a network that is not linear the
-    origin can not be moved before the states are known.
+    A ridge readout has an intercept, κ has none, and the origin of a non-linear network can
+    not be moved before the states are known.
     """
 
     is_linear, degree = False, None

@@ -53,11 +53,10 @@ def simulate(
     dt : float
         Length of a step.
     engine : {"scipy", "nest"}
-        "scipy" takes any gain, with DOP853, or case by case with LSODA where an explicit
-        method would take hundreds of steps in each of the stimulus. "nest" takes a linear
-        or tanh network and needs the extra ``greenfold[nest]``; it resets the NEST kernel
-        of this process. It takes about a millisecond a point of time for 100 neurons: a
-        judge for a few series.
+        "scipy" takes any gain, with DOP853, or case by case with LSODA where the network is
+        stiff. "nest" takes a linear or tanh network and needs the extra
+        ``greenfold[nest]``; it resets the NEST kernel of this process. It takes about a
+        millisecond a point of time for 100 neurons: a judge for a few series.
     trajectories : bool
         Return the states at the end of every step instead of the last ones.
     rtol : float

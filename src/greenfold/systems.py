@@ -2,11 +2,8 @@
 
 A *system* turns a stimulus and an input projection u into states that a readout v weighs.
 The linear problem, its certificate included, asks for three maps (`LinearSystem`), the
-non-linear one for states and their pullback (`System`). Nothing else of a system is used,
-so a new one is one file.
-
-The input projection u has shape (n_inputs, n_channels), the readout v shape (n_outputs,);
-in a network both are the number of neurons. Stimuli have n_channels · n_steps values,
+non-linear one for states and their pullback (`System`), and for nothing else. u has shape
+(n_inputs, n_channels), v shape (n_outputs,); stimuli have n_channels · n_steps values,
 channels one after the other.
 """
 

@@ -100,14 +100,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     ) -> EchoStateNetwork:
         """Draw sparse normal weights and scale them, as is usual for echo state networks.
 
-        Parameters
-        ----------
-        n_neurons, rng, connectivity
-            See `Reservoir.random`.
-        leak, gain, bias, allow_unstable
-            See `EchoStateNetwork`.
-        spectral_radius : float
-            Largest |λ| of W.
+        The parameters are those of `EchoStateNetwork` and of `Reservoir.random`;
+        ``spectral_radius`` is the largest |λ| of W.
         """
         plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
         parts = {"gain": gain, "bias": bias, "allow_unstable": allow_unstable}

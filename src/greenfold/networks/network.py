@@ -227,18 +227,16 @@ def _taken_gain(gain: Gain) -> dict[str, Any]:
     return {"kind": gain.kind, "parameters": dict(gain.parameters)}
 
 
+#: The series of a gain takes the square of its degree: seconds for this one.
+_PARAMETERS = codec.Plain(
+    "values by name, with a degree up to 2,000",
+    lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
+)
 #: What a file holds of every network.
 NETWORK = {
     "weights": codec.Numbers("neurons", "neurons"),
     "gain": codec.Object(
-        Gain.of_kind,
-        _taken_gain,
-        kind=codec.one_of(KINDS),
-        # The series of a gain takes the square of its degree: seconds for this one.
-        parameters=codec.Plain(
-            "values by name, with a degree up to 2,000",
-            lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
-        ),
+        Gain.of_kind, _taken_gain, kind=codec.one_of(KINDS), parameters=_PARAMETERS
     ),
     "allow_unstable": codec.FLAG,
     "bias": codec.Maybe(codec.Numbers("neurons")),

@@ -229,11 +229,9 @@ class Reservoir(Network, kind="reservoir"):
         """A network of independent damped oscillators, whose modes are chosen, not drawn.
 
         Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
-        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its linear mode (paper, equation 1,
-        `eom_network`) decays as exp(−t/T_j) and turns by ω_j per unit of time, exactly and
-        for every τ.
-
-        The reservoirs of ``greenfold.estimators.pooled`` are these.
+        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its linear mode decays as exp(−t/T_j) and
+        turns by ω_j per unit of time, exactly and for every τ. The reservoirs of
+        ``greenfold.estimators.pooled`` are these.
 
         Parameters
         ----------

@@ -68,11 +68,10 @@ def dale_plan(
 ) -> Plan:
     """Weights that obey Dale's law: a column has one sign, excitatory ones come first.
 
-    Strengths are those of a normal distribution without its sign. Inhibitory inputs of each
-    neuron are scaled to the ratio ``inhibition``, and all weights to the radius g: of a
-    matrix whose columns have variances σ_j², the bulk of the eigenvalues fills a disc of
-    radius √Σσ_j², and where excitation and inhibition of every row cancel nothing lies
-    outside of it (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
+    Strengths are normal, without the sign. Inhibitory inputs of each neuron are scaled to
+    the ratio ``inhibition``, and all weights to the radius g: the bulk of the eigenvalues
+    fills a disc of radius √Σσ_j², with the variances σ_j² of the columns, and nothing lies
+    outside where every row is balanced (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
     """
     n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
     g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")

@@ -94,14 +94,10 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
 
 
 def alternate_nonlinear(
-    problem: NonlinearProblem,
-    quadratic: QuadraticInput,
-    u: np.ndarray,
-    *,
-    max_iter: int,
-    tol: float,
+    quadratic: QuadraticInput, u: np.ndarray, *, max_iter: int, tol: float
 ) -> Candidate:
     """Alternate from one start; it ends after three rounds of case C that gain nothing."""
+    problem = quadratic.problem
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
     history = [(margin.separation, margin.variance)]

@@ -15,14 +15,10 @@ from ..validity import Validity
 #: What each status means, for people.
 MESSAGES = {
     "certified": "the soft margin is within the tolerance of a proven upper bound",
-    "relaxed": (
-        "the upper bound is solved to the end, but no unit projections were found that "
-        "reach it: the relaxation is not tight here"
-    ),
-    "unresolved": (
-        "the network amplifies its input so much that rounding leaves the upper bound "
-        "wide; this is the best pair that was found"
-    ),
+    "relaxed": "the upper bound is solved to the end, but no unit projections were found "
+    "that reach it: the relaxation is not tight here",
+    "unresolved": "the network amplifies its input so much that rounding leaves the upper "
+    "bound wide; this is the best pair that was found",
     "exchanged": "no exchange of one or two of its entries improves this mask",
     "exhaustive": "all masks of this kind were compared, and this is the best",
     "converged": "no step improves the soft margin any further",
@@ -156,10 +152,8 @@ class Projections(Result, kind="projections"):
         return facts
 
     def __str__(self) -> str:
-        lines = [
-            f"soft margin {self.soft_margin:.6g} = separation {self.separation:.6g} "
-            f"− variance {self.variance:.6g}  (η = {self.eta:g})"
-        ]
+        terms = f"separation {self.separation:.6g} − variance {self.variance:.6g}"
+        lines = [f"soft margin {self.soft_margin:.6g} = {terms}  (η = {self.eta:g})"]
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         if self.mask is not None and self.share is not None:
@@ -169,9 +163,8 @@ class Projections(Result, kind="projections"):
             lines.append(f"of the variance, noise: {costs}")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
         if self.fresh_margin is not None:
-            lines.append(
-                f"on fresh stimuli {self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
-            )
+            fresh = f"{self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
+            lines.append(f"on fresh stimuli {fresh}")
         if self.step_error is not None:
             lines.append(f"integrated to {self.step_error:.1g} of the largest state")
         if self.validity is not None:

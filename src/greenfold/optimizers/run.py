@@ -30,11 +30,9 @@ from .regression import solve_regression
 from .result import Candidate, Projections, RegressionProjections
 from .sequences import solve_sequences
 
-#: Below this separability the linear optimum is a poor start for the non-linear problem,
-#: and random ones are added.
-_WEAKLY_SEPARABLE = 1.5
-#: Relative change of κ that ends the ascent to an order-1 optimum that is only a start.
-_EXPANDED = 1e-5
+#: Separability below which the linear optimum is a poor start for the non-linear problem,
+#: and relative change of κ that ends the ascent to an order-1 optimum that is only a start.
+_WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
 
 
 @overload
@@ -243,8 +241,7 @@ class Run:
         if isinstance(self.problem, LinearProblem):
             solve = partial(alternate, self.problem, **limits)
         else:
-            quadratic = QuadraticInput(self.problem)
-            solve = partial(alternate_nonlinear, self.problem, quadratic, **limits)
+            solve = partial(alternate_nonlinear, QuadraticInput(self.problem), **limits)
         return self.finish(_collect(self.starts(self.n_starts), solve), "alternating")
 
     def convex(self) -> Projections:
@@ -369,12 +366,10 @@ class Run:
             advice = "lower eta or raise the order"
             if validity.scale < 1:
                 advice = expansion.reservoir.gain.advice(validity.scale)
-            warnings.warn(
-                f"{' '.join(str(validity).split())}; {advice}, or solve the network itself "
-                'with `Dynamics`, or order="exact" of a classifier.',
-                ExpansionWarning,
-                stacklevel=6,
-            )
+            other = 'solve the network itself with `Dynamics`, or order="exact"'
+            verdict = " ".join(str(validity).split())
+            problem = f"{verdict}; {advice}, or {other} of a classifier."
+            warnings.warn(problem, ExpansionWarning, stacklevel=6)
         return replace(found, validity=validity)
 
 

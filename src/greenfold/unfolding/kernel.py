@@ -106,11 +106,10 @@ KERNEL = codec.describe(
 
 
 class ReadoutKernels:
-    """u ↦ (a, C) for one readout v.
+    """u ↦ (a, C) for one readout v, several times cheaper than the kernels of all neurons.
 
     C = Σ_k R_kᵀ diag(s_k) R_k with the responses R_k at the nodes of step k to a pulse in
-    each step so far, and s_k the readout carried back to that step: one matrix product per
-    step and K² numbers of memory, several times cheaper than the kernels of all neurons.
+    each step so far, and s_k the readout carried back to that step.
     """
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
@@ -182,8 +181,7 @@ class KernelsAt:
 class SquareOfInput:
     """The quadratic form m₁ of u in ⟨ζ z⟩ (paper, equation 12, `G2-general`).
 
-    It contracts G⁽²⁾ with a readout and a second moment of the stimuli, without forming it:
-    at order 1 of a quadratic gain, read at the ends of steps.
+    It contracts G⁽²⁾, never formed, with a readout and a second moment of the stimuli.
     """
 
     def __init__(self, linear: LinearOrder) -> None:
@@ -309,8 +307,7 @@ class StateKernels:
         else:
             room = working_bytes(X) / 2 if on_gpu(X) else _SCRATCH_BYTES
             parts = list(batches(X.shape[0], 8.0 * pairs.shape[0], room))
-            # One piece of memory for all parts: fresh memory costs as much as the products
-            # where an allocator hands it back at once, as on the workers of a cluster.
+            # One piece of memory for all parts: fresh memory can cost as much as products.
             shape = parts[0].stop, *self.pairs.shape[:-1]
             scratch = xp.empty(shape, dtype=X.dtype, device=device(X))
             for part in parts:

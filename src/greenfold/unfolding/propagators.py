@@ -92,12 +92,11 @@ def plan_quadrature(
     """Number of panels per step and of Gauss–Legendre nodes per panel.
 
     The source of order k of a gain of degree p is a sum of products of up to k(p−1)+1
-    states, carried on by one more propagator, so over a panel of length h it behaves like
+    states, carried on by one more propagator: over a panel of length h it behaves like
     exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by β^2q (q!)⁴ /
     ((2q+1) ((2q)!)³); from order 2 on the source is also interpolated between the nodes,
-    with a mean error below 2 (β/4)^q / q!. From rest, the source of order k grows as the
-    power kp of time, so over a short first panel it is itself of size β^kp. The smallest q
-    is taken whose error per panel, relative to the source of the highest order, is below
+    with a mean error below 2 (β/4)^q / q!. Over a short first panel the source is itself of
+    size β^kp. The smallest q is taken whose error per panel, relative to that, is below
     ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
