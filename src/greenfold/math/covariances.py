@@ -97,12 +97,16 @@ def trace(matrix: Symmetric) -> float:
 
 
 def labelled_moments(
-    means: Sequence[np.ndarray], covariances: Sequence[Symmetric], share: np.ndarray
+    means: Sequence[np.ndarray],
+    covariances: Sequence[Symmetric],
+    share: np.ndarray,
+    scale: float = 1.0,
 ) -> tuple[np.ndarray, Any]:
-    """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1.
+    """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1, for series times a scale.
 
     ``share`` (2,) holds the weight of each class, adding to one.
     """
+    means, covariances = [m * scale for m in means], [c * scale**2 for c in covariances]
     mu = share[1] * means[1] - share[0] * means[0]
     # Within the classes and between them: no difference of large numbers.
     apart = means[1] + means[0]

@@ -18,7 +18,6 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from .._base import checks as check
 from ..math.covariances import Factored
 from ..math.margins import SoftMargin
 from ..math.sphere import KernelQuadratic, gram, in_singular_basis
@@ -70,7 +69,7 @@ class LinearProblem:
     def _root(self) -> np.ndarray:
         return self._noise[1]
 
-    @property
+    @cached_property
     def _size(self) -> int:
         return len(self.stimuli.mu)
 
@@ -355,10 +354,10 @@ class Responses:
         self._matrices = None
         if not any(one is None for one in made):
             self._matrices = np.array(made) if len(made) > 1 else np.asarray(made[0])[None]
-        finite = self._matrices is None or np.isfinite(self._matrices).all()
-        problem = "the response of this network to a pulse exceeds floating point"
-        advice = "read it earlier, or scale the weights down"
-        check.require(finite, f"{problem} before the readout; {advice}.", OverflowError)
+        if self._matrices is not None and not np.isfinite(self._matrices).all():
+            problem = "the response of this network to a pulse exceeds floating point"
+            advice = "read it earlier, or scale the weights down"
+            raise OverflowError(f"{problem} before the readout; {advice}.")
 
     def as_projection(self, flat: np.ndarray) -> np.ndarray:
         """Flat directions (n, …) as (n_inputs, n_channels, …)."""

@@ -243,7 +243,5 @@ def _frame(
         if distance <= 1e-12 * max(spread, float(np.abs(centre).max())):
             distance = spread
         scale = scaling / distance if distance > 0 else 1.0
-    mu, psi = labelled_moments(
-        [mean * scale for mean in means], [c * scale**2 for c in covariances], share
-    )
+    mu, psi = labelled_moments(means, covariances, share, scale)
     return Frame(centre, scale, share, Stimuli(mu, psi, *centre.shape))
