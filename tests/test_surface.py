@@ -34,7 +34,7 @@ DOCUMENTED = {
     "greenfold.math.calibration",
     "greenfold.math.margins",
     "greenfold.math.sphere",
-    "greenfold.networks.modes",
+    "greenfold.networks.reservoir",
     "greenfold.networks.resting_state",
     "greenfold.networks.weights",
 }

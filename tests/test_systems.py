@@ -120,7 +120,7 @@ def test_what_a_system_lacks_is_named():
         readout_response = Measured.readout_response
         response_sum = Measured.response_sum
 
-    lacks = "Maps lacks is_linear, maps, degree, states, pullback"
+    lacks = "Maps, which lacks is_linear, maps, degree, states, pullback"
     with pytest.raises(TypeError, match=rf"`system`.*{lacks}\.$"):
         optimize(Maps(), stimuli())  # pyright: ignore[reportCallIssue, reportArgumentType]
 

@@ -43,20 +43,13 @@ _GAINS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolvedInput(Shown):
-    """A node with solved input weights, and how they were found.
+    """A node with solved input weights, and how they were found."""
 
-    Attributes
-    ----------
-    node : reservoirpy.nodes.Reservoir
-        A new node with `Win` solved, at the same norm; the given one is left alone.
-    projections : Projections, or RegressionProjections of a sequence
-        u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
-    network : EchoStateNetwork
-        The network that the node runs.
-    """
-
+    #: A new node with `Win` solved, at the same norm; the given one is left alone.
     node: Any
+    #: u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
     projections: Projections | RegressionProjections
+    #: The network that the node runs.
     network: EchoStateNetwork
 
     def _facts(self) -> dict[str, Any]:
@@ -64,7 +57,10 @@ class SolvedInput(Shown):
 
 
 def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> Any:
-    """The network that a node runs.
+    """The `EchoStateNetwork` that a node runs.
+
+    It rests at its fixed point, while a node begins at zero: with a bias, pass
+    ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
 
     Parameters
     ----------
@@ -74,12 +70,6 @@ def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> A
     n_channels : int
     gain : Gain, optional
         For an activation that is not one of reservoirpy's own.
-
-    Returns
-    -------
-    EchoStateNetwork
-        It rests at its fixed point, while a node begins at zero: with a bias, pass
-        ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
     """
     return _network(_drawn(node, n_channels), gain)
 
@@ -101,14 +91,12 @@ def solve_input(
 ) -> SolvedInput:
     """Solve the input weights of a node for two classes of series.
 
-    By default the network is linearised at rest and its optimum certified. With ``exact``
-    the ascent goes on from there through the network itself, which matters where the series
-    drive it into saturation.
+    By default the network is linearised at rest and its optimum certified.
 
     Parameters
     ----------
-    node : reservoirpy.nodes.Reservoir
-        Left alone.
+    node, gain
+        As in `network_of`.
     X : array (n_series, n_steps, n_channels), or list of arrays (n_steps, n_channels)
         As the node runs them, of equal length.
     labels : array_like (n_series,)
@@ -116,24 +104,19 @@ def solve_input(
     eta : float
         Control parameter η of the soft margin, for series scaled to ‖μ‖ = 1.
     exact : bool
-        Ascend κ of the true network, its states counted from half-way between the classes.
+        Go on from there through the network itself, its states counted from half-way
+        between the classes. This matters where the series saturate it.
     readout : int or array_like (n_steps,), optional
         Step whose state is read, counted from 1, or weights of the steps; the last one by
         default.
     norm : float, optional
         Frobenius norm of the solved `Win`; that of the node's own by default.
-    gain : Gain, optional
-        For an activation that is not one of reservoirpy's own.
     class_weight
         See `SampleStimuli`.
     device : Device, optional
         What `Win` can be; see `optimize`.
     **options
         For `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
-
-    Returns
-    -------
-    SolvedInput
 
     Examples
     --------
@@ -150,7 +133,10 @@ def solve_input(
     series = _series(X)
     drawn = _drawn(node, series.shape[1])
     network = _network(drawn, gain)
-    size = _own_norm(drawn) if norm is None else check.positive(norm, "norm")
+    own = float(np.linalg.norm(_dense(drawn.Win))) if norm is None else norm
+    got = "input weights that are all zero, pass the norm that the solved ones shall have"
+    check.must(own or norm is not None, "node", "have input weights", got)
+    size = check.positive(own, "norm")
     n_steps = series.shape[2]
     stimuli = SampleStimuli(series, labels, class_weight=class_weight)
     linear = unfold(network, n_steps=n_steps, readout=readout)
@@ -220,7 +206,8 @@ def solve_sequence(
     leak, gain, bias = _parts(drawn, gain)
     network = EchoStateNetwork(drawn.W, leak, gain, allow_unstable=True)
     u = np.column_stack([_dense(drawn.Win), np.broadcast_to(bias, network.n_neurons)])
-    size = float(np.linalg.norm(u)) or _own_norm(drawn)
+    size = float(np.linalg.norm(u))
+    check.must(size, "node", "have input weights or a bias", "zeros only")
     if washout is None:
         longest = max(inputs, key=len)
         memory = DrivenNetwork(network, u[:, :-1], u[:, -1]).memory(longest)
@@ -239,8 +226,8 @@ def solve_sequence(
 class _BetweenClasses:
     """A network whose states are counted from half-way between the class means.
 
-    A ridge readout has an intercept, κ has none; in a network that is not linear the
-    origin can not be moved before the states are known.
+    A ridge readout has an intercept, κ has none, and the origin of a non-linear network can
+    not be moved before the states are known.
     """
 
     is_linear, degree = False, None
@@ -290,14 +277,10 @@ def _series(X: Any) -> np.ndarray:
     """Series in reservoirpy's order of axes as (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
         lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}
-        got = (
-            f"lengths {min(lengths)} to {max(lengths)}, pad the short ones with zeros first"
-        )
+        got = f"lengths {min(lengths)} to {max(lengths)}, pad short ones with zeros first"
         check.must(len(lengths) == 1, "X", "hold series of equal length", got)
     array = check.host_array(X, "X")
-    wanted = (
-        "have shape (n_series, n_steps, n_channels), as reservoirpy runs several series"
-    )
+    wanted = "have shape (n_series, n_steps, n_channels), as reservoirpy runs series"
     advice = ", pass X[:, :, None]" if array.ndim == 2 else ""
     check.must(array.ndim == 3, "X", wanted, f"shape {array.shape}{advice}")
     return np.ascontiguousarray(array.transpose(0, 2, 1))
@@ -316,13 +299,6 @@ def _drawn(node: Any, n_channels: int) -> Any:
         copy.initialize(np.zeros((1, n_channels)))
     copy.reset()
     return copy
-
-
-def _own_norm(drawn: Any) -> float:
-    norm = float(np.linalg.norm(_dense(drawn.Win)))
-    got = "input weights that are all zero, pass the norm that the solved ones shall have"
-    check.must(norm, "node", "have input weights", got)
-    return norm
 
 
 def _network(drawn: Any, gain: Gain | None) -> EchoStateNetwork:

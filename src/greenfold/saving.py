@@ -17,14 +17,10 @@ __all__ = ["ModelFileError", "load", "save"]
 
 
 def save(obj: Any, path: str | Path) -> None:
-    """Write an object to a file that holds no code.
+    """Write an object to a file that holds no code, replaced in one step at the end.
 
-    Parameters
-    ----------
-    obj : fitted estimator, network, MeasuredResponse, Kernel or Projections
-        A network with a gain of your own code is refused.
-    path : str or Path
-        Replaced if it exists, in one step at the end.
+    ``obj`` is a fitted estimator, network, MeasuredResponse, Kernel or Projections. A
+    network with a gain of your own code is refused.
     """
     wanted = "be an estimator, a network, a response, a kernel or projections of greenfold"
     check.must(isinstance(obj, Saved), "obj", wanted, type(obj).__name__, TypeError)
@@ -34,20 +30,9 @@ def save(obj: Any, path: str | Path) -> None:
 def load(path: str | Path) -> Any:
     """Read an object that was saved.
 
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    fitted estimator, network, MeasuredResponse, Kernel or Projections
-        What the file says it is. An estimator predicts exactly as the saved one did; a
-        `ReservoirClassifier` goes on with `partial_fit` where that one could.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, of another kind or of another version.
+    It is what the file says. An estimator predicts exactly as the saved one did; a
+    `ReservoirClassifier` goes on with `partial_fit` where that one could. A file that is
+    damaged, of another kind or of another version raises a `ModelFileError`.
 
     Examples
     --------

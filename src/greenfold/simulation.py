@@ -53,11 +53,10 @@ def simulate(
     dt : float
         Length of a step.
     engine : {"scipy", "nest"}
-        "scipy" takes any gain, with DOP853, or case by case with LSODA where an explicit
-        method would take hundreds of steps in each of the stimulus. "nest" takes a linear
-        or tanh network and needs the extra ``greenfold[nest]``; it resets the NEST kernel
-        of this process. It takes about a millisecond a point of time for 100 neurons: a
-        judge for a few series.
+        "scipy" takes any gain, with DOP853, or case by case with LSODA where the network is
+        stiff. "nest" takes a linear or tanh network and needs the extra
+        ``greenfold[nest]``; it resets the NEST kernel of this process. It takes about a
+        millisecond a point of time for 100 neurons: a judge for a few series.
     trajectories : bool
         Return the states at the end of every step instead of the last ones.
     rtol : float
@@ -69,12 +68,8 @@ def simulate(
     Returns
     -------
     array (n_cases, n_neurons) or (n_cases, n_steps, n_neurons)
-        In the namespace of ``X``. The simulation itself runs on the host.
-
-    Raises
-    ------
-    FloatingPointError
-        Where the true dynamics diverge, naming the case and the step.
+        In the namespace of ``X``. The simulation itself runs on the host, and raises a
+        FloatingPointError where the true dynamics diverge.
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
     known, kind = isinstance(reservoir, Reservoir | EchoStateNetwork), type(reservoir)
@@ -195,7 +190,7 @@ _TICK = 0.1
 def _run_nest(
     reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, resolution: float | None
 ) -> np.ndarray:
-    """States at the end of every step, (n_cases, n_steps, n_neurons).
+    """The same in NEST.
 
     Rate neurons with instantaneous connections, driven by one `step_rate_generator` per
     channel. The linear network is W itself. For tanh, NEST applies the gain to the
@@ -203,22 +198,15 @@ def _run_nest(
     τ ṡ = −s + x, y = W ρ + u s obeys the reservoir's equation exactly.
     """
     kind = reservoir.gain.nest_model
-    if kind is None:
-        raise ValueError(
-            f"`reservoir` has the gain {reservoir.gain.name}, which NEST has no rate "
-            'neuron for; use Gain.linear() or Gain.tanh(), or engine="scipy".'
-        )
-    if reservoir.bias is not None or isinstance(reservoir.tau, np.ndarray):
-        raise ValueError(
-            "`reservoir` has a bias, or a time constant for each neuron, which the engine "
-            '"nest" does not run; use engine="scipy".'
-        )
+    wanted = 'have a linear or tanh gain for engine="nest", or use engine="scipy"'
+    check.must(kind, "reservoir", wanted, reservoir.gain.name)
+    assert kind is not None
+    plain = reservoir.bias is None and not isinstance(reservoir.tau, np.ndarray)
+    wanted = 'have no bias and one time constant for engine="nest", or use engine="scipy"'
+    check.must(plain, "reservoir", wanted, repr(reservoir))
     os.environ.setdefault("PYNEST_QUIET", "1")  # no banner on the user's terminal
-    try:
+    with check.needs('engine "nest"', "nest"):
         import nest
-    except ImportError:
-        advice = "install it with `pip install greenfold[nest]`"
-        raise ImportError(f'engine "nest" needs the NEST simulator; {advice}.') from None
     wanted = min(reservoir.mean_tau, dt) / 100 if resolution is None else resolution
     per_step = max(1, round(dt / check.positive(wanted, "resolution")))
     tau = reservoir.mean_tau * _TICK * per_step / dt

@@ -2,11 +2,8 @@
 
 A *system* turns a stimulus and an input projection u into states that a readout v weighs.
 The linear problem, its certificate included, asks for three maps (`LinearSystem`), the
-non-linear one for states and their pullback (`System`). Nothing else of a system is used,
-so a new one is one file.
-
-The input projection u has shape (n_inputs, n_channels), the readout v shape (n_outputs,);
-in a network both are the number of neurons. Stimuli have n_channels · n_steps values,
+non-linear one for states and their pullback (`System`), and for nothing else. u has shape
+(n_inputs, n_channels), v shape (n_outputs,); stimuli have n_channels · n_steps values,
 channels one after the other.
 """
 
@@ -34,12 +31,7 @@ class ResponseSum(Protocol):
 
 
 class MatrixSum:
-    """A `ResponseSum` that is simply a matrix.
-
-    Parameters
-    ----------
-    matrix : ndarray (n_outputs, n_channels, n_inputs)
-    """
+    """A `ResponseSum` that is simply a matrix (n_outputs, n_channels, n_inputs)."""
 
     def __init__(self, matrix: np.ndarray) -> None:
         self._matrix = matrix
@@ -87,17 +79,8 @@ class LinearSystem(HasSizes, Protocol):
 class System(HasSizes, Protocol):
     """A system, linear or not, as the optimisers see it.
 
-    Attributes
-    ----------
-    is_linear : bool
-        Whether states are linear in the stimulus; then ``maps`` is all there is.
-    maps : LinearSystem
-        The linear system: of weak stimuli, where this one is not linear.
-    degree : int or None
-        Degree of the states as polynomials of the stimulus; None where they are none.
-
-    Notes
-    -----
+    Where it ``is_linear``, ``maps`` is all there is; else that is the linear system of weak
+    stimuli. ``degree`` is that of the states as polynomials of the stimulus, or None.
     ``states(X, u)`` gives states (n_cases, n_outputs) at the readout. ``pullback`` gives
     ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v.
     """
@@ -141,10 +124,10 @@ class KernelsOfAll(Protocol):
 class QuadraticSystem(System, Protocol):
     """A system whose states are at most quadratic in the stimulus, known by its kernels.
 
-    Optional: where a system has it, moments of many series cost no more than products with
-    its kernels, and Gaussian classes have a closed form. The three methods say whether the
-    kernels exist for this readout and fit into memory, whether they are the cheaper way to
-    the states of so many series, and what they are at one u, where ``reference`` lives.
+    Optional: moments of many series then cost no more than products with its kernels, and
+    Gaussian classes have a closed form. The methods say whether the kernels exist and fit
+    into memory, whether they are the cheaper way to the states of so many series, and what
+    they are at one u, where ``reference`` lives.
     """
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool: ...
@@ -153,19 +136,11 @@ class QuadraticSystem(System, Protocol):
 
 
 class Divergence(FloatingPointError):
-    """A state that grows without bound.
-
-    Attributes
-    ----------
-    step, series : int
-        Where it was first seen.
-    """
+    """A state that grows without bound, first seen in ``step`` of ``series``."""
 
     def __init__(self, step: int, series: int) -> None:
-        super().__init__(
-            f"the network diverges in step {step} of series {series}; scale `X` down, or "
-            "choose a gain that saturates."
-        )
+        where, advice = f"step {step} of series {series}", "choose a gain that saturates"
+        super().__init__(f"the network diverges in {where}; scale `X` down, or {advice}.")
         self.step, self.series = step, series
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -198,22 +173,13 @@ class IntegratedSystem(System, Protocol):
     """A system that is integrated step by step, to an accuracy that it measures.
 
     Optional: states and their pullback at one u share a walk through the stimuli.
-
-    Attributes
-    ----------
-    tol : float
-        Error allowed to a state; ``with_tol(tol)`` is the same to another accuracy.
-    step_error
-        Error of the last integration, as an object with ``error``; None before it.
-    quadratic : System or None
-        The same with its non-linearity cut after the square, expanded; for a start.
-
-    Notes
-    -----
-    ``states`` and ``pullback`` take ``n_sub`` sub-steps of a step, if given, whatever the
-    error. ``probe(norms)`` gives the sorted positions of the stimuli on which the error is
-    looked at, from the squared norms of all: prepared with these alone, the system settles
-    as it does with all. ``prepare(X)`` takes the same stimuli at one u after the other, in
+    ``tol`` is the error allowed to a state, ``with_tol(tol)`` the same system to another
+    accuracy, ``step_error.error`` that of the last integration. ``quadratic`` is the same
+    with its non-linearity cut after the square, expanded, or None. ``states`` and
+    ``pullback`` take ``n_sub`` sub-steps of a step, if given, whatever the error.
+    ``probe(norms)`` gives the sorted positions of the stimuli on which the error is looked
+    at, from the squared norms of all: prepared with these alone, the system settles as it
+    does with all. ``prepare(X)`` takes the same stimuli at one u after the other, in
     float32 if they are.
     """
 

@@ -12,11 +12,9 @@ from ._base.arrays import to_host
 from ._base.threads import rows_of, with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
-from .networks.modes import abscissa
-from .networks.reservoir import Reservoir
+from .networks.reservoir import Reservoir, abscissa
 from .simulation import simulate
 from .stimuli.base import Stimuli, signs_of
-from .stimuli.design import Design
 from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
@@ -56,10 +54,9 @@ class Validity:
     largest_eigenvalue : float
         Largest Re λ̃ of the linearised connectivity W_ij φ'(y_j) over the trajectories
         looked at (paper, supplement "Linearized connectivity"); must stay below 1.
-    next_order : float
-        Size of order k + 1 relative to order k at the readout (root mean square).
-    state_error : float
-        Size of order k + 1 relative to the whole state: what order k leaves out.
+    next_order, state_error : float
+        Size of order k + 1 at the readout relative to order k, and to the whole state (root
+        mean square).
     soft_margin_error : float
         Relative change of κ, at the same u and v, when order k + 1 is added. The orders
         beyond add to it: where ``next_order`` is near a third, the simulated network
@@ -76,9 +73,8 @@ class Validity:
         where it gains; infinite where the simulation diverges). None where the network is
         too large for a quick look.
     simulated_points : float or None
-        Accuracy that is lost on it, with the plane half-way between the classes.
-    n_simulated : int
-        Series that were simulated.
+        Accuracy that is lost on ``n_simulated`` series, with the plane half-way between the
+        classes.
     """
 
     order: int
@@ -132,8 +128,7 @@ def assess(
     stimuli : GaussianStimuli or SampleStimuli
         Gaussian classes enter through an exact rule of integration while it has less than
         6000 points. Otherwise at most 1000 series, drawn or evenly chosen, are looked at.
-    u : array_like (n_neurons,) or (n_neurons, n_channels)
-    v : array_like (n_neurons,)
+    u, v : array_like
     eta : float
     soft_margin : float, optional
         κ at these projections, where it is known.
@@ -150,8 +145,8 @@ def assess(
     else:
         soft_margin = gaussian_soft_margin(*stimuli.moments(expansion, u), v, eta).value
     n_outputs = expansion.n_outputs
-    products = expansion.n_steps * n_outputs**2
-    n_series = int(np.clip(_PRODUCTS / products, _MIN_SERIES, _MARGIN_SERIES))
+    within = _PRODUCTS / (expansion.n_steps * n_outputs**2)
+    n_series = int(np.clip(within, _MIN_SERIES, _MARGIN_SERIES))
     # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
     here, higher = (expansion.at_order(order, tol=1e-3) for order in (k, k + 1))
     points = stimuli.points(higher.degree, n_series)
@@ -167,19 +162,17 @@ def assess(
     paths = here.states(points.X[some], u, trajectories=True, orders=True)
     paths = paths.reshape(k + 1, -1, n_outputs)
     eigenvalue = _largest_eigenvalue(expansion.reservoir, paths, 1.0)
-    change = _margin_change(points, orders, v, eta, soft_margin)
+    both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
+    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
+    change = _share(abs(after - before), soft_margin)
     falls = eigenvalue < 1 and next_order < _SMALL
     looked = _look(expansion, stimuli, u, v, eta, soft_margin, n_series)
-    losses, seen = [change / _MARGIN_CHANGE], {}
+    losses, seen = [change / _MARGIN_CHANGE], dict[str, Any]()
     if looked is not None:
         loss, lost, error, n_simulated = looked
         # Of few series one that changes sides says little.
         losses += [loss / _SIMULATED_LOSS, max(0.0, lost - error) / _SIMULATED_POINTS]
-        seen = {
-            "simulated_loss": loss,
-            "simulated_points": lost,
-            "n_simulated": n_simulated,
-        }
+        seen.update(simulated_loss=loss, simulated_points=lost, n_simulated=n_simulated)
     scale = 1.0 if falls else _safe_scale(expansion.reservoir, paths, next_order)
     # What is lost falls with the non-linearity at least in proportion.
     if 1 <= max(losses) < _HOPELESS:
@@ -217,10 +210,9 @@ def _look(
     v = check.readout_vector(v, expansion.n_outputs)
     unfolded = expansion.states(points.X, u)
     signs = np.sign(points.first)
+    run = expansion.reservoir, points.X, u, expansion.dt
     try:
-        paths = simulate(
-            expansion.reservoir, points.X, u, expansion.dt, trajectories=True, rtol=_RTOL
-        )
+        paths = simulate(*run, trajectories=True, rtol=_RTOL)
     except FloatingPointError:
         return np.inf, np.inf, 0.0, len(signs)
     simulated = np.tensordot(weights, paths, axes=(0, 1))
@@ -232,12 +224,10 @@ def _look(
         right.append(signs * (z - middle) > 0)
     weight = points.second / points.second.sum()
     gone = right[0].astype(float) - right[1]
-    lost = margins[0] - margins[1]
-    size = abs(soft_margin)
-    loss = lost / size if size else (np.inf if lost > 0 else 0.0)
+    loss = _share(margins[0] - margins[1], soft_margin)
     # Each series that changes sides counts with its weight, as often as not by chance.
     error = float(np.sqrt((weight**2) @ gone**2))
-    return float(loss), float(weight @ gone), error, len(signs)
+    return loss, float(weight @ gone), error, len(signs)
 
 
 def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:
@@ -263,39 +253,25 @@ def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> f
     return float(scale)
 
 
-def _margin_change(
-    points: Design, orders: np.ndarray, v: Any, eta: float, soft_margin: float
-) -> float:
-    """Change of κ, relative to it, when the next order is added, on the same series."""
-    both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
-    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
-    change = abs(after - before)
-    if soft_margin == 0:
-        return np.inf if change else 0.0
-    return change / abs(soft_margin)
+def _share(part: float, whole: float) -> float:
+    """A part relative to the size of the whole; of nothing, any part is infinite."""
+    if whole == 0:
+        return np.inf if part > 0 else 0.0
+    return float(part / abs(whole))
 
 
 @dataclass(frozen=True)
 class SimulatedCheck:
-    """The same projections on the unfolded and on the simulated network.
+    """The same projections on the unfolded and on the simulated network."""
 
-    Attributes
-    ----------
-    state_error : float
-        Largest deviation of the unfolded from the simulated states, relative to the
-        largest simulated state.
-    unfolded, simulated : float
-        Soft margin with the given v on the unfolded and on the simulated states.
-    simulated_best : float
-        Soft margin with v solved again on the simulated states.
-    unfolded_accuracy, simulated_accuracy : float
-        Share of series on the right side of the plane through the origin.
-    """
-
+    #: Largest deviation of the unfolded from the simulated states, relative to the largest
+    #: simulated state.
     state_error: float
+    #: Soft margin with the given v, and with v solved again on the simulated states.
     unfolded: float
     simulated: float
     simulated_best: float
+    #: Share of series on the right side of the plane through the origin.
     unfolded_accuracy: float
     simulated_accuracy: float
 
@@ -340,10 +316,8 @@ def check_by_simulation(
     M, Sigma = state_moments(simulated, labels)
     best = maximize_on_sphere(M, eta * Sigma)
     signs = check.host_array(labels, "labels")
-    error = float(np.abs(unfolded - simulated).max())
-    largest = float(np.abs(simulated).max())
     return SimulatedCheck(
-        state_error=error / largest if largest else (np.inf if error else 0.0),
+        state_error=_share(np.abs(unfolded - simulated).max(), np.abs(simulated).max()),
         unfolded=value,
         simulated=gaussian_soft_margin(M, Sigma, v, eta).value,
         simulated_best=float(best.value),

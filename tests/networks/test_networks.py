@@ -386,5 +386,5 @@ def test_bad_input_is_named(make, error, message):
 
 
 def test_nest_says_what_it_does_not_run():
-    with pytest.raises(ValueError, match=r"a bias, or a time constant.*engine=\"scipy\""):
+    with pytest.raises(ValueError, match=r"no bias and one time.*engine=\"scipy\""):
         simulate(network(), np.zeros((1, 2)), np.ones(8), 0.1, "nest")

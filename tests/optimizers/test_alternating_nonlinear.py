@@ -5,7 +5,11 @@ import pytest
 
 from greenfold import SampleStimuli, optimize
 from greenfold.math.margins import gaussian_soft_margin
-from greenfold.optimizers.alternating import QuadraticInput, solve_lagrange
+from greenfold.optimizers.alternating import (
+    FixedReadout,
+    QuadraticInput,
+    solve_lagrange,
+)
 from greenfold.optimizers.nonlinear import NonlinearProblem
 
 from ..conftest import unit
@@ -27,7 +31,7 @@ def test_fixed_readout_agrees_with_the_moments(readout, n_channels, kind, rng):
         unfolding = unfolding.with_readout(readout)
     problem = NonlinearProblem(unfolding, stimuli, 10.0)
     u, v = unit(rng, 8, n_channels), unit(rng, 8)
-    margin, gradient = QuadraticInput(problem).at_fixed_readout(v)(u)
+    margin, gradient = FixedReadout(problem, v)(u)
     moments = problem.moments_at(u)
     expected = gaussian_soft_margin(moments.M, moments.Sigma, v, 10.0)
     # Rounding of sums of some hundred terms.
@@ -68,12 +72,12 @@ def test_case_c_solves_the_lagrange_conditions(n_channels, rng):
     best = optimize(unfolding, stimuli, ETA, n_starts=1)
     start = best.u.reshape(6, n_channels) + 0.01 * unit(rng, 6, n_channels)
     start /= np.linalg.norm(start)
-    u, solved = solve_lagrange(QuadraticInput(problem).at_fixed_readout(best.v), start)
+    u, solved = solve_lagrange(FixedReadout(problem, best.v), start)
     assert solved
     assert np.linalg.norm(u) == pytest.approx(1, rel=1e-12)
 
     def tangent(u):
-        _, gradient = QuadraticInput(problem).at_fixed_readout(best.v)(u)
+        _, gradient = FixedReadout(problem, best.v)(u)
         return np.linalg.norm(gradient - (gradient * u).sum() * u)
 
     assert tangent(u) < 1e-7

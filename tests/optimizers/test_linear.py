@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 from greenfold import optimize
-from greenfold.math.sphere import maximize_on_sphere
+from greenfold.math.sphere import KernelQuadratic, maximize_on_sphere
 from greenfold.optimizers import linear
-from greenfold.optimizers.linear import (
-    KernelQuadratic,
-    LinearProblem,
-    Responses,
-    leading_triplet,
-)
+from greenfold.optimizers.linear import LinearProblem, Responses, leading_triplet
 from greenfold.unfolding import linear as unfolding_linear
 
 from ..conftest import slope, unit

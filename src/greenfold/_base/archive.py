@@ -52,7 +52,7 @@ def refuse(reason: str) -> NoReturn:
 class _Sealed:
     """A stream that puts the digest of all it was given in place of the last bytes.
 
-    It can not seek, so that zipfile never changes what has been counted.
+    It can not seek: zipfile never changes what has been counted.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -105,12 +105,11 @@ def reading(
     with open(path, "rb") as stream:
         try:
             return make(*_read(stream))
-        except ModelFileError as error:
-            raise ModelFileError(f"{path} can not be read: {error}") from None
         except Exception as error:  # a damaged file fails in more ways than can be listed
             reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
-            problem = f"it is damaged, or no greenfold model ({reason})"
-            raise ModelFileError(f"{path} can not be read: {problem}.") from None
+            problem = f"it is damaged, or no greenfold model ({reason})."
+            problem = error if isinstance(error, ModelFileError) else problem
+            raise ModelFileError(f"{path} can not be read: {problem}") from None
 
 
 def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
-from itertools import pairwise
 from math import ceil
 from typing import Any
 
@@ -138,8 +137,8 @@ def on_device(X: Any, device: str) -> Any:
         raise ImportError(f"`device` = {device!r} {advice}.") from None
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(device.partition(":")[2] or 0) >= count:
-        found = f"{count} CUDA device(s)" if count else "no CUDA device"
-        raise ValueError(f"`device` = {device!r} is not there: PyTorch finds {found}.")
+        problem = f"is not there: PyTorch finds {count or 'no'} CUDA device(s)"
+        raise ValueError(f"`device` = {device!r} {problem}.")
     return torch.asarray(np.asarray(X), device=device)
 
 
@@ -151,10 +150,7 @@ def on_gpu(X: Any) -> bool:
 
 
 class Movable:
-    """An array on a device, for which other processes can ask.
-
-    There it lives on a device of the same kind; libraries may know arrays of the host only.
-    """
+    """An array on a GPU that can be sent to other processes, to a GPU there."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -214,6 +210,5 @@ def batches(
     """
     size = max(1, int(budget // max(bytes_per_case, 1)))
     count = ceil(n_cases / size)
-    edges = [-(-n_cases * part // count) for part in range(count + 1)] if count else []
-    for start, stop in pairwise(edges):
-        yield slice(start, stop)
+    for part in range(count):
+        yield slice(-(-n_cases * part // count), -(-n_cases * (part + 1) // count))

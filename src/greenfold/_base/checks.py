@@ -92,8 +92,8 @@ def count(value: Any, name: str, *, minimum: int = 1) -> int:
 
 def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     """An array of real numbers, as ``convert`` makes it."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"`{name}` is a masked array; fill or impute its masked entries.")
+    masked = f"`{name}` is a masked array; fill or impute its masked entries."
+    require(not isinstance(value, np.ma.MaskedArray), masked, TypeError)
     try:
         array = convert(value)
     except (TypeError, ValueError) as error:
@@ -118,8 +118,7 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
     if ndim is not None and array.ndim not in ndim:
         wanted = f"have {' or '.join(str(n) for n in ndim)} dimensions"
         must(False, name, wanted, f"shape {array.shape}")
-    if array.size == 0:
-        raise ValueError(f"`{name}` is empty: it has shape {array.shape}.")
+    require(array.size, f"`{name}` is empty: it has shape {array.shape}.")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         got = f"{array[where]} at index {where}, remove or impute such entries first"
@@ -129,18 +128,16 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
 
 def present(X: Any) -> Any:
     """Refuse a dask array: what is written into a part of it is lost."""
-    if hasattr(X, "__dask_graph__"):
-        raise TypeError(
-            "`X` is a dask array, which is computed by nobody here: pass X.compute(), or "
-            "its chunks one by one, as in X.map_blocks."
-        )
+    advice = "pass X.compute(), or its chunks one by one, as in X.map_blocks"
+    problem = f"`X` is a dask array, which is computed by nobody here: {advice}."
+    require(not hasattr(X, "__dask_graph__"), problem, TypeError)
     return X
 
 
 def finite_result(z: Any, xp: Any) -> Any:
     """Readout values as they are, or an OverflowError."""
-    if not bool(xp.all(xp.isfinite(z))):
-        raise OverflowError("the readout values exceed floating point; scale `X` down.")
+    problem = "the readout values exceed floating point; scale `X` down."
+    require(bool(xp.all(xp.isfinite(z))), problem, OverflowError)
     return z
 
 
@@ -184,8 +181,7 @@ def stimuli(X: Any, n_steps: int) -> Any:
     shape = tuple(X.shape)
     wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
     must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
-    if 0 in shape:
-        raise ValueError(f"`X` is empty: it has shape {shape}.")
+    require(0 not in shape, f"`X` is empty: it has shape {shape}.")
     wanted = f"have n_steps = {n_steps} values along its last axis"
     must(shape[-1] == n_steps, "X", wanted, f"shape {shape}")
     return X[:, None, :] if X.ndim == 2 else X

@@ -60,15 +60,9 @@ class Saved:
     def save(self, path: str | Path) -> None:
         """Write what this is to a file that holds no code; read it with `greenfold.load`.
 
-        Parameters
-        ----------
-        path : str or Path
-            Replaced if it exists, in one step at the end.
-
-        Notes
-        -----
-        Of an estimator, which must be fitted, held-out predictions and a ``random_state``
-        that is a generator are not kept.
+        A file that exists is replaced, in one step at the end. Of an estimator, which must
+        be fitted, held-out predictions and a ``random_state`` that is a generator are not
+        kept.
         """
         archive.write(path, *pack(self))
 

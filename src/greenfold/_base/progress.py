@@ -50,7 +50,7 @@ def was_interrupted() -> bool:
 
 
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if Ctrl-C was pressed since the outermost notice began."""
+    """Raise KeyboardInterrupt if it was."""
     if was_interrupted():
         raise KeyboardInterrupt
 
@@ -104,15 +104,9 @@ def display() -> Iterator[Display]:
     from rich import progress as rich
     from rich.console import Console
 
-    columns = (
-        rich.SpinnerColumn(),
-        rich.TextColumn("{task.description}", justify="left"),
-        rich.BarColumn(),
-        rich.TaskProgressColumn(),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("ETA"),
-        rich.TimeRemainingColumn(),
-    )
+    text = rich.TextColumn("{task.description}", justify="left"), rich.BarColumn()
+    times = rich.TimeElapsedColumn(), rich.TextColumn("ETA"), rich.TimeRemainingColumn()
+    columns = rich.SpinnerColumn(), *text, rich.TaskProgressColumn(), *times
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         _open.append(Display(shown))
         try:

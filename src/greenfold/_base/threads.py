@@ -23,9 +23,9 @@ Door = TypeVar("Door", bound=Callable[..., Any])
 LARGE = 1500
 #: Values of the series in a product that BLAS does on one thread in any case.
 _TINY = 2**13
-#: Variables by which users set the number of BLAS threads.
+#: Variables by which users set the number of BLAS threads, and whether they have. BLAS,
+#: too, reads them but once.
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Whether they have. BLAS, too, reads them but once.
 _told = any(os.environ.get(name) for name in _VARIABLES)
 
 

@@ -16,7 +16,7 @@ from .._base import checks as check
 from .._base.printing import Shown
 from .._base.threads import rows_of, with_few_threads
 from ..math.calibration import fit_slope, with_heavy_tails
-from ..math.decisions import Clouds, decide, held_out_score
+from ..math.decisions import judge_held_out
 from ..optimizers.ascent import ascend
 from ..optimizers.linear import LinearProblem
 from ..optimizers.shared import SharedProblem
@@ -142,26 +142,21 @@ class Folds:
             for Z, part in ((Z_in, inside), (Z_out, outside)):
                 moved = part.moved(frame.centre, frame.scale).reshape(len(part), -1)
                 Z[:, :, column] = (moved @ kernels).T
-        accuracy, score = np.empty(len(etas)), np.empty(len(etas))
         answers, given = codes[held_out], self.weights[held_out]
         w_out = given * per_class[answers]
         # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter
         # the choice in proportion to √n, each by what is known of it; else the two series
         # of a rare class would choose η by chance.
         w_score = given * np.sqrt(per_class[answers])
-        jitter = _noise_points(self.noise, len(heads))
-        odds = np.empty((len(etas), len(jitter) * len(outside), n_classes))
-        for i in range(len(etas)):
-            clouds = Clouds.of(Z_in[i], labels, w, per_class)
-            decision = decide(clouds, noise=self.noise, threshold=self.threshold)
-            correct, margin = held_out_score(decision, Z_out[i], answers, self.noise)
-            accuracy[i] = w_out @ correct / w_out.sum()
-            score[i] = w_score @ (correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE))
-            # What is read later carries the noise.
-            odds[i] = decision.log_odds(np.concatenate([Z_out[i] + one for one in jitter]))
-        repeated, share = np.tile(answers, len(jitter)), np.tile(w_out, len(jitter))
-        share = share / len(jitter)
-        return _Fold(accuracy, float(w_score.sum()), score, odds, repeated, share, seen)
+        training, how = (labels, w, per_class), (self.noise, self.threshold)
+        correct, margin, odds = judge_held_out(Z_in, training, Z_out, answers, *how)
+        judged = correct + _MARGIN_SHARE * np.tanh(margin / _MARGIN_SCALE)
+        accuracy = np.array([w_out @ one / w_out.sum() for one in correct])
+        score = np.array([w_score @ one for one in judged])
+        n_copies = odds.shape[1] // len(answers)
+        share = np.tile(w_out, n_copies) / n_copies
+        repeated, total = np.tile(answers, n_copies), float(w_score.sum())
+        return _Fold(accuracy, total, score, odds, repeated, share, seen)
 
 
 def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -175,17 +170,6 @@ def may_hold_out(series: Series, codes: np.ndarray) -> bool:
     """Whether two classes have series both to learn from and to hold out."""
     _, code = distinct_series(series, codes)
     return bool((np.bincount(code) >= 2).sum() >= 2)
-
-
-def _noise_points(noise: float, n_readouts: int) -> np.ndarray:
-    """Points of equal weight that have mean and covariance of the noise, (n, n_readouts).
-
-    Not draws: a series of weight two is to count as two copies of it.
-    """
-    if noise == 0:
-        return np.zeros((1, n_readouts))
-    corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
-    return np.concatenate([corners, -corners])
 
 
 def _kernels(

@@ -68,13 +68,8 @@ def expected_calibration_error(
 ) -> float:
     """Mean distance of confidence and accuracy over bins of equal confidence.
 
-    Parameters
-    ----------
-    probabilities : ndarray (n_cases, n_classes)
-    codes : ndarray (n_cases,) of int
-        Index of the true class.
-    n_bins : int
-        Bins of equal width.
+    ``codes`` (n_cases,) are the indices of the true classes of the probabilities (n_cases,
+    n_classes), ``n_bins`` is the number of bins of equal width.
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == codes

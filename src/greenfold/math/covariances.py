@@ -8,11 +8,10 @@ is kept as S with S Sᵀ = ψ, of shape (D, n), and never formed: 40 series of 6
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-__all__ = ["Factored", "Symmetric", "outer", "refuse_if_large", "root", "trace"]
 
 #: Up to this many values a series has, a full matrix costs next to nothing (8 MiB).
 DENSE_SIZE = 1024
@@ -95,6 +94,25 @@ def trace(matrix: Symmetric) -> float:
     if isinstance(matrix, Factored):
         return float((matrix.factor**2).sum())
     return float(np.trace(matrix))
+
+
+def labelled_moments(
+    means: Sequence[np.ndarray],
+    covariances: Sequence[Symmetric],
+    share: np.ndarray,
+    scale: float = 1.0,
+) -> tuple[np.ndarray, Any]:
+    """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1, for series times a scale.
+
+    ``share`` (2,) holds the weight of each class, adding to one.
+    """
+    means, covariances = [m * scale for m in means], [c * scale**2 for c in covariances]
+    mu = share[1] * means[1] - share[0] * means[0]
+    # Within the classes and between them: no difference of large numbers.
+    apart = means[1] + means[0]
+    within = share[0] * covariances[0] + share[1] * covariances[1]
+    psi = within + outer(apart, share[0] * share[1], within)
+    return mu, psi if isinstance(psi, Factored) else (psi + psi.T) / 2
 
 
 def root(matrix: Symmetric) -> tuple[np.ndarray, np.ndarray]:

@@ -188,3 +188,32 @@ def held_out_score(
     jitter = noise * np.linalg.norm(directions[codes] - directions[rival], axis=1)
     correct: Any = ndtr(margin / np.maximum(jitter, np.finfo(float).tiny))
     return correct, margin
+
+
+def judge_held_out(
+    Z_in: np.ndarray,
+    training: tuple[np.ndarray, np.ndarray, np.ndarray],
+    Z_out: np.ndarray,
+    codes: np.ndarray,
+    noise: float,
+    threshold: str,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Judge one decision per η, made from Z_in (n_etas, n_cases, n_readouts), on Z_out.
+
+    ``training`` are codes, weights and class weights of `Clouds.of`. Returns both parts of
+    `held_out_score` per η, and log-odds of Z_out plus each point of the noise in turn.
+    """
+    n_readouts = Z_out.shape[2]
+    # Points with mean and covariance of the noise, not draws: a series of weight two counts
+    # as two copies of it.
+    corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
+    points = np.concatenate([corners, -corners]) if noise else np.zeros((1, n_readouts))
+    found = []
+    for inside, outside in zip(Z_in, Z_out, strict=True):
+        clouds = Clouds.of(inside, *training)
+        decision = decide(clouds, noise=noise, threshold=threshold)
+        jittered = np.concatenate([outside + point for point in points])
+        judged = held_out_score(decision, outside, codes, noise)
+        found.append((*judged, decision.log_odds(jittered)))
+    correct, margin, odds = (np.stack(part) for part in zip(*found, strict=True))
+    return correct, margin, odds

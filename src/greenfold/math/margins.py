@@ -11,20 +11,12 @@ from .._base import checks as check
 
 
 class SoftMargin(NamedTuple):
-    """Gaussian soft margin κ = separation − variance.
-
-    Attributes
-    ----------
-    value : float
-        κ.
-    separation : float
-        v·M, the mean distance of the states from the decision plane.
-    variance : float
-        (η/2) vᵀΣv, the price of their spread.
-    """
+    """Gaussian soft margin κ = separation − variance."""
 
     value: float
+    #: v·M, the mean distance of the states from the decision plane.
     separation: float
+    #: (η/2) vᵀΣv, the price of their spread.
     variance: float
 
 
@@ -81,7 +73,7 @@ def soft_margin(
 def state_moments(
     states: Any, labels: Any, weights: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """M = ⟨ζy⟩ and Σ = cov(ζy) of labelled states.
+    """M = ⟨ζy⟩ (n_neurons,) and Σ = cov(ζy) (n_neurons, n_neurons) of labelled states.
 
     Parameters
     ----------
@@ -89,11 +81,6 @@ def state_moments(
         As in `margin`.
     weights : array_like (n_cases,), optional
         Non-negative weights of the cases; equal by default.
-
-    Returns
-    -------
-    M : ndarray (n_neurons,)
-    Sigma : ndarray (n_neurons, n_neurons)
     """
     signed = labelled(states, labels)
     if weights is None:
@@ -113,14 +100,8 @@ def state_moments(
 def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftMargin:
     """κ = v·M − (η/2) vᵀΣv (paper, equation 6, `soft_margin_approx_Gaussian`).
 
-    Exact where ζy is Gaussian; in general the soft margin up to the second cumulant.
-
-    Parameters
-    ----------
-    M : array_like (n_neurons,)
-    Sigma : array_like (n_neurons, n_neurons)
-    v : array_like (n_neurons,)
-    eta : float
+    Exact where ζy is Gaussian; in general the soft margin up to the second cumulant. M and
+    Σ are those of `state_moments`.
     """
     eta = check.positive(eta, "eta")
     M = check.host_array(M, "M", ndim=(1,))
@@ -151,11 +132,10 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
 
     signed = labelled(states, labels)
     scale = signed.std()
-    if scale == 0:
-        raise ValueError("`states` are all equal; no readout separates them.")
+    check.require(scale, "`states` are all equal; no readout separates them.")
     signs = check.host_array(labels, "labels").astype(int)
-    if len(np.unique(signs)) < 2:
-        raise ValueError("`labels` hold one class only; a margin needs two.")
+    both = len(np.unique(signs)) > 1
+    check.require(both, "`labels` hold one class only; a margin needs two.")
     # Newton's method in the primal; at the default tolerance it stops percents short.
     made: Any = LinearSVC
     settings = {"dual": False, "tol": 1e-10, "fit_intercept": False, "max_iter": 100_000}

@@ -13,38 +13,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._base import checks as check
+from .covariances import Factored, Symmetric, root
 
 #: Eigenvalues closer to the smallest one than this, relative to the largest, are one
 #: cluster: a symmetric eigensolver resolves no better.
 _CLUSTER = 1e-13
 _MAX_NEWTON = 100
 _EPS = float(np.finfo(float).eps)
+#: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
+#: above this share of the largest one; rounding then changes κ in its tenth digit at most.
+_RESOLVED = 1e-10
+#: Fewer input values than neurons usually leave the multiplier closer than that. Up to
+#: this many of them the singular values cost less than the eigenvalues in vain.
+_FEW = 64
 
 
 @dataclass(frozen=True)
 class SphereMaximum:
-    """Maximiser of b·v − ½ vᵀQv on the unit sphere, for one problem or a batch.
+    """Maximiser of b·v − ½ vᵀQv on the unit sphere, for one problem or a batch."""
 
-    Attributes
-    ----------
-    v : ndarray (..., n)
-        A global maximiser.
-    value : ndarray (...)
-        The maximum.
-    multiplier : ndarray (...)
-        λ of the secular equation; (Q − λ) v = b.
-    hard_case : ndarray (...) of bool
-        Whether v was completed along the lowest eigenvector: one of several maximisers.
-    """
-
+    #: A global maximiser (..., n).
     v: np.ndarray
+    #: The maximum (...).
     value: np.ndarray
+    #: λ (...) of the secular equation; (Q − λ) v = b.
     multiplier: np.ndarray
+    #: Whether v was completed along the lowest eigenvector: one of several maximisers.
     hard_case: np.ndarray
 
 
@@ -56,12 +56,7 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     b : array_like (..., n)
         The linear part; zero leaves an eigenvalue problem (case A).
     Q : array_like (..., n, n)
-        Symmetric, not necessarily positive.
-
-    Returns
-    -------
-    SphereMaximum
-        Batched over the leading dimensions.
+        Symmetric, not necessarily positive; leading dimensions are a batch.
 
     Examples
     --------
@@ -85,16 +80,9 @@ def solve_in_eigenbasis(
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition, for example for many η at once.
 
-    Parameters
-    ----------
-    b : ndarray (..., n)
-    q : ndarray (..., n)
-        Eigenvalues, ascending. Scaling Q by η scales them and leaves ``w``.
-    w : ndarray (..., n, n)
-        Eigenvectors in columns.
-    resolution : float or ndarray (..., 1), optional
-        Difference of eigenvalues below which they are one; by default what a symmetric
-        eigensolver resolves, 1e-13 of the largest.
+    Eigenvalues q (..., n) ascend and scale with Q, eigenvectors w (..., n, n) are columns.
+    Eigenvalues that differ by less than ``resolution`` are one; by default 1e-13 of the
+    largest, what a symmetric eigensolver resolves.
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
@@ -195,3 +183,112 @@ def _one_root(c: np.ndarray, low: float, above: np.ndarray, lower: float) -> flo
             break
         delta = moved
     return delta
+
+
+@dataclass(frozen=True, eq=False)
+class KernelQuadratic:
+    """μ (D,) and ψ (D, D), by which kernels a = L w of unit vectors w are judged."""
+
+    mu: np.ndarray
+    psi: Symmetric
+
+    def maximize(self, L: np.ndarray, eta: float) -> np.ndarray:
+        """Maximise κ(L w) over unit vectors w."""
+        return self.readouts(L, np.array([eta]))[0]
+
+    def readouts(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """The maximisers for many η, (n_etas, n): Lᵀψ L is decomposed once.
+
+        Only the row space of L matters. Where it is smaller than the space of w, one more
+        direction stands for its orthogonal complement, along which κ does not change.
+        """
+        m, n = L.shape
+        if m >= n:
+            return self._on_sphere(L, etas)
+        basis, _ = np.linalg.qr(L.T)
+        reduced = np.zeros((m, m + 1))
+        reduced[:, :m] = L @ basis
+        by_singular_values = m <= _FEW and self.root_of_psi[1].size
+        solve = self._by_singular_values if by_singular_values else self._on_sphere
+        found = solve(reduced, etas)
+        w = found[:, :m] @ basis.T
+        if found[:, m].any():
+            w = w + found[:, m:] * _orthogonal_direction(basis)
+        return w
+
+    def _on_sphere(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        """The maximisers by the eigenvalues of Lᵀψ L, known to rounding of the largest one.
+
+        Where a network amplifies much, what decides lies below that; the singular values of
+        ψ^½ L, whose squares they are, tell it.
+        """
+        values, vectors = np.linalg.eigh(gram(L, self.psi))
+        found = solve_in_eigenbasis(L.T @ self.mu, etas[:, None] * values, vectors)
+        shift = etas * values[0] - found.multiplier
+        if (shift > _RESOLVED * etas * values[-1]).all():
+            return found.v
+        return self._by_singular_values(L, etas)
+
+    def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
+        factor, white, rest = self.root_of_psi
+        rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
+        return in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
+
+    @cached_property
+    def root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """ψ = S Sᵀ as S (D, rank), and μ = S m + rest."""
+        basis, scale = root(self.psi)
+        along = basis.T @ self.mu
+        rest = self.mu - basis @ along
+        # Of coinciding means or full rank nothing is left but rounding.
+        if np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(self.mu):
+            rest = np.zeros_like(rest)
+        return basis * scale, along / scale, rest
+
+
+def in_singular_basis(
+    seen: np.ndarray,
+    beyond: np.ndarray,
+    white: np.ndarray,
+    etas: np.ndarray,
+    rounding: float,
+) -> np.ndarray:
+    """Unit w that maximise κ(L w), one row for each η, by the singular values of Sᵀ L.
+
+    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ, ``white`` is m with μ = S m + a part that S
+    does not reach, and ``beyond`` is Lᵀ times that part, none up to ``rounding``.
+    """
+    left, sizes, right = np.linalg.svd(seen, full_matrices=False)
+    # Ascending, as eigenvalues are; and one direction more where none is left out.
+    sizes, w = sizes[::-1], right[::-1].T
+    c = sizes * (left[:, ::-1].T @ white) + w.T @ beyond
+    if w.shape[1] < len(w):
+        flat = beyond - w @ (w.T @ beyond)
+        size = float(np.linalg.norm(flat))
+        if size <= rounding:
+            size, flat = 0.0, _orthogonal_direction(w)
+        w = np.column_stack([flat / np.linalg.norm(flat), w])
+        sizes, c = np.append(0.0, sizes), np.append(size, c)
+    # Singular values are known to rounding of the largest one.
+    known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
+    squares = etas[:, None] * sizes**2
+    made = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known).v @ w.T
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
+    """Lᵀ ψ L, symmetric to the last bit."""
+    if isinstance(psi, Factored):
+        seen = psi.factor.T @ L
+        return seen.T @ seen
+    made = L.T @ psi @ L
+    return (made + made.T) / 2
+
+
+def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
+    """A unit vector orthogonal to the columns of ``basis``, always the same one."""
+    # The coordinate axis that the basis covers least is furthest from its span.
+    vector = np.eye(1, len(basis), int(np.argmin((basis**2).sum(1))))[0]
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        vector = vector - basis @ (basis.T @ vector)
+    return vector / np.linalg.norm(vector)

@@ -81,11 +81,9 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
         return super()._solve_rest(self.gain.slope * bias)
 
     def _say_growth(self) -> str:
-        return (
-            f"a step multiplies a small deviation from rest by {self.spectral_radius:.4g}, "
-            "and it must be by less than 1; scale the weights down, or pass "
-            "allow_unstable=True"
-        )
+        grows = f"multiplies a small deviation from rest by {self.spectral_radius:.4g}"
+        advice = "scale the weights down, or pass allow_unstable=True"
+        return f"a step {grows}, and it must be by less than 1; {advice}"
 
     @classmethod
     def random(
@@ -102,14 +100,8 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     ) -> EchoStateNetwork:
         """Draw sparse normal weights and scale them, as is usual for echo state networks.
 
-        Parameters
-        ----------
-        n_neurons, rng, connectivity
-            See `Reservoir.random`.
-        leak, gain, bias, allow_unstable
-            See `EchoStateNetwork`.
-        spectral_radius : float
-            Largest |λ| of W.
+        The parameters are those of `EchoStateNetwork` and of `Reservoir.random`;
+        ``spectral_radius`` is the largest |λ| of W.
         """
         plan = plans.random_plan(n_neurons, 1.0, rng, connectivity)
         parts = {"gain": gain, "bias": bias, "allow_unstable": allow_unstable}
@@ -132,12 +124,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     ) -> EchoStateNetwork:
         """Draw a network in space, as `Reservoir.spatial` does, and scale it.
 
-        Parameters
-        ----------
-        n_neurons, rng, reach, connectivity, positions, n_dimensions
-            See `Reservoir.spatial`.
-        leak, gain, bias, spectral_radius
-            As in `random`.
+        The parameters are those of `Reservoir.spatial` and of `random`.
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, 1.0, rng, *place)
@@ -149,16 +136,9 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     ) -> EchoStateNetwork:
         """The Legendre delay system for input that is constant over each step.
 
-        Its input projection is that of `greenfold.networks.weights.legendre_step`; any
-        other u can be solved for.
-
-        Parameters
-        ----------
-        n_neurons : int
-        theta : float
-            Length of the window in steps.
-        gain : Gain, optional
-            φ; linear by default here, as the delay system is.
+        ``theta`` is the length of the window in steps; the gain is linear by default, as
+        the delay system is. Its own input projection is that of
+        `greenfold.networks.weights.legendre_step`.
         """
         gain = Gain.linear() if gain is None else gain
         weights = plans.legendre_step(n_neurons, theta).weights
@@ -166,21 +146,20 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
     def with_leak(self, leak: Any) -> EchoStateNetwork:
         """The same network with another leak."""
-        rest = self.gain, self.bias, self.allow_unstable
-        return EchoStateNetwork(self.weights, leak, *rest)
+        parts = self.gain, self.bias, self.allow_unstable
+        return EchoStateNetwork(self.weights, leak, *parts)
 
     @cached_property
     def linear_step(self) -> tuple[np.ndarray, np.ndarray]:
         """E = 1 − a + a φ' W and F = a φ' of the network at rest: d' = E d + F u x.
 
-        Both (n_neurons, n_neurons), with the leak a and the slope φ'(W y* + b) of each
-        neuron.
+        With the leak a and the slope φ'(W y* + b) of each neuron.
         """
         active = self.weights @ self.rest + (0.0 if self.bias is None else self.bias)
         slope = np.asarray(self.gain.derivative(active), dtype=np.float64)
-        part = np.broadcast_to(self.leak * slope, (self.n_neurons,))
-        keep = np.broadcast_to(1 - np.asarray(self.leak), (self.n_neurons,))
-        return np.diag(keep) + part[:, None] * self.weights, np.diag(part)
+        leak = np.broadcast_to(self.leak, (self.n_neurons,))
+        part = leak * slope
+        return np.diag(1 - leak) + part[:, None] * self.weights, np.diag(part)
 
     @cached_property
     def spectral_radius(self) -> float:

@@ -156,10 +156,9 @@ class Gain:
         a network that rests at zero; `simulate` and `Dynamics` use the exact function.
     name : str
         What is printed.
-    kind : str or None
-        Name in `KINDS`; None for a gain that is made of code and can not be saved.
-    parameters : dict
-        What the constructor of that name takes to make the gain again.
+    kind, parameters
+        The constructor in `KINDS` and its arguments; None for a gain that is made of code
+        and can not be saved.
     nest_model : str or None
         Rate neuron of NEST that has this gain.
     """
@@ -222,13 +221,7 @@ class Gain:
 
         A tanh neuron whose rest lies at b, in units in which its slope there is 1. The
         unfolding sees its Taylor polynomial up to ``degree``, which begins with y − tanh(b)
-        y² and converges for |y| < √(b² + π²/4) only.
-
-        Parameters
-        ----------
-        b : float
-            Between −5 and 5.
-        degree : int
+        y² and converges for |y| < √(b² + π²/4) only. b lies between −5 and 5.
         """
         value, most = check.number(b, "b"), f"{_MAX_BIAS:g}"
         wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
@@ -271,9 +264,8 @@ class Gain:
     def relu(cls) -> Gain:
         """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
 
-        It has no Taylor series: an unfolding of order 0 takes the slope of each neuron
-        where it rests, 0 or 1, or the mean ½ on the kink, where all rest without a bias.
-        Higher orders do not exist.
+        It has no Taylor series: an unfolding, of order 0 only, takes the slope of each
+        neuron where it rests, or the mean ½ on the kink, where all rest without a bias.
         """
         return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
@@ -287,12 +279,10 @@ class Gain:
         Parameters
         ----------
         function : callable
-            φ, elementwise, with φ(0) = 0. Write it with the functions of the array library
-            whose arrays it is to be called with.
+            φ, elementwise, with φ(0) = 0, for arrays of the library that you use.
         derivative : callable
             φ'. It is compared once with differences of ``function`` between −3 and 3.
         name : str
-            What is printed.
 
         Examples
         --------
@@ -332,17 +322,9 @@ class Gain:
         return len(self.coefficients) > 2
 
     def around(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at each point.
+        """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at points (N,).
 
-        Parameters
-        ----------
-        points : ndarray (n_neurons,)
-
-        Returns
-        -------
-        tuple of ndarray (n_neurons,)
-            From c_0 = 0 up to the degree of the gain, or to its slope where it has no
-            series.
+        From c_0 = 0 up to the degree of the gain, or to its slope where it has no series.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
         if self._series is not None:
@@ -384,11 +366,8 @@ class Gain:
 
 
 #: Where and how finely a custom gain is compared with its derivative. The differences err
-#: by a sixth of φ''' times the step squared and by rounding over the step, about 1e-10
-#: each. Round numbers, at which a gain may have a kink, are not on the grid.
-_GRID = np.linspace(-3.0, 3.0, 200)
-_STEP = 1e-5
-_AGREE = 1e-4
+#: by about 1e-10. Round numbers, at which a gain may have a kink, are not on the grid.
+_GRID, _STEP, _AGREE = np.linspace(-3.0, 3.0, 200), 1e-5, 1e-4
 
 
 def _check_derivative(function: Function, derivative: Function) -> None:
@@ -406,15 +385,13 @@ def _check_derivative(function: Function, derivative: Function) -> None:
     check.must(at_rest == 0, "function", wanted, f"φ(0) = {at_rest:g}, subtract it")
     up, down = (np.asarray(function(_GRID + h)) for h in (_STEP, -_STEP))
     difference = (up - down) / (2 * _STEP)
-    size = 1 + np.abs(difference)
-    wrong = np.abs(found["derivative"] - difference) / size
+    given = found["derivative"]
+    wrong = np.abs(given - difference) / (1 + np.abs(difference))
     worst = int(np.argmax(wrong))
-    if wrong[worst] > _AGREE:
-        raise ValueError(
-            f"`derivative` is not that of `function`: at y = {_GRID[worst]:.3g} it is "
-            f"{found['derivative'][worst]:.6g}, and a finite difference gives "
-            f"{difference[worst]:.6g}."
-        )
+    here = f"at y = {_GRID[worst]:.3g} it is {given[worst]:.6g}"
+    gives = f"a finite difference gives {difference[worst]:.6g}"
+    problem = f"`derivative` is not that of `function`: {here}, and {gives}."
+    check.require(wrong[worst] <= _AGREE, problem)
 
 
 #: Gains by the name under which a file holds them.

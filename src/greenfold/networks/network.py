@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -25,12 +26,11 @@ class Network(Shown, codec.Saved):
     bias: np.ndarray | None
     rest: np.ndarray = field(init=False)
 
-    #: The attribute that says how fast the neurons are.
+    #: The attribute that says how fast the neurons are, and its largest value.
     _speed: ClassVar[str]
+    _fastest: ClassVar[float] = np.inf
     #: Whether a network with another than a linear gain may be unstable at rest.
     _may_grow: ClassVar[bool] = False
-    #: Its largest value.
-    _fastest: ClassVar[float] = np.inf
     #: How the largest eigenvalue is shown, and the attribute that it is.
     _growth: ClassVar[tuple[str, str]]
     #: What a network from a graph has unless it is given.
@@ -43,18 +43,13 @@ class Network(Shown, codec.Saved):
         check.must(isinstance(gain, Gain), "gain", wanted, repr(gain), TypeError)
         matrix = check.square_weights(weights)
         name = self._speed
-        parts = {
-            "weights": matrix,
-            "gain": gain,
-            "bias": check.constant_input(bias, len(matrix)),
-            "allow_unstable": bool(allow_unstable),
-            name: check.positive_each(speed, name, len(matrix), self._fastest),
-        }
-        for part, checked in parts.items():
-            object.__setattr__(self, part, checked)
+        # A frozen dataclass refuses to set attributes.
+        vars(self).update(weights=matrix, gain=gain, allow_unstable=bool(allow_unstable))
+        speed = check.positive_each(speed, name, len(matrix), self._fastest)
+        vars(self).update({name: speed, "bias": check.constant_input(bias, len(matrix))})
         rest = self._resting_state()
         rest.flags.writeable = False
-        object.__setattr__(self, "rest", rest)
+        vars(self)["rest"] = rest
         tolerated = self.allow_unstable and (self._may_grow or self.gain.is_linear)
         if not (self.is_stable or tolerated):
             message = f"`weights` make the network unstable: {self._say_growth()}."
@@ -69,23 +64,18 @@ class Network(Shown, codec.Saved):
         try:
             return self._solve_rest(bias)
         except np.linalg.LinAlgError:
-            raise ValueError(
-                "`bias` leaves the network without a rest state: one of its modes has "
-                "the eigenvalue 1 and integrates it for ever; scale the weights."
-            ) from None
-
-    def _find_rest(self, bias: np.ndarray) -> np.ndarray:
-        """The stable resting state."""
-        raise NotImplementedError
+            why = "one of its modes has the eigenvalue 1 and integrates it for ever"
+            problem = f"`bias` leaves the network without a rest state: {why}"
+            raise ValueError(f"{problem}; scale the weights.") from None
 
     def _solve_rest(self, bias: np.ndarray) -> np.ndarray:
         """The resting state of a linear network, stable or not."""
         connectivity = self.gain.slope * self.weights
         return np.linalg.solve(np.eye(self.n_neurons) - connectivity, bias)
 
-    def _say_growth(self) -> str:
-        """How an unstable network grows, and what to do."""
-        raise NotImplementedError
+    #: The stable resting state for a bias, and how an unstable network grows, in words.
+    _find_rest: ClassVar[Callable[..., np.ndarray]]
+    _say_growth: ClassVar[Callable[..., str]]
 
     @classmethod
     def _draw(
@@ -116,13 +106,8 @@ class Network(Shown, codec.Saved):
     def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:
         """A ring of neurons, each driving the next with the same weight.
 
-        Parameters
-        ----------
-        n_neurons : int
-        weight : float
-            Below 1 in size for a stable network of a gain of slope 1.
-        *args, **kwargs
-            What the class takes after the weights: ``tau`` or ``leak``, ``gain``, ``bias``.
+        ``args`` and ``kwargs`` are what the class takes after the weights. A weight below 1
+        in size is stable for a gain of slope 1.
         """
         return cls(plans.cycle_weights(n_neurons, weight), *args, **kwargs)
 
@@ -133,12 +118,7 @@ class Network(Shown, codec.Saved):
         """A chain of neurons, each driving the next; any weight is stable.
 
         In continuous time it is a cascade of low-pass filters, in discrete time without a
-        leak a shift register.
-
-        Parameters
-        ----------
-        n_neurons, weight, *args, **kwargs
-            As in `cycle`.
+        leak a shift register. The arguments are as in `cycle`.
         """
         return cls(plans.delay_line_weights(n_neurons, weight), *args, **kwargs)
 
@@ -200,12 +180,9 @@ class Network(Shown, codec.Saved):
 
     def _facts(self) -> dict[str, Any]:
         shown, growth = self._growth
-        facts = {
-            "neurons": self.n_neurons,
-            self._speed: _range(getattr(self, self._speed)),
-            "gain": self.gain.name,
-            shown: getattr(self, growth),
-        }
+        speed = _range(getattr(self, self._speed))
+        facts = {"neurons": self.n_neurons, self._speed: speed, "gain": self.gain.name}
+        facts[shown] = getattr(self, growth)
         return facts if self.bias is None else {**facts, "bias": _range(self.bias)}
 
     def __repr__(self) -> str:
@@ -245,24 +222,21 @@ def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str
 
 def _taken_gain(gain: Gain) -> dict[str, Any]:
     if gain.kind not in KINDS:
-        others = ", ".join(KINDS)
         code = f"the gain {gain.name} is made of code and can not be saved"
-        raise TypeError(f"{code}; others can: {others}.")
+        raise TypeError(f"{code}; others can: {', '.join(KINDS)}.")
     return {"kind": gain.kind, "parameters": dict(gain.parameters)}
 
 
+#: The series of a gain takes the square of its degree: seconds for this one.
+_PARAMETERS = codec.Plain(
+    "values by name, with a degree up to 2,000",
+    lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
+)
 #: What a file holds of every network.
 NETWORK = {
     "weights": codec.Numbers("neurons", "neurons"),
     "gain": codec.Object(
-        Gain.of_kind,
-        _taken_gain,
-        kind=codec.one_of(KINDS),
-        # The series of a gain takes the square of its degree: seconds for this one.
-        parameters=codec.Plain(
-            "values by name, with a degree up to 2,000",
-            lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
-        ),
+        Gain.of_kind, _taken_gain, kind=codec.one_of(KINDS), parameters=_PARAMETERS
     ),
     "allow_unstable": codec.FLAG,
     "bias": codec.Maybe(codec.Numbers("neurons")),

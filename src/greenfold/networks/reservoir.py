@@ -2,22 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from .._base import checks as check
 from .._base import codec
 from . import weights as plans
 from .gains import Gain
-from .modes import Modes, abscissa
 from .network import NETWORK, PER_NEURON, Network, slope_at_rest
 from .resting_state import UnstableError, continuous_resting_state
 
 __all__ = ["Gain", "Modes", "Reservoir", "UnstableError"]
+
+
+def abscissa(matrix: np.ndarray) -> float:
+    """Largest real part of the eigenvalues."""
+    return float(np.real(np.linalg.eigvals(matrix)).max())
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Eigenmodes of the connectivity: w_αᵀ W = λ_α w_αᵀ, slowest mode first.
+
+    For looking at a network: W is not normal, so its eigenvectors may be badly conditioned,
+    and no result of greenfold is computed from them.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray (n_neurons,), complex
+        λ_α of W diag(φ') at rest, by decreasing real part. Where time constants differ, of
+        1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ: a mode decays where Re λ_α < 1.
+    left_vectors : ndarray (n_neurons, n_neurons), complex
+        Row α is w_α, of unit length.
+    time_constants : ndarray (n_neurons,)
+        τ_α = τ / (1 − Re λ_α); infinite where Re λ_α ≥ 1.
+    """
+
+    eigenvalues: NDArray[np.complex128]
+    left_vectors: NDArray[np.complex128]
+    time_constants: NDArray[np.float64]
+    _pace: Any = field(default=1.0, repr=False)
+
+    def loading(self, u: Any) -> np.ndarray:
+        """Loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
+
+        Where the neurons differ in their time constants, u_i counts τ/τ_i times.
+
+        u is (n_neurons,) or (n_neurons, n_channels); so is the complex result.
+        """
+        vector = check.host_array(u, "u", ndim=(1, 2))
+        check.input_projection(vector, len(self.eigenvalues))
+        if isinstance(self._pace, np.ndarray):
+            vector = (vector.T * self._pace).T
+        return self.left_vectors @ vector
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -85,16 +127,12 @@ class Reservoir(Network, kind="reservoir"):
         if self.gain.is_linear:
             escape = "or pass allow_unstable=True"
         if isinstance(self.tau, np.ndarray):
-            return (
-                "with these time constants its fastest growing mode grows by "
-                f"{radius - 1:.4g} of itself in their mean; scale the weights down, slow "
-                f"excitation or speed up inhibition, {escape}"
-            )
-        return (
-            f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}, and it "
-            f"must be below 1; multiply the weights (or g) by {0.9 / radius:.3g} to reach "
-            f"0.9, {escape}"
-        )
+            grows = f"its fastest growing mode grows by {radius - 1:.4g} of itself in their"
+            advice = "scale the weights down, slow excitation or speed up inhibition"
+            return f"with these time constants {grows} mean; {advice}, {escape}"
+        largest = f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}"
+        advice = f"multiply the weights (or g) by {0.9 / radius:.3g} to reach 0.9"
+        return f"{largest}, and it must be below 1; {advice}, {escape}"
 
     @classmethod
     def random(
@@ -155,14 +193,12 @@ class Reservoir(Network, kind="reservoir"):
 
         Parameters
         ----------
-        n_neurons, rng, connectivity, max_draws, spectral_radius
+        n_neurons, gain, rng, connectivity, max_draws, spectral_radius
             As in `random`.
         g : float
             Radius of the disc that the bulk of the eigenvalues fills.
-        tau : float, (float, float) or array_like (n_neurons,)
-            Two numbers are the time constants of excitatory and inhibitory neurons.
-        gain, bias
-            See `Reservoir`; two numbers are the bias of either population.
+        tau, bias : float, (float, float) or array_like (n_neurons,)
+            Two numbers are those of excitatory and of inhibitory neurons.
         excitatory : float
             Share of excitatory neurons, which come first.
         inhibition : float, optional
@@ -193,9 +229,9 @@ class Reservoir(Network, kind="reservoir"):
         """A network of independent damped oscillators, whose modes are chosen, not drawn.
 
         Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
-        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its linear mode (paper, equation 1,
-        `eom_network`) decays as exp(−t/T_j) and turns by ω_j per unit of time, exactly and
-        for every τ.
+        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its linear mode decays as exp(−t/T_j) and
+        turns by ω_j per unit of time, exactly and for every τ. The reservoirs of
+        ``greenfold.estimators.pooled`` are these.
 
         Parameters
         ----------
@@ -204,15 +240,9 @@ class Reservoir(Network, kind="reservoir"):
         frequencies : array_like (n_oscillators,)
             Angular frequencies ω_j ≥ 0, in radians per unit of time.
         tau : float, optional
-            Time constant of the neurons; the shortest decay time by default, so that no
-            neuron inhibits itself. It scales the input, not the modes.
+            The shortest decay time by default, so that no neuron inhibits itself. It scales
+            the input, not the modes.
         gain : Gain, optional
-            φ; linear by default.
-
-        Notes
-        -----
-        The reservoirs of ``greenfold.estimators.pooled`` are these, at a cost linear in the
-        number of neurons.
 
         Examples
         --------
@@ -262,12 +292,6 @@ class Reservoir(Network, kind="reservoir"):
             cube), which closes on itself: none is at an edge.
         n_dimensions : int
             Of positions that are drawn.
-
-        Examples
-        --------
-        >>> from greenfold import Reservoir
-        >>> Reservoir.spatial(100, reach=0.1, rng=0)
-        Reservoir(100 neurons, tau=0.25, gain=linear)
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, g, rng, *place)
@@ -294,16 +318,8 @@ class Reservoir(Network, kind="reservoir"):
         theta : float
             Length of the window, in the unit of time that the stimuli use.
         tau : float, optional
-            Time constant of the neurons, θ/n by default. It scales the input, not the
-            modes.
+            θ/n by default. It scales the input, not the modes.
         gain : Gain, optional
-            φ; linear by default.
-
-        Examples
-        --------
-        >>> from greenfold import Reservoir
-        >>> Reservoir.legendre(12, theta=3.0)
-        Reservoir(12 neurons, tau=0.25, gain=linear)
         """
         made = plans.legendre_delay(n_neurons, theta, tau)
         return cls(made.weights / slope_at_rest(gain, "remember"), made.tau, gain)
@@ -311,10 +327,7 @@ class Reservoir(Network, kind="reservoir"):
     def with_tau(self, tau: Any) -> Reservoir:
         """The same network with another time constant.
 
-        Parameters
-        ----------
-        tau : float or array_like (n_neurons,)
-            A number is the new mean of unequal time constants, whose ratios are kept.
+        A number is the new mean of unequal time constants, whose ratios are kept.
         """
         if isinstance(self.tau, np.ndarray) and np.ndim(tau) == 0:
             tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
@@ -366,25 +379,16 @@ class Reservoir(Network, kind="reservoir"):
         order = np.argsort(-np.real(eigenvalues), kind="stable")
         eigenvalues = eigenvalues[order]
         with np.errstate(divide="ignore"):
-            decay = np.maximum(1 - np.real(eigenvalues), 0)
-            constants = self.mean_tau / decay
+            constants = self.mean_tau / np.maximum(1 - np.real(eigenvalues), 0)
         # LAPACK's left vectors satisfy wᴴ W = λ wᴴ; the paper writes wᵀ W = λ wᵀ.
         return Modes(eigenvalues, left.conj().T[order], constants, self.pace)
 
     def linearized_abscissa(self, states: Any) -> np.ndarray:
         """Largest Re λ̃ of the connectivity W_ij φ'(y_j), linearised around given states.
 
-        The network is locally stable where the result is below 1 (paper, supplement
+        ``states`` (..., n_neurons), such as a trajectory, are deviations from rest. The
+        network is locally stable where the result (...) is below 1 (paper, supplement
         "Linearized connectivity", where φ'(y) = 1 + 2αy).
-
-        Parameters
-        ----------
-        states : array_like (..., n_neurons)
-            For example a trajectory, as deviations from rest.
-
-        Returns
-        -------
-        ndarray (...)
         """
         states = check.host_array(states, "states")
         wanted = f"have {self.n_neurons} neurons along its last axis"

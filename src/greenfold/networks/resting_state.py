@@ -17,11 +17,8 @@ from scipy.optimize import root
 class UnstableError(ValueError):
     """A network has modes that grow.
 
-    Attributes
-    ----------
-    abscissa : float
-        Largest real part of its eigenvalues, at least 1; of a map the largest absolute
-        value.
+    ``abscissa`` is the largest real part of its eigenvalues, at least 1; in discrete time
+    the largest absolute value.
     """
 
     def __init__(self, message: str, abscissa: float) -> None:
@@ -29,31 +26,27 @@ class UnstableError(ValueError):
         self.abscissa = abscissa
 
 
-#: Residual allowed, relative to the size of the terms that cancel in it.
-_RESIDUAL = 1e-12
-#: Time over which the network may settle, in its slowest time constants.
-_SETTLE = 200.0
+#: Residual allowed, relative to the size of the terms that cancel in it, and the time over
+#: which the network may settle, in its slowest time constants.
+_RESIDUAL, _SETTLE = 1e-12, 200.0
+
+Function = Callable[[Any], Any]
 
 
 def continuous_resting_state(
-    weights: np.ndarray,
-    bias: np.ndarray,
-    tau: np.ndarray,
-    function: Callable[[Any], Any],
-    derivative: Callable[[Any], Any],
+    W: np.ndarray, bias: np.ndarray, tau: np.ndarray, phi: Function, slope: Function
 ) -> np.ndarray:
     """Stable fixed point (N,) of T ẏ = −y + W φ(y) + b, for φ and φ' as callables.
 
     The time constants (N,) decide on stability, not on where the fixed point is. Raises an
     `UnstableError` where small deviations grow, a ValueError where there is no fixed point.
     """
-    identity = np.eye(len(weights))
 
     def residual(y: np.ndarray) -> np.ndarray:
-        return weights @ function(y) + bias - y
+        return W @ phi(y) + bias - y
 
     def jacobian(y: np.ndarray) -> np.ndarray:
-        return weights * derivative(y) - identity
+        return W * slope(y) - np.eye(len(W))
 
     def growth(y: np.ndarray) -> float:
         rates = np.linalg.eigvals(jacobian(y) * (tau.mean() / tau)[:, None])
@@ -66,30 +59,25 @@ def continuous_resting_state(
         return solve_ivp(lambda _, y: residual(y) / tau, span, y, **given).y[:, -1]
 
     def size(y: np.ndarray) -> float:
-        return float((np.abs(weights) @ np.abs(function(y))).max())
+        return float((np.abs(W) @ np.abs(phi(y))).max())
 
     return _find(residual, jacobian, growth, settle, size, bias)
 
 
 def discrete_resting_state(
-    weights: np.ndarray,
-    bias: np.ndarray,
-    leak: float | np.ndarray,
-    function: Callable[[Any], Any],
-    derivative: Callable[[Any], Any],
+    W: np.ndarray, bias: np.ndarray, leak: Any, phi: Function, slope: Function
 ) -> np.ndarray:
     """Stable fixed point (N,) of y' = (1 − a) y + a φ(W y + b), with the same errors."""
-    identity = np.eye(len(weights))
-    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),))
+    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(W),))
 
     def residual(y: np.ndarray) -> np.ndarray:
-        return function(weights @ y + bias) - y
+        return phi(W @ y + bias) - y
 
     def jacobian(y: np.ndarray) -> np.ndarray:
-        return derivative(weights @ y + bias)[:, None] * weights - identity
+        return slope(W @ y + bias)[:, None] * W - np.eye(len(W))
 
     def growth(y: np.ndarray) -> float:
-        step = identity + leak[:, None] * jacobian(y)
+        step = np.eye(len(W)) + leak[:, None] * jacobian(y)
         return float(np.abs(np.linalg.eigvals(step)).max()) - 1
 
     def settle(y: np.ndarray) -> np.ndarray:
@@ -98,7 +86,7 @@ def discrete_resting_state(
         return y
 
     def size(y: np.ndarray) -> float:
-        return float(np.abs(function(weights @ y + bias)).max())
+        return float(np.abs(phi(W @ y + bias)).max())
 
     return _find(residual, jacobian, growth, settle, size, bias)
 
@@ -126,13 +114,9 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
             if tried < 0:
                 return candidate
     if tried is None:
-        raise ValueError(
-            "`bias` leaves the network without a rest state that could be found from "
-            "zero; scale the weights or the bias down."
-        )
-    raise UnstableError(
-        "`weights` make the network unstable at its rest state, where a small deviation "
-        f"grows by {tried:.4g} of itself in a time constant or step; scale the weights "
-        "down.",
-        1 + tried,
-    )
+        problem = "leaves the network without a rest state that could be found from zero"
+        raise ValueError(f"`bias` {problem}; scale the weights or the bias down.")
+    grows = f"grows by {tried:.4g} of itself in a time constant or step"
+    where = "unstable at its rest state, where a small deviation"
+    message = f"`weights` make the network {where} {grows}; scale the weights down."
+    raise UnstableError(message, 1 + tried)

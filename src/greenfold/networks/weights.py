@@ -68,11 +68,10 @@ def dale_plan(
 ) -> Plan:
     """Weights that obey Dale's law: a column has one sign, excitatory ones come first.
 
-    Strengths are those of a normal distribution without its sign. Inhibitory inputs of each
-    neuron are scaled to the ratio ``inhibition``, and all weights to the radius g: of a
-    matrix whose columns have variances σ_j², the bulk of the eigenvalues fills a disc of
-    radius √Σσ_j², and where excitation and inhibition of every row cancel nothing lies
-    outside of it (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
+    Strengths are normal, without the sign. Inhibitory inputs of each neuron are scaled to
+    the ratio ``inhibition``, and all weights to the radius g: the bulk of the eigenvalues
+    fills a disc of radius √Σσ_j², with the variances σ_j² of the columns, and nothing lies
+    outside where every row is balanced (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
     """
     n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
     g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
@@ -169,11 +168,8 @@ def _scaled(
     """The same weights with the largest |λ| at ``radius``."""
     found = float(np.abs(np.linalg.eigvals(weights)).max())
     # Exactly: LAPACK first permutes the weights of a network without loops to a triangle.
-    if found == 0:
-        raise ValueError(
-            f"`spectral_radius`{given} cannot be reached: the {what} has no loop, so that "
-            f"all its eigenvalues are zero; {advice}."
-        )
+    problem = f"the {what} has no loop, so that all its eigenvalues are zero; {advice}"
+    check.require(found, f"`spectral_radius`{given} cannot be reached: {problem}.")
     return weights * (radius / found)
 
 
@@ -209,22 +205,14 @@ def oscillator_weights(
 
 
 class LegendreDelay(NamedTuple):
-    """A network whose states are Legendre coefficients of its recent input.
-
-    Attributes
-    ----------
-    weights : ndarray (n_neurons, n_neurons)
-    tau : float
-        Time constant; 1 of a network in discrete time.
-    u : ndarray (n_neurons,)
-        The input projection with which it is a delay; of unit norm for the default ``tau``.
-    v : ndarray (n_neurons,)
-        The readout of the input θ ago.
-    """
+    """A network whose states are Legendre coefficients of its recent input."""
 
     weights: np.ndarray
+    #: Time constant; 1 of a network in discrete time.
     tau: float
+    #: The input projection with which it is a delay; of unit norm for the default τ.
     u: np.ndarray
+    #: The readout of the input θ ago.
     v: np.ndarray
 
 
@@ -236,15 +224,8 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
     the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith, NeurIPS 2019; in
     the basis of Gu et al., NeurIPS 2020).
 
-    Parameters
-    ----------
-    n_neurons : int
-        Order n of the approximant.
-    theta : float
-        Length θ of the window, in the unit of time that the stimuli use.
-    tau : float, optional
-        Time constant of the neurons, θ/n by default: then u has unit norm, and self-
-        connections are zero on average. It scales the input, not the modes.
+    The arguments are as in `Reservoir.legendre`. For the default τ = θ/n, u has unit norm,
+    and self-connections are zero on average.
     """
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
@@ -255,14 +236,7 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
 
 
 def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
-    """The same in discrete time: exact for input that is constant over each step.
-
-    Parameters
-    ----------
-    n_neurons : int
-    theta : float
-        Length of the window in steps.
-    """
+    """The same in discrete time, θ in steps: exact for input constant over each step."""
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
     rates, inputs, v = _legendre(n_neurons)
@@ -310,19 +284,14 @@ def graph_weights(
 
 
 def _of_networkx(graph: Any, weight: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
-    try:
+    with check.needs("`graph`", "graph"):
         import networkx
-    except ImportError:
-        advice = "pip install 'greenfold[graph]'"
-        raise ImportError(f"`graph` is read by NetworkX: {advice}.") from None
     names = list(graph.nodes if nodes is None else nodes)
     _refuse_size(len(names))
     edges = graph.edges(data=True)
-    if weight is not None and weight != "weight" and not any(weight in e[2] for e in edges):
-        raise ValueError(
-            f"`weight` = {weight!r} is an attribute that no edge of the graph has; pass "
-            "weight=None for edges of weight 1."
-        )
+    known = weight in (None, "weight") or any(weight in edge[2] for edge in edges)
+    problem = f"`weight` = {weight!r} is an attribute that no edge of the graph has"
+    check.require(known, f"{problem}; pass weight=None for edges of weight 1.")
     to_array: Any = networkx.to_numpy_array
     try:
         made = to_array(graph, nodelist=names, weight=weight, dtype=float)
@@ -354,10 +323,7 @@ def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
 
 
 def _refuse_size(n_nodes: int) -> None:
-    if not n_nodes:
-        raise ValueError("`graph` is empty: it has no nodes.")
-    if 8 * n_nodes**2 > _MOST_BYTES:
-        raise MemoryError(
-            f"`graph` has {n_nodes} nodes, and a network stores its weights dense: "
-            f"{8 * n_nodes**2 / 2**30:.1f} GiB; choose some with `nodes`."
-        )
+    check.require(n_nodes, "`graph` is empty: it has no nodes.")
+    needed = f"a network stores its weights dense: {8 * n_nodes**2 / 2**30:.1f} GiB"
+    problem = f"`graph` has {n_nodes} nodes, and {needed}; choose some with `nodes`."
+    check.require(8 * n_nodes**2 <= _MOST_BYTES, problem, MemoryError)

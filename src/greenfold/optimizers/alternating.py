@@ -13,7 +13,6 @@ from scipy.optimize import root
 
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
-from ..stimuli.base import Stimuli
 from ..unfolding.unfolding import Unfolding
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
@@ -24,18 +23,17 @@ _NEARLY_SATURATED = 1e-2
 #: The alternation ends after this many rounds of case C without a new best: the soft margin
 #: of the paper's algorithm rests on plateaus and falls on restarts.
 _PATIENCE = 3
-#: Evaluations of the root finder for each unknown; beyond a few Jacobians it has stalled.
+#: Evaluations of the root finder per unknown; beyond a few Jacobians it has stalled.
 _EVALUATIONS = 20
 
 
 class FixedReadout:
     """κ(u) at one readout, and its gradient, by the kernels of this readout alone."""
 
-    def __init__(
-        self, system: Unfolding, stimuli: Stimuli, eta: float, v: np.ndarray
-    ) -> None:
-        self._stimuli, self._eta = stimuli, eta
-        self._readout = system.readout_kernels(v)
+    def __init__(self, problem: NonlinearProblem, v: np.ndarray) -> None:
+        assert isinstance(problem.system, Unfolding)
+        self._stimuli, self._eta = problem.stimuli, problem.eta
+        self._readout = problem.system.readout_kernels(v)
 
     def __call__(self, u: np.ndarray) -> tuple[SoftMargin, np.ndarray]:
         """κ and ∂κ/∂u, the latter (n_inputs, n_channels)."""
@@ -75,10 +73,6 @@ class QuadraticInput:
         u = maximize_on_sphere(m0, (Q + Q.T) / 2).v
         return u.reshape(stimuli.n_channels, -1).T
 
-    def at_fixed_readout(self, v: np.ndarray) -> FixedReadout:
-        """κ and ∂κ/∂u for a readout that is kept, as a function of u."""
-        return FixedReadout(self.system, self.problem.stimuli, self.problem.eta, v)
-
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
     """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess, and whether it is one."""
@@ -100,17 +94,10 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
 
 
 def alternate_nonlinear(
-    problem: NonlinearProblem,
-    quadratic: QuadraticInput,
-    u: np.ndarray,
-    *,
-    max_iter: int,
-    tol: float,
+    quadratic: QuadraticInput, u: np.ndarray, *, max_iter: int, tol: float
 ) -> Candidate:
-    """Alternate between readout and input projection from one start.
-
-    It ends after ``max_iter`` rounds, or three of case C that gain less than ``tol``.
-    """
+    """Alternate from one start; it ends after three rounds of case C that gain nothing."""
+    problem = quadratic.problem
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
     history = [(margin.separation, margin.variance)]
@@ -136,7 +123,7 @@ def alternate_nonlinear(
 
 def _case_c(quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Case C with the paper's restart rule."""
-    objective = quadratic.at_fixed_readout(v)
+    objective = FixedReadout(quadratic.problem, v)
     found, solved = solve_lagrange(objective, u)
     if solved and objective(found)[0].value >= objective(u)[0].value:
         return found
@@ -151,8 +138,7 @@ def alternate(
     """Alternate between the optimal readout and the optimal input projection.
 
     Each half-step is a quadratic problem on the sphere (paper, supplement cases A and B);
-    the soft margin never falls. It ends where a round gains less than ``tol``, relative to
-    κ.
+    the soft margin never falls. It ends where a round gains less than ``tol`` · κ.
     """
     v, margin = problem.best_readout(u)
     history = [(margin.separation, margin.variance)]

@@ -27,12 +27,8 @@ class Objective(Protocol):
         ...
 
 
-class _Interrupted(Exception):
-    """Ctrl-C, carried through the minimiser."""
-
-
-class _Exhausted(Exception):
-    """The evaluations are used up; the minimiser itself would finish its line search."""
+class _Stopped(Exception):
+    """Carries a status through the minimiser, which would finish its line search."""
 
 
 def ascend(
@@ -61,14 +57,14 @@ def ascend(
     def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, unit
         if len(history) > max_iter:
-            raise _Exhausted
+            raise _Stopped("max_iterations")
         flat = units * flat
         norm = np.linalg.norm(flat)
         point = (flat / norm).reshape(u.shape)
         try:
             v, margin, gradient = objective.evaluate(point)
         except KeyboardInterrupt:
-            raise _Interrupted from None
+            raise _Stopped("interrupted") from None
         except FloatingPointError:
             # An integrated network may diverge at a projection on the way, and there is
             # no κ there: a wall, before which the line search turns.
@@ -90,11 +86,8 @@ def ascend(
         options |= {"ftol": tol, "gtol": 0.0}
         start = u.ravel() / units
         minimize(negative, start, jac=True, method="L-BFGS-B", options=options)
-    except _Exhausted:
-        status = "max_iterations"
-    except _Interrupted:
-        status = "interrupted"
-        if best is None:
-            raise KeyboardInterrupt from None
-    assert best is not None
+    except _Stopped as stopped:
+        status = str(stopped)
+    if best is None:
+        raise KeyboardInterrupt
     return Candidate(*best, status, history)

@@ -19,9 +19,9 @@ from .linear import LinearProblem
 
 #: Amplification (``LinearProblem.growth``) from which a network is treated with care.
 AMPLIFIED = 1e3
-_PROBES = 64
-#: Share of a direction in a smoothed maximum below which it is left out.
-_NEGLIGIBLE = 1e-9
+#: Random inputs that tell steep directions, and the share in a smoothed maximum below which
+#: a direction is left out.
+_PROBES, _NEGLIGIBLE = 64, 1e-9
 
 #: (kernels, extra variables, smoothing) to the proven bound, the one that is descended, and
 #: the gradient of that by each kernel and by the extra variables.

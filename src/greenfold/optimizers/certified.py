@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base import checks as check
 from .alternating import alternate
 from .ascent import ascend
 from .bounds import AMPLIFIED, descend, metric_of
@@ -287,12 +288,10 @@ def rescue(problem: LinearProblem) -> Candidate:
     The best of all single inputs and some random ones are ascended from, in coordinates in
     which the inputs are alike.
     """
-    if problem.growth > _BEYOND:
-        raise OverflowError(
-            f"this network amplifies its input {problem.growth:.1e} times before it is "
-            "read, more than floating point resolves; read it earlier, or scale the "
-            "weights down."
-        )
+    times = f"{problem.growth:.1e} times before it is read, beyond what floats resolve"
+    advice = "read it earlier, or scale the weights down"
+    refusal = f"this network amplifies its input {times}; {advice}."
+    check.require(problem.growth <= _BEYOND, refusal, OverflowError)
     n, n_channels = problem.system.n_inputs, problem.stimuli.n_channels
     rng = np.random.default_rng(0)
     singles = np.eye(n * n_channels)
@@ -305,16 +304,15 @@ def rescue(problem: LinearProblem) -> Candidate:
     sensitivity = np.maximum(np.sqrt((rows**2).sum((0, 2))), np.finfo(float).tiny)
     scale = np.clip(sensitivity.max() / sensitivity, 1, 1e8)
     values = [problem.best_readout(u)[1].value for u in starts]
-    best: Candidate | None = None
+    ends: list[Candidate] = []
     for place in np.argsort(values)[::-1][:_ASCENDED]:
         for own in (None, scale[:, None]):
-            found = _ascend(problem, starts[place], own)
-            if found.status == "interrupted":
-                return found if best is None else _better(best, found)
-            best = found if best is None else _better(best, found)
-    assert best is not None
+            ends.append(_ascend(problem, starts[place], own))
+            if ends[-1].status == "interrupted":
+                return _better(*ends)
+    best = _better(*ends)
     return _better(best, alternate(problem, best.u, max_iter=_POLISH_ROUNDS, tol=1e-9))
 
 
-def _better(one: Candidate, other: Candidate) -> Candidate:
-    return other if other.margin.value > one.margin.value else one
+def _better(*candidates: Candidate) -> Candidate:
+    return max(candidates, key=lambda one: one.margin.value)

@@ -11,144 +11,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..math.covariances import Factored, Symmetric, root
+from ..math.covariances import Factored
 from ..math.margins import SoftMargin
-from ..math.sphere import solve_in_eigenbasis
+from ..math.sphere import KernelQuadratic, gram, in_singular_basis
 from ..stimuli.base import Stimuli
 from ..systems import LinearSystem, ResponseSum
 
-#: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
-#: above this share of the largest one; rounding then changes κ in its tenth digit at most.
-_RESOLVED = 1e-10
-#: Fewer input values than neurons usually leave the multiplier closer than that. Up to
-#: this many of them the singular values cost less than the eigenvalues in vain.
-_FEW = 64
 #: Random projections that `growth` is estimated from, and the error of a weighted sum of
 #: Green's functions in units of their size: a few roundings each.
-_PROBES = 4
-_ROUNDING = 16 * np.finfo(float).eps
+_PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
 #: Up to this size a dense decomposition is as fast as an iterative one, which ends at this
 #: relative residual.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
 
 #: Cotangents of both factors of X from that of its kernel.
 FactorPullback = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True, eq=False)
-class KernelQuadratic:
-    """μ (D,) and ψ (D, D), by which kernels a = L w of unit vectors w are judged."""
-
-    mu: np.ndarray
-    psi: Symmetric
-
-    def maximize(self, L: np.ndarray, eta: float) -> np.ndarray:
-        """Maximise κ(L w) over unit vectors w."""
-        return self.readouts(L, np.array([eta]))[0]
-
-    def readouts(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers for many η, (n_etas, n): Lᵀψ L is decomposed once.
-
-        Only the row space of L matters. Where it is smaller than the space of w, one more
-        direction stands for its orthogonal complement, along which κ does not change.
-        """
-        m, n = L.shape
-        if m >= n:
-            return self._on_sphere(L, etas)
-        basis, _ = np.linalg.qr(L.T)
-        reduced = np.zeros((m, m + 1))
-        reduced[:, :m] = L @ basis
-        by_singular_values = m <= _FEW and self.root_of_psi[1].size
-        solve = self._by_singular_values if by_singular_values else self._on_sphere
-        found = solve(reduced, etas)
-        w = found[:, :m] @ basis.T
-        if found[:, m].any():
-            w = w + found[:, m:] * _orthogonal_direction(basis)
-        return w
-
-    def _on_sphere(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers by the eigenvalues of Lᵀψ L, known to rounding of the largest one.
-
-        Where a network amplifies much, what decides lies below that; the singular values of
-        ψ^½ L, whose squares they are, tell it.
-        """
-        values, vectors = np.linalg.eigh(gram(L, self.psi))
-        found = solve_in_eigenbasis(L.T @ self.mu, etas[:, None] * values, vectors)
-        shift = etas * values[0] - found.multiplier
-        if (shift > _RESOLVED * etas * values[-1]).all():
-            return found.v
-        return self._by_singular_values(L, etas)
-
-    def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        factor, white, rest = self.root_of_psi
-        rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
-        return in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
-
-    @cached_property
-    def root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """ψ = S Sᵀ as S (D, rank), and μ = S m + rest."""
-        basis, scale = root(self.psi)
-        along = basis.T @ self.mu
-        rest = self.mu - basis @ along
-        # Of coinciding means or full rank nothing is left but rounding.
-        if np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(self.mu):
-            rest = np.zeros_like(rest)
-        return basis * scale, along / scale, rest
-
-
-def in_singular_basis(
-    seen: np.ndarray,
-    beyond: np.ndarray,
-    white: np.ndarray,
-    etas: np.ndarray,
-    rounding: float,
-) -> np.ndarray:
-    """Unit w that maximise κ(L w), one row for each η, by the singular values of Sᵀ L.
-
-    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ, ``white`` is m with μ = S m + a part that S
-    does not reach, and ``beyond`` is Lᵀ times that part, none up to ``rounding``.
-    """
-    left, sizes, right = np.linalg.svd(seen, full_matrices=False)
-    # Ascending, as eigenvalues are; and one direction more where none is left out.
-    sizes, w = sizes[::-1], right[::-1].T
-    c = sizes * (left[:, ::-1].T @ white) + w.T @ beyond
-    if w.shape[1] < len(w):
-        flat = beyond - w @ (w.T @ beyond)
-        size = float(np.linalg.norm(flat))
-        if size <= rounding:
-            size, flat = 0.0, _orthogonal_direction(w)
-        w = np.column_stack([flat / np.linalg.norm(flat), w])
-        sizes, c = np.append(0.0, sizes), np.append(size, c)
-    # Singular values are known to rounding of the largest one.
-    known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
-    squares = etas[:, None] * sizes**2
-    made = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known).v @ w.T
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
-
-
-def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
-    """Lᵀ ψ L, symmetric to the last bit."""
-    if isinstance(psi, Factored):
-        seen = psi.factor.T @ L
-        return seen.T @ seen
-    made = L.T @ psi @ L
-    return (made + made.T) / 2
-
-
-def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
-    """A unit vector orthogonal to the columns of ``basis``, always the same one."""
-    # The coordinate axis that the basis covers least is furthest from its span.
-    vector = np.eye(1, len(basis), int(np.argmin((basis**2).sum(1))))[0]
-    for _ in range(2):  # twice is enough for orthogonality to rounding
-        vector = vector - basis @ (basis.T @ vector)
-    return vector / np.linalg.norm(vector)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,11 +136,9 @@ class LinearProblem:
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The terms b and Q of κ = b·v − (η/2) vᵀQv at one u, on unit v."""
-        R = self.system.input_response(u)
-        b, Q = R.T @ self.stimuli.mu, gram(R, self.stimuli.psi)
-        return b, Q if self.covariance is None else Q + (
-            self.covariance + self.covariance.T
-        ) / 2
+        R, P = self.system.input_response(u), self.covariance
+        Q = gram(R, self.stimuli.psi)
+        return R.T @ self.stimuli.mu, Q if P is None else Q + (P + P.T) / 2
 
     def readouts(self, u: np.ndarray, etas: np.ndarray) -> np.ndarray:
         """Optimal readouts for many η at one u, (n_etas, n_outputs)."""
@@ -353,10 +235,9 @@ class LinearProblem:
 
     def response_sum(self, d: np.ndarray) -> ResponseSum:
         """G(d) of a gradient by the kernel; G(d) + S D under noise."""
+        noisy = self._root.size and d[self._size :].any()
         plain = self.system.response_sum(self.by_channel(d))
-        if not self._root.size or not d[self._size :].any():
-            return plain
-        return _Shifted(plain, self._root, self._of_noise(d))
+        return _Shifted(plain, self._root, self._of_noise(d)) if noisy else plain
 
     def best_atom(
         self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
@@ -474,10 +355,9 @@ class Responses:
         if not any(one is None for one in made):
             self._matrices = np.array(made) if len(made) > 1 else np.asarray(made[0])[None]
         if self._matrices is not None and not np.isfinite(self._matrices).all():
-            raise OverflowError(
-                "the response of this network to a pulse exceeds floating point before the "
-                "readout; read it earlier, or scale the weights down."
-            )
+            problem = "the response of this network to a pulse exceeds floating point"
+            advice = "read it earlier, or scale the weights down"
+            raise OverflowError(f"{problem} before the readout; {advice}.")
 
     def as_projection(self, flat: np.ndarray) -> np.ndarray:
         """Flat directions (n, …) as (n_inputs, n_channels, …)."""
@@ -546,8 +426,7 @@ class Responses:
         def square(flat: np.ndarray) -> np.ndarray:
             return pull(self.drive(np.reshape(flat, (-1, 1)))[:, :, 0])
 
-        made: Any = LinearOperator
-        search: Any = eigsh
+        made, search = cast("Any", LinearOperator), cast("Any", eigsh)
         operator = made((size, size), matvec=square, dtype=float)
         start = np.ones(size) if start is None else start
         values, vectors = search(operator, k=1, v0=start, tol=_LANCZOS_TOL)

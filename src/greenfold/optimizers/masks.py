@@ -27,10 +27,9 @@ from .result import Candidate
 _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
 _QUANTISED_ROUNDS, _ROUNDS = 5, 50
-#: Random roundings beside that of u*, and how far they lie from it.
-_PERTURBED, _SPREAD = 2, 0.3
-#: Masks that are simply all compared.
-_ENUMERATED = 2**12
+#: Random roundings beside that of u*, how far they lie from it, and the number of masks up
+#: to which all are compared.
+_PERTURBED, _SPREAD, _ENUMERATED = 2, 0.3, 2**12
 #: Ranges ±c/√n through which an ascent is led from the free optimum to a mask of signs.
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
 #: Relative distance to the bound at which there is nothing left to gain.
@@ -39,10 +38,8 @@ _REACHED = 1e-7
 #: them, the best, are then taken further.
 _EVALUATIONS, _GLANCE, _AHEAD = 400, 30, 2
 #: A step is taken if it gains this share of its slope over the least of the last few κ:
-#: spectral steps are long because they need not rise every time.
-_SUFFICIENT, _REMEMBERED = 1e-4, 8
-#: Relative gain in so many steps that ends the ascent.
-_TOL = 1e-9
+#: spectral steps need not rise every time. Relative gain in so many steps that ends it.
+_SUFFICIENT, _REMEMBERED, _TOL = 1e-4, 8, 1e-9
 #: Starts drawn around the free optimum, and anywhere.
 _DRAWN = 4
 
@@ -80,11 +77,9 @@ def quantise_readout(
     for _ in range(1 if keep_u else _QUANTISED_ROUNDS):
         b, Q = problem.readout_terms(u)
         quadratic = UnitQuadratic(b, Q, problem.eta)
-        starts = sorted(
-            roundings(problem.best_readout(u)[0], levels),
-            key=lambda k: -quadratic.value(levels[k]),
-        )
-        ends = [climb(quadratic, index, levels) for index in starts[:4]]
+        starts = list(roundings(problem.best_readout(u)[0], levels))
+        order = np.argsort([-quadratic.value(levels[k]) for k in starts], kind="stable")
+        ends = [climb(quadratic, starts[i], levels) for i in order[:4]]
         s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
         v = s / np.linalg.norm(s)
         margin = problem.margin_of_kernel(problem.kernel(u, v))
@@ -225,13 +220,14 @@ def _mirrored(sizes: np.ndarray, n_levels: int) -> np.ndarray:
     return np.array([*-sizes[::-1], *[0.0] * (n_levels % 2), *sizes])
 
 
+@dataclass(frozen=True)
 class _Discrete:
     """Masks of a few levels."""
 
-    def __init__(
-        self, problem: LinearProblem, device: Device, shape: tuple[int, ...], enough: float
-    ) -> None:
-        self.problem, self.device, self.shape, self.enough = problem, device, shape, enough
+    problem: LinearProblem
+    device: Device
+    shape: tuple[int, ...]
+    enough: float
 
     def solve(self, u: np.ndarray, rng: np.random.Generator) -> Candidate:
         flat = u.ravel()

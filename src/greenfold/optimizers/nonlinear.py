@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base import checks as check
 from .._base.progress import Bar, display
 from ..math.margins import SoftMargin, gaussian_soft_margin
 from ..math.sphere import maximize_on_sphere
@@ -26,14 +27,15 @@ from .result import Candidate
 
 @dataclass(frozen=True, eq=False)
 class NonlinearProblem:
-    """Soft margin of a non-linear system as a function of both projections."""
+    """Soft margin of a non-linear system as a function of both projections.
+
+    In a ``rough`` problem so many series stand for all, ``single`` in single precision.
+    """
 
     system: System
     stimuli: Stimuli
     eta: float
-    #: Series that stand for all; None for the problem itself.
     rough: int | None = None
-    #: Whether the rough problem is integrated in single precision.
     single: bool = False
 
     @cached_property
@@ -61,11 +63,10 @@ class NonlinearProblem:
     def _solve(self, u: np.ndarray):
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
             moments = self.moments_at(u)
-        if not (np.isfinite(moments.M).all() and np.isfinite(moments.Sigma).all()):
-            raise OverflowError(
-                "the moments of the states exceed floating point; lower the non-linearity "
-                "of the gain, or scale the stimuli down."
-            )
+        finite = np.isfinite(moments.M).all() and np.isfinite(moments.Sigma).all()
+        problem = "the moments of the states exceed floating point"
+        advice = "lower the non-linearity of the gain, or scale the stimuli down"
+        check.require(finite, f"{problem}; {advice}.", OverflowError)
         v = maximize_on_sphere(moments.M, self.eta * moments.Sigma).v
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
 
@@ -96,12 +97,7 @@ class Refinement:
     """
 
     def __init__(
-        self,
-        problem: NonlinearProblem,
-        system: IntegratedSystem,
-        *,
-        max_iter: int,
-        tol: Any = None,
+        self, problem: NonlinearProblem, system: IntegratedSystem, max_iter: int, tol: Any
     ) -> None:
         self._problem, self._max_iter = problem, max_iter
 
@@ -200,9 +196,8 @@ class Refinement:
         status = "interrupted" if interrupted else best.status
         finished[winner] = self._settled(best, status, counts[winner])
         # One that ended beside a chosen one would have got where that got.
-        own = [
-            next((j for j in chosen if _same(e, ends[j])), i) for i, e in enumerate(ends)
-        ]
+        shares = (next((j for j in chosen if _same(e, ends[j])), None) for e in ends)
+        own = [i if j is None else j for i, j in enumerate(shares)]
         return finished[winner], [finished[i].margin.value for i in own]
 
     def _ascend(self, found: Candidate) -> tuple[Candidate, int]:

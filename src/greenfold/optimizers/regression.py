@@ -31,10 +31,9 @@ from .bounds import Metric, descend
 from .linear import Responses
 from .result import Candidate, RegressionProjections, relative_gap
 
-#: Evaluations of the descent of the bound.
-_TIGHTEN_EVALUATIONS = 200
-#: Ascents that may follow one that came to need shorter sub-steps.
-_SETTLED = 3
+#: Evaluations of the descent of the bound, and ascents that may follow one that came to
+#: need shorter sub-steps.
+_TIGHTEN_EVALUATIONS, _SETTLED = 200, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +101,9 @@ class LinearRegression:
             value, gradient = self.bound(np.stack(places))
             return value, value, gradient, np.zeros(0)
 
-        limits: dict[str, Any] = {"max_evaluations": _TIGHTEN_EVALUATIONS}
-        limits["unit"] = max(abs(start), 1e-300)
-        return descend(bound, list(kernels), [metric] * len(kernels), **limits)
+        unit, limit = max(abs(start), 1e-300), _TIGHTEN_EVALUATIONS
+        metrics = [metric] * len(kernels)
+        return descend(bound, list(kernels), metrics, unit=unit, max_evaluations=limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +177,9 @@ def solve_regression(
 ) -> RegressionProjections:
     """Solve for u and V; see `optimize`. Without ``certify`` the bound is left wide."""
     started = time.perf_counter()
-    linear = LinearRegression(system.maps, task)
-    problem: LinearRegression | NonlinearRegression = (
-        linear if system.is_linear else NonlinearRegression(system, task)
-    )
+    linear = problem = LinearRegression(system.maps, task)
+    if not system.is_linear:
+        problem = NonlinearRegression(system, task)
     if u is not None:
         V, margin, _ = problem.evaluate(u)
         return _described(problem, Candidate(u, V, margin, "solved"), [], started)

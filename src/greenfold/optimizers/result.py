@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,14 +15,10 @@ from ..validity import Validity
 #: What each status means, for people.
 MESSAGES = {
     "certified": "the soft margin is within the tolerance of a proven upper bound",
-    "relaxed": (
-        "the upper bound is solved to the end, but no unit projections were found that "
-        "reach it: the relaxation is not tight here"
-    ),
-    "unresolved": (
-        "the network amplifies its input so much that rounding leaves the upper bound "
-        "wide; this is the best pair that was found"
-    ),
+    "relaxed": "the upper bound is solved to the end, but no unit projections were found "
+    "that reach it: the relaxation is not tight here",
+    "unresolved": "the network amplifies its input so much that rounding leaves the upper "
+    "bound wide; this is the best pair that was found",
     "exchanged": "no exchange of one or two of its entries improves this mask",
     "exhaustive": "all masks of this kind were compared, and this is the best",
     "converged": "no step improves the soft margin any further",
@@ -32,15 +28,23 @@ MESSAGES = {
 }
 
 
-class Result(Shown, codec.Saved):
-    """What was attained beside a proven bound."""
+class _Search:
+    """Something that a search ended with."""
 
     status: str
-    upper_bound: float | None
 
-    @property
-    def _attained(self) -> float:
-        raise NotImplementedError
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, where this was a part of a larger work."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+
+
+class Result(_Search, Shown, codec.Saved):
+    """What was attained beside a proven bound."""
+
+    upper_bound: float | None
+    #: The attribute that the bound is of.
+    _attained: ClassVar[str]
 
     @property
     def message(self) -> str:
@@ -52,12 +56,7 @@ class Result(Shown, codec.Saved):
         """Relative distance to the upper bound."""
         if self.upper_bound is None:
             return None
-        return relative_gap(self.upper_bound, self._attained)
-
-    def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, where a part of a larger work was stopped by it."""
-        if self.status == "interrupted":
-            raise KeyboardInterrupt
+        return relative_gap(self.upper_bound, getattr(self, self._attained))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,39 +69,31 @@ class Projections(Result, kind="projections"):
         Input projection of unit (Frobenius) norm.
     v : ndarray (n_neurons,)
         Readout of unit norm.
-    soft_margin : float
-        κ (paper, equation 6, `soft_margin_approx_Gaussian`).
-    separation, variance : float
-        Its two terms: κ = separation − variance.
-    eta : float
-        η that was used.
-    upper_bound : float or None
-        No unit u and v reach a larger soft margin than this; None where the method gives
-        no bound.
-    gap : float or None
-        (upper_bound − soft_margin), relative to the larger of the two in size.
+    soft_margin, separation, variance, eta : float
+        κ = separation − variance at η (paper, equation 6, `soft_margin_approx_Gaussian`).
+    upper_bound, gap : float or None
+        No unit u and v reach a larger soft margin; and the distance to it, relative to the
+        larger of the two in size. None where the method gives no bound.
     method, status, message : str
         How it was found and how the search ended.
     n_iter : int
         Iterations of the method (of its best start).
     history : ndarray (n_entries, 2)
-        Separation and variance term of the best pair so far, at the start and after each
-        round ("alternating") or evaluation ("convex", "ascent"), for the best start.
-        Through `Dynamics`, those of its last ascent, on all series.
+        Separation and variance of the best pair so far, at the start and after each round
+        or evaluation of the best start. Through `Dynamics`, of its last ascent, on all
+        series.
     starts : ndarray (n_starts,)
         Soft margin that each start ended with.
     wall_time : float
         Seconds.
     validity : Validity or None
-        How far the perturbation expansion can be trusted at these projections, where there
-        is one.
+        How far the perturbation expansion, where there is one, can be trusted here.
     fresh_margin, fresh_error : float or None
         κ of these projections on stimuli that were not fitted, and its standard error:
         where Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the
         network diverges after one of the fresh stimuli.
     step_error : float or None
-        Largest error of a state of an integrated network (`Dynamics`), relative to the
-        largest state, at these projections on the fitted stimuli.
+        Largest error of a state of an integrated network, relative to the largest state.
     growth : float or None
         How much the linear network amplifies its input, where the method looked at it:
         about 1 for the paper's networks, many orders more for strongly non-normal ones.
@@ -111,8 +102,6 @@ class Projections(Result, kind="projections"):
     noise_cost : dict or None
         What the noise of a device takes from κ, by "input", "state" and "readout"; part of
         ``variance``.
-    share : float or None
-        κ as a share of the upper bound: what the mask reaches of what any could.
     """
 
     u: np.ndarray
@@ -136,9 +125,7 @@ class Projections(Result, kind="projections"):
     mask: str | None = None
     noise_cost: dict[str, float] | None = None
 
-    @property
-    def _attained(self) -> float:
-        return self.soft_margin
+    _attained = "soft_margin"
 
     @property
     def share(self) -> float | None:
@@ -165,10 +152,8 @@ class Projections(Result, kind="projections"):
         return facts
 
     def __str__(self) -> str:
-        lines = [
-            f"soft margin {self.soft_margin:.6g} = separation {self.separation:.6g} "
-            f"− variance {self.variance:.6g}  (η = {self.eta:g})"
-        ]
+        terms = f"separation {self.separation:.6g} − variance {self.variance:.6g}"
+        lines = [f"soft margin {self.soft_margin:.6g} = {terms}  (η = {self.eta:g})"]
         if self.upper_bound is not None:
             lines.append(f"upper bound {self.upper_bound:.6g}, relative gap {self.gap:.2g}")
         if self.mask is not None and self.share is not None:
@@ -178,9 +163,8 @@ class Projections(Result, kind="projections"):
             lines.append(f"of the variance, noise: {costs}")
         lines.append(f"{self.method}: {self.message} ({self.n_iter} iterations)")
         if self.fresh_margin is not None:
-            lines.append(
-                f"on fresh stimuli {self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
-            )
+            fresh = f"{self.fresh_margin:.6g} ± {self.fresh_error:.2g}"
+            lines.append(f"on fresh stimuli {fresh}")
         if self.step_error is not None:
             lines.append(f"integrated to {self.step_error:.1g} of the largest state")
         if self.validity is not None:
@@ -211,24 +195,18 @@ class RegressionProjections(Result, kind="regression"):
         Of unit norm.
     V : ndarray (n_outputs, n_targets)
         Readouts.
-    gain : float
-        J: what the variance of the targets falls by, less λ‖V‖².
-    upper_bound : float or None
-        No u and V reach a larger gain; None for a system that is not linear.
-    loss : float
-        Sum over targets of the mean squared error, plus λ‖V‖².
-    loss_bound : float or None
-        No u and V reach a smaller loss.
+    gain, upper_bound, gap : float
+        J, what the variance of the targets falls by, less λ‖V‖²; no u and V reach more than
+        its bound. The bound is None for a system that is not linear.
+    loss, loss_bound : float
+        Sum over targets of the mean squared error, plus λ‖V‖²; and its bound.
     r2 : ndarray (n_targets,)
         Share of each target's variance that is explained, readout noise of variance λ
         included.
-    gap : float or None
-        (upper_bound − gain), relative to the larger.
-    status : str
-        "certified", "relaxed", "converged", "solved" or "interrupted".
+    status, wall_time
+        As in `Projections`.
     starts : ndarray
         Gain that each start ended with.
-    wall_time : float
     """
 
     u: np.ndarray
@@ -241,9 +219,7 @@ class RegressionProjections(Result, kind="regression"):
     starts: np.ndarray = field(repr=False)
     wall_time: float = field(repr=False)
 
-    @property
-    def _attained(self) -> float:
-        return self.gain
+    _attained = "gain"
 
     @property
     def loss_bound(self) -> float | None:
@@ -280,7 +256,7 @@ def relative_gap(bound: float, value: float) -> float:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(_Search):
     """Where one run of a method ends; its history is of separation and variance."""
 
     u: np.ndarray
@@ -289,8 +265,3 @@ class Candidate:
     status: str
     history: list[tuple[float, float]] = field(default_factory=list)
     upper_bound: float | None = None
-
-    def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, where this was a part of a larger work."""
-        if self.status == "interrupted":
-            raise KeyboardInterrupt

@@ -30,11 +30,9 @@ from .regression import solve_regression
 from .result import Candidate, Projections, RegressionProjections
 from .sequences import solve_sequences
 
-#: Below this separability the linear optimum is a poor start for the non-linear problem,
-#: and random ones are added.
-_WEAKLY_SEPARABLE = 1.5
-#: Relative change of κ that ends the ascent to an order-1 optimum that is only a start.
-_EXPANDED = 1e-5
+#: Separability below which the linear optimum is a poor start for the non-linear problem,
+#: and relative change of κ that ends the ascent to an order-1 optimum that is only a start.
+_WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
 
 
 @overload
@@ -85,9 +83,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         "convex" (order 0, its default): the best pair found, with an upper bound on what
         any pair could reach; "certified" as the global optimum where the two meet.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
-        sphere, from the certified linear optimum with both signs and from random vectors.
-        Through `Dynamics`, from the order-1 optimum too where the gain has a square, and
-        roughly first: with some series, long sub-steps and single precision.
+        sphere, from the certified linear optimum with both signs and from random vectors;
+        through `Dynamics` from the order-1 optimum too, where the gain has a square.
         "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
         (order 1), from random input projections.
         "random": the best of random input projections, each with its optimal readout.
@@ -97,14 +94,12 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         Keep this input projection, scaled to unit norm, and solve for v only.
     n_starts : int, optional
-        Number of starts; 10 for "alternating" and "random" by default. For "ascent" the
-        first two are the linear optimum with both signs, and by default there are no
-        others for separable stimuli (`separability` ≥ 1.5), four more otherwise (and
-        the order-1 optimum before these, through `Dynamics`).
+        10 for "alternating" and "random" by default. For "ascent" the first two are the
+        linear optimum with both signs, and by default there are no others for separable
+        stimuli (`separability` ≥ 1.5), four more otherwise.
     max_iter : int, optional
-        Largest number of iterations, 300 by default: singular value decompositions
-        ("convex"), evaluations per start, after its first ("ascent"), rounds per start
-        ("alternating").
+        300 by default: singular value decompositions ("convex"), evaluations per start,
+        after its first ("ascent"), rounds per start ("alternating").
     tol : float, optional
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
         round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
@@ -115,18 +110,14 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     Returns
     -------
     Projections
-        Or `RegressionProjections` of a task.
+        Or `RegressionProjections` of a task. Ctrl-C returns the best found so far with the
+        status "interrupted"; before the first evaluation it raises KeyboardInterrupt.
 
     Warns
     -----
     ExpansionWarning
         Where the perturbation expansion of a non-linear network is not trustworthy at
         the result; see `Projections.validity`.
-
-    Notes
-    -----
-    Ctrl-C returns the best projections found so far with the status "interrupted"; before
-    the first evaluation it raises KeyboardInterrupt.
 
     Examples
     --------
@@ -139,10 +130,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     """
     started = time.perf_counter()
     if not isinstance(system, System):
-        raise TypeError(
-            "`system` must have the maps of greenfold.systems.System, as what `unfold` "
-            f"returns has; {type(system).__name__} lacks {', '.join(lacking(system))}."
-        )
+        wanted = "have the maps of greenfold.systems.System, as what `unfold` returns has"
+        lacks = f"{type(system).__name__}, which lacks {', '.join(lacking(system))}"
+        check.must(False, "system", wanted, lacks, TypeError)
     given, kind = isinstance(device, Device | None), type(device).__name__
     check.must(given, "device", "be a Device", kind, TypeError)
     tasks = Stimuli | RegressionTask | SequenceTask
@@ -156,8 +146,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if u is not None:
         u = u if part is None else part.own_input(u, stimuli.n_channels)
         u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
-        if not u.any():
-            raise ValueError("`u` is zero; give a direction.")
+        check.require(u.any(), "`u` is zero; give a direction.")
         u = u / np.abs(u).max()  # its square stays in range
         u = u / np.linalg.norm(u)
     n_starts = None if n_starts is None else check.count(n_starts, "n_starts")
@@ -179,11 +168,10 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     device.match(system.n_inputs * stimuli.n_channels)
     if not system.is_linear:
         device.refuse_beyond_linear()
-    if device.kind is not None and (u is not None or method not in (None, "convex")):
-        raise ValueError(
-            f"`{'method' if u is None else 'u'}` does not go with a mask, which is solved "
-            "from the certified optimum; leave one of them out."
-        )
+    free = device.kind is None or (u is None and method in (None, "convex"))
+    problem = f"`{'method' if u is None else 'u'}` does not go with a mask"
+    why = "which is solved from the certified optimum; leave one of them out"
+    check.require(free, f"{problem}, {why}.")
     methods = LINEAR if system.is_linear else NONLINEAR
     method = next(iter(methods)) if method is None else method
     linear = "linear" if system.is_linear else "non-linear"
@@ -253,8 +241,7 @@ class Run:
         if isinstance(self.problem, LinearProblem):
             solve = partial(alternate, self.problem, **limits)
         else:
-            quadratic = QuadraticInput(self.problem)
-            solve = partial(alternate_nonlinear, self.problem, quadratic, **limits)
+            solve = partial(alternate_nonlinear, QuadraticInput(self.problem), **limits)
         return self.finish(_collect(self.starts(self.n_starts), solve), "alternating")
 
     def convex(self) -> Projections:
@@ -289,8 +276,7 @@ class Run:
             yield from self.starts(n_starts)
 
         assert isinstance(self.problem, NonlinearProblem)
-        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        refinement = Refinement(self.problem, self.system, **limits)
+        refinement = Refinement(self.problem, self.system, self.max_iter, self.tol)
         found, margins = refinement.run(islice(starts(), n_starts), n_starts)
         return self.finish([found], "ascent", refinement.n_evaluations, margins)
 
@@ -380,12 +366,10 @@ class Run:
             advice = "lower eta or raise the order"
             if validity.scale < 1:
                 advice = expansion.reservoir.gain.advice(validity.scale)
-            warnings.warn(
-                f"{' '.join(str(validity).split())}; {advice}, or solve the network itself "
-                'with `Dynamics`, or order="exact" of a classifier.',
-                ExpansionWarning,
-                stacklevel=6,
-            )
+            other = 'solve the network itself with `Dynamics`, or order="exact"'
+            verdict = " ".join(str(validity).split())
+            problem = f"{verdict}; {advice}, or {other} of a classifier."
+            warnings.warn(problem, ExpansionWarning, stacklevel=6)
         return replace(found, validity=validity)
 
 

@@ -18,7 +18,7 @@ comparisons' own optima, each with its own u, add up to a second bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,7 @@ _EVALUATIONS, _TOL, _ASCENDED, _DRAWN = 200, 1e-9, 4, 4
 #: Steps towards the largest Σ‖G(μ_j)u‖; it is a start.
 _STEPS = 20
 #: Evaluations of one descent of the bound, and by which share of λ_max each is smoothed.
-_DESCENT = 150
-_SMOOTHING = (1e-2, 1e-3, 1e-4)
+_DESCENT, _SMOOTHING = 150, (1e-2, 1e-3, 1e-4)
 #: Gap at which nothing is left to do, and directions of the relaxation that are tried.
 _CLOSED, _DIRECTIONS = 1e-4, 4
 
@@ -178,14 +177,15 @@ class _Linearised:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What was found: u, readouts V (n_outputs, n_comparisons), κ_j of each."""
+    """u, V (n_outputs, n_comparisons), κ_j of each, and a bound on their sum, ``total``.
+
+    ``n_iter`` counts the evaluations of the ascent that found u.
+    """
 
     u: np.ndarray
     V: np.ndarray
     margins: list[SoftMargin]
-    #: No u reaches a larger sum of soft margins.
     bound: float
-    #: Evaluations of the ascent that found u.
     n_iter: int
 
     @property
@@ -224,10 +224,9 @@ def solve_shared(
         for start in np.moveaxis(bound.directions, 2, 0)[:_DIRECTIONS]:
             other = _ascend(problem, start)
             best = other if other.margin.value > best.margin.value else best
-    V, margins = problem.best_readouts(best.u)
-    total = sum(margin.value for margin in margins)
+    found = Shared(best.u, *problem.best_readouts(best.u), ceiling, len(best.history))
     # What is attained is below the bound; by rounding it may seem not to be.
-    return Shared(best.u, V, margins, max(ceiling, total), len(best.history))
+    return replace(found, bound=max(ceiling, found.total))
 
 
 def _ascend(problem: SharedProblem, start: np.ndarray) -> Candidate:

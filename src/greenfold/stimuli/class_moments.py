@@ -1,8 +1,7 @@
-"""Moments of one class of series, and of two labelled classes together."""
+"""Moments of classes of series, in memory or in chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +48,14 @@ class ClassMoments:
         ``weights``, one positive number per row, count a series as so many. ``first`` is
         the position of the first series among those of the caller.
         """
-        xp = namespace(X)
         size = X.shape[1] * X.shape[2]
-        total = cls.empty(size)
+        if not len(rows):
+            return cls.empty(size)
         few = size > DENSE_SIZE and 3 * len(rows) <= size
-        if not few:
+        if size > DENSE_SIZE and not few:
             refuse_if_large(size)
-        for part in batches(len(rows), 32.0 * size, budget):
+        xp, total = namespace(X), None
+        for part in list(batches(len(rows), 32.0 * size, budget)):
             chosen = xp.take(X, like(rows[part], X), axis=0)
             flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
             if not bool(xp.all(xp.isfinite(flat))):
@@ -78,7 +78,9 @@ class ClassMoments:
             else:
                 weighted = centred if each is None else centred * each[:, None]
                 scatter = to_host(xp.matrix_transpose(weighted) @ centred)
-            total = total.merge(cls(count, to_host(mean), scatter))
+            found = cls(count, to_host(mean), scatter)
+            total = found if total is None else total.merge(found)
+        assert total is not None
         return total
 
     def merge(self, other: ClassMoments) -> ClassMoments:
@@ -148,18 +150,3 @@ def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
 def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[ClassMoments]:
     """Moments of both, class by class."""
     return [a.merge(b) for a, b in zip(one, other, strict=True)]
-
-
-def labelled_moments(
-    means: Sequence[np.ndarray], covariances: Sequence[Symmetric], share: np.ndarray
-) -> tuple[np.ndarray, Any]:
-    """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1.
-
-    ``share`` (2,) holds the weight of each class, adding to one.
-    """
-    mu = share[1] * means[1] - share[0] * means[0]
-    # Within the classes and between them: no difference of large numbers.
-    apart = means[1] + means[0]
-    within = share[0] * covariances[0] + share[1] * covariances[1]
-    psi = within + outer(apart, share[0] * share[1], within)
-    return mu, psi if isinstance(psi, Factored) else (psi + psi.T) / 2

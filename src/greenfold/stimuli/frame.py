@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from .._base.printing import Shown
-from ..math.covariances import Factored, outer, trace
+from ..math.covariances import labelled_moments, outer, trace
 from .base import Series, Stimuli
 from .chunks import Chunks
-from .class_moments import ClassMoments, labelled_moments
+from .class_moments import ClassMoments
 from .samples import SampleStimuli
 
 
@@ -85,8 +86,7 @@ def frames_of(
         ]
 
     if series.present is None:
-        shape = series.n_channels, series.n_steps
-        found = moments(series.values)
+        shape, found = series.values.shape[1:], moments(series.values)
         return [frame_of_classes(found, c, class_weights, shape, scaling) for c in compared]
     frames = []
     for c in compared:
@@ -191,9 +191,7 @@ def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarr
     """
     share = prior / prior.sum()
     mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
-    covariance: Any = Factored.zero(len(mean))
-    for part in parts:
-        covariance = covariance + part.scatter
+    covariance: Any = reduce(add, [part.scatter for part in parts])
     covariance = covariance / sum(part.count for part in parts)
     if len(parts) > 1:
         for p, part in zip(share, parts, strict=True):
@@ -238,12 +236,10 @@ def _frame(
     scale = 1.0
     if scaling is not None:
         distance = float(np.linalg.norm(means[1] - means[0])) / 2
-        spread = float(np.sqrt(max(sum(trace(c) for c in covariances), 0.0)))
+        spread = float(np.sqrt(max(sum(map(trace, covariances)), 0.0)))
         # Means that coincide up to rounding set no scale; the spread does.
         if distance <= 1e-12 * max(spread, float(np.abs(centre).max())):
             distance = spread
         scale = scaling / distance if distance > 0 else 1.0
-    mu, psi = labelled_moments(
-        [mean * scale for mean in means], [c * scale**2 for c in covariances], share
-    )
+    mu, psi = labelled_moments(means, covariances, share, scale)
     return Frame(centre, scale, share, Stimuli(mu, psi, *centre.shape))

@@ -11,12 +11,12 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace, on_gpu, to_host
-from ..math.covariances import trace
+from ..math.covariances import labelled_moments, trace
 from ..math.margins import SoftMargin
 from ..systems import System
 from .base import Stimuli, class_share, label_array, two_classes
 from .chunks import Chunks, chunks_of, host_labels, is_dask
-from .class_moments import ClassMoments, labelled_moments, moments_of_classes
+from .class_moments import ClassMoments, moments_of_classes
 from .design import Design, Moments, WeightedSeries
 
 

@@ -32,26 +32,19 @@ from .._base.arrays import (
 from .._base.printing import Shown
 from .linear import LinearOrder
 
-#: Memory for the products at the nodes that are formed at once on a GPU; on the host it is
-#: one step after the other.
-_PRODUCT_BYTES = 2**28
-#: Memory for products of the series that are used at once.
-_SCRATCH_BYTES = 2**24
+#: Memory for the products at the nodes that are formed at once on a GPU (on the host it is
+#: one step after the other), and for products of the series that are used at once.
+_PRODUCT_BYTES, _SCRATCH_BYTES = 2**28, 2**24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel(Shown, codec.Saved, kind="kernel"):
-    """The collapsed predictor of one pair of projections.
+    """The collapsed predictor of one pair of projections."""
 
-    Attributes
-    ----------
-    linear : ndarray (n_channels, n_steps)
-        a, in order of time; zero after the readout.
-    quadratic : ndarray (n_channels, n_steps, n_channels, n_steps) or None
-        C, symmetric under the exchange of its two (channel, step) pairs.
-    """
-
+    #: a (n_channels, n_steps), in order of time; zero after the readout.
     linear: np.ndarray
+    #: C (n_channels, n_steps, n_channels, n_steps) or None, symmetric under the exchange of
+    #: its two (channel, step) pairs.
     quadratic: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -75,16 +68,9 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
         return self.linear.shape[1]
 
     def decision_values(self, X: Any) -> Any:
-        """Read-out z of each stimulus.
+        """Read-out z (n_cases,) of each stimulus, in float64, where ``X`` lives.
 
-        Parameters
-        ----------
-        X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-            Any array namespace; the result lives where ``X`` does.
-
-        Returns
-        -------
-        array (n_cases,), float64
+        X is (n_cases, n_steps) or (n_cases, n_channels, n_steps), of any array library.
         """
         X = check.stimuli(X, self.n_steps)
         xp, n_channels, size = namespace(X), len(self.linear), self.linear.size
@@ -120,11 +106,10 @@ KERNEL = codec.describe(
 
 
 class ReadoutKernels:
-    """u ↦ (a, C) for one readout v.
+    """u ↦ (a, C) for one readout v, several times cheaper than the kernels of all neurons.
 
     C = Σ_k R_kᵀ diag(s_k) R_k with the responses R_k at the nodes of step k to a pulse in
-    each step so far, and s_k the readout carried back to that step: one matrix product per
-    step and K² numbers of memory, several times cheaper than the kernels of all neurons.
+    each step so far, and s_k the readout carried back to that step.
     """
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
@@ -143,9 +128,10 @@ class ReadoutKernels:
         starts = linear.pulse_starts(u)
         responses = linear.pulse_nodes(u, starts)
         C = np.zeros((K, n_channels, K, n_channels))
+        backward = _backward(responses)
         for step, weights in enumerate(self._weights):
             if weights.any():
-                _add_square(C, _so_far(responses, step), weights)
+                _add_square(C, backward[-(step + 1) * n_channels :], weights)
         tail = linear.plan.tail
         current = starts[:: linear.plan.n_sub][::-1].copy()  # earliest pulse first
         for bar in self._tail_bars:  # the panels of a shortened last step
@@ -167,12 +153,15 @@ class ReadoutKernels:
             return gradient
         linear, n, n_channels = self._linear, self._linear.plan.n_whole, len(a_bar)
         by_time = C_bar.transpose(1, 0, 3, 2)[:n, :, :n]  # (step, channel, step, channel)
-        bar = np.zeros_like(responses)
+        backward = _backward(responses)
+        bar = np.zeros_like(backward)
         for step, weights in enumerate(self._weights):
-            so_far = _so_far(responses, step)
+            so_far = backward[-(step + 1) * n_channels :]
             square = by_time[: step + 1, :, : step + 1].reshape(len(so_far), -1)
-            change = (square @ so_far) * (2 * weights)
-            bar[: step + 1] += change.reshape(step + 1, n_channels, -1)[::-1]
+            change = square @ so_far
+            change *= 2 * weights
+            bar[-len(so_far) :] += change
+        bar = bar.reshape(responses.shape)[::-1]
         nothing = np.zeros((n_channels, len(gradient)))
         return gradient + linear.pulse_adjoint(None, bar, nothing)
 
@@ -192,8 +181,7 @@ class KernelsAt:
 class SquareOfInput:
     """The quadratic form m₁ of u in ⟨ζ z⟩ (paper, equation 12, `G2-general`).
 
-    It contracts G⁽²⁾ with a readout and a second moment of the stimuli, without forming it:
-    at order 1 of a quadratic gain, read at the ends of steps.
+    It contracts G⁽²⁾, never formed, with a readout and a second moment of the stimuli.
     """
 
     def __init__(self, linear: LinearOrder) -> None:
@@ -226,9 +214,12 @@ def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
     return weights.reshape(plan.n_whole, plan.n_sub * weights.shape[1])
 
 
-def _so_far(responses: np.ndarray, step: int) -> np.ndarray:
-    """Responses at the nodes of a step to a pulse in each (step so far, channel)."""
-    return responses[: step + 1][::-1].reshape((step + 1) * responses.shape[1], -1)
+def _backward(responses: np.ndarray) -> np.ndarray:
+    """Responses at the nodes with the longest ago first, a row per (step, channel).
+
+    The last k steps of it are the responses in step k to a pulse in each step so far.
+    """
+    return responses[::-1].reshape(-1, responses.shape[2])
 
 
 def _add_square(C: np.ndarray, responses: np.ndarray, weights: np.ndarray) -> None:
@@ -250,22 +241,16 @@ class StateKernels:
 
     y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m (paper, equations 3 and 12,
     `solution_linear_Greens`, `G2-general`).
-
-    Attributes
-    ----------
-    linear : array (read_steps, n_channels, n_neurons)
-        R, in order of time.
-    pairs : array (read_steps (read_steps + 1) / 2, n_channels, n_channels, N) or None
-        D, by the later step m and, within it, by the distance d = m − n = 0 … m; the first
-        channel belongs to the earlier step.
-    nodes : array (n_whole, n_channels, n_sub q n_neurons) or None
-        Response to a unit pulse at the quadrature nodes, by time since the pulse.
     """
 
     order: LinearOrder
     u: Any
+    #: R in order of time, (read_steps, n_channels, n_neurons).
     linear: Any
+    #: D by the later step m and, within it, by the distance d = m − n = 0 … m, (n_pairs,
+    #: n_channels, n_channels, N) or None; the first channel belongs to the earlier step.
     pairs: Any
+    #: Response to a unit pulse at the nodes, by time since it, (n_whole, C, n_sub q N).
     nodes: Any
 
     @property
@@ -292,8 +277,8 @@ class StateKernels:
         """Products x_n x_m of the series, (n_cases, n_pairs · n_channels²)."""
         xp, X = namespace(X), X[:, :, : self.read_steps]
         n_cases, n_channels, n_steps = X.shape
-        # Written in place, pairs of the backward stimulus with one later step at a time:
-        # collecting and joining them would move these numbers, by far the most, twice more.
+        # Written in place, one later step at a time: joining parts would move these, by far
+        # the most numbers, twice more.
         backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
         if out is None:
             shape = n_cases, n_steps * (n_steps + 1) // 2, n_channels, n_channels
@@ -322,8 +307,7 @@ class StateKernels:
         else:
             room = working_bytes(X) / 2 if on_gpu(X) else _SCRATCH_BYTES
             parts = list(batches(X.shape[0], 8.0 * pairs.shape[0], room))
-            # One piece of memory for all parts: fresh memory costs as much as the products
-            # where an allocator hands it back at once, as on the workers of a cluster.
+            # One piece of memory for all parts: fresh memory can cost as much as products.
             shape = parts[0].stop, *self.pairs.shape[:-1]
             scratch = xp.empty(shape, dtype=X.dtype, device=device(X))
             for part in parts:
@@ -341,9 +325,8 @@ class StateKernels:
 
     def states(self, X: Any, *, orders: bool = False) -> Any:
         """States of many series, not checked yet."""
-        parts = (batch for _, batch in self._batches(X))
         with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
-            found = [self.states_of(batch, None, orders=orders) for batch in parts]
+            found = [self.states_of(x, None, orders=orders) for _, x in self._batches(X)]
         return found[0] if len(found) == 1 else namespace(X).concat(found, axis=-2)
 
     def gradients(self, X: Any, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
@@ -366,9 +349,7 @@ class StateKernels:
                 pairs_bar += xp.reshape(back(products) @ bar, pairs_bar.shape)
         return self.pullback(linear_bar, pairs_bar), v_bar
 
-    def pull(
-        self, v: np.ndarray, a_bar: np.ndarray, C_bar: np.ndarray | None
-    ) -> np.ndarray:
+    def pull(self, v: np.ndarray, a_bar: np.ndarray, C_bar: Any) -> np.ndarray:
         """Gradient with respect to u from the cotangents of a v and of symmetric C v."""
         if isinstance(self.linear, np.ndarray):
             return ReadoutKernels(self.order, v).pull(self.nodes, a_bar, C_bar)
@@ -431,10 +412,9 @@ def pair_table(order: LinearOrder, pulses: Any) -> Any:
     """D by time since the later pulse, from responses at the nodes: (n, n, C, C, N).
 
     Entry [l, d] is the response l steps after the later of two pulses that are d steps
-    apart; it has no meaning where l + d reaches n. With ρ the pulse response at the nodes,
-    D(l) = D(l − 1) E + Σ_j S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. A GPU spends its
-    time on starting small products, so there the recursion is solved by doubling: D(l) ←
-    D(l) + D(l − k) E^k for k = 1, 2, 4, ….
+    apart, where l + d < n. With ρ the pulse response at the nodes, D(l) = D(l − 1) E + Σ_j
+    S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. On a GPU, which would wait for small
+    products, the recursion is doubled: D(l) ← D(l) + D(l − k) E^k for k = 1, 2, 4, ….
     """
     xp, sources = namespace(pulses), _step_sources(order)
     n, channels, width = pulses.shape

@@ -74,8 +74,7 @@ class LinearOrder:
         """State at the beginning of every panel after a unit pulse over the first step.
 
         (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step.
-        The response depends on the time since the pulse only, so that one sweep serves
-        pulses in all steps.
+        One sweep serves pulses in all steps: only the time since the pulse matters.
         """
         xp, plan = self._xp, self.plan
         inputs = xp.matrix_transpose(u)
@@ -104,8 +103,7 @@ class LinearOrder:
     def read(self, table: Any) -> Any:
         """Responses by time since the pulse into responses by time of the pulse.
 
-        Entry n is Σ_k w_k table[k − n] with the readout weights w; the map is its own
-        adjoint.
+        Entry n is Σ_k w_k table[k − n] with the readout weights w; self-adjoint.
         """
         xp, weights, n = self._xp, self.plan.weights, self.plan.n_whole
         if not weights[:-1].any():
@@ -129,9 +127,8 @@ class LinearOrder:
         given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
         given = given.transpose(0, 2, 1)  # (step, vector, neuron)
         # What the whole steps push, in one product.
-        pushed = (given[: plan.n_whole].reshape(-1, len(u)) @ F).reshape(
-            -1, *given.shape[1:]
-        )
+        pushed = given[: plan.n_whole].reshape(-1, len(u)) @ F
+        pushed = pushed.reshape(-1, *given.shape[1:])
         y = state = np.zeros(given.shape[1:])
         for weight, push in zip(plan.weights, pushed, strict=True):
             y = y @ E + push
@@ -234,9 +231,8 @@ class LinearOrder:
     def greens_matrix(self, d: np.ndarray) -> np.ndarray:
         """G(d) of one channel as an (N, N) matrix; d after the readout is ignored.
 
-        The binned Green's functions are powers of one matrix, so their sum is a matrix
-        polynomial. Paterson and Stockmeyer's scheme takes about 2√K products and √K
-        matrices of memory.
+        It is a polynomial of one matrix: Paterson and Stockmeyer's scheme takes about 2√K
+        products and √K matrices of memory.
         """
         plan, n = self.plan, self.plan.n_whole
         # Coefficient of E^l: the pulse of step m read at the end of step m + l.
@@ -264,10 +260,7 @@ class LinearOrder:
     def step_pullback(
         self, u: np.ndarray, v: np.ndarray, d: np.ndarray
     ) -> list[tuple[Panel, Rates]]:
-        """Gradient of Σ_n d_n a_n with respect to E and Fu of every kind of panel.
-
-        With d = μ − ηψa (n_channels, n_steps) this is all that κ asks of the network.
-        """
+        """Gradient of Σ_n d_n a_n by E and Fu of every kind of panel; d = μ − ηψa for κ."""
         places, bars = self.plan.places, self.carry_back(v)
         pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
         before = np.zeros((len(places), len(v)))
@@ -294,9 +287,8 @@ class LinearOrder:
             block, block_bar = np.zeros((2, n + n_channels, n + n_channels))
             block[:n, :n], block[:n, n:] = rates.own, rates.drive
             block_bar[:n, :n], block_bar[:n, n:] = bar.own, bar.drive
-            pulled = np.asarray(
-                expm_frechet(panel.length * block.T, block_bar, compute_expm=False)
-            )
+            turned = panel.length * block.T
+            pulled: Any = expm_frechet(turned, block_bar, compute_expm=False)
             own += panel.length * pulled[:n, :n]
             drive += panel.length * pulled[:n, n:]
         return Rates(own, drive)
@@ -305,8 +297,7 @@ class LinearOrder:
 class Rates(NamedTuple):
     """A linear network ẏ = R y + D u x, or the gradient with respect to it.
 
-    ``own`` is R = −A/τ (n_neurons, n_neurons), ``drive`` is D u (n_neurons, n_channels)
-    with D = 1/τ; in discrete time they are E and F u.
+    ``own`` is R = −A/τ, ``drive`` is D u with D = 1/τ; in discrete time E and F u.
     """
 
     own: np.ndarray

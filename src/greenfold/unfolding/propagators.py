@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base import checks as check
 from .._base.arrays import namespace
 from ..networks.reservoir import Reservoir
 from .walk import Step
@@ -33,8 +34,7 @@ _PANEL_EXPONENT, _SINGLE_EXPONENT = 4.0, 24.0
 _MAX_PANELS = 2000
 #: Norm below which the series of φ₁ up to the 12th power is exact to rounding: the first
 #: term left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
-_SERIES_RADIUS = 0.5
-_SERIES_TERMS = 12
+_SERIES_RADIUS, _SERIES_TERMS = 0.5, 12
 
 
 def norm_bound(Z: np.ndarray) -> float:
@@ -79,11 +79,10 @@ def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
                 total += phi[j] if k - j < 2 else phi[j] / factorial(k - j)
             total /= 2.0**k
             found.append(total)
-    if not all(np.isfinite(matrix).all() for matrix in found):
-        raise OverflowError(
-            "the states of this unstable network exceed floating point within one step; "
-            "shorten `dt` or scale the weights down."
-        )
+    problem = "the states of this unstable network exceed floating point within one step"
+    finite = all(np.isfinite(matrix).all() for matrix in found)
+    advice = "shorten `dt` or scale the weights down"
+    check.require(finite, f"{problem}; {advice}.", OverflowError)
     return found
 
 
@@ -93,12 +92,11 @@ def plan_quadrature(
     """Number of panels per step and of Gauss–Legendre nodes per panel.
 
     The source of order k of a gain of degree p is a sum of products of up to k(p−1)+1
-    states, carried on by one more propagator, so over a panel of length h it behaves like
+    states, carried on by one more propagator: over a panel of length h it behaves like
     exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by β^2q (q!)⁴ /
     ((2q+1) ((2q)!)³); from order 2 on the source is also interpolated between the nodes,
-    with a mean error below 2 (β/4)^q / q!. From rest, the source of order k grows as the
-    power kp of time, so over a short first panel it is itself of size β^kp. The smallest q
-    is taken whose error per panel, relative to the source of the highest order, is below
+    with a mean error below 2 (β/4)^q / q!. Over a short first panel the source is itself of
+    size β^kp. The smallest q is taken whose error per panel, relative to that, is below
     ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
@@ -109,13 +107,13 @@ def plan_quadrature(
     exponent = factors * float(np.linalg.norm(A, 2)) * length / reservoir.mean_tau
     longest = _PANEL_EXPONENT if order > 1 else _SINGLE_EXPONENT
     n_panels = max(1, ceil(min(exponent / longest, 1e9)))
-    if n_panels > _MAX_PANELS:
-        raise ValueError(
-            f"`dt` = {length:g} is {length / reservoir.mean_tau:.3g} time constants, and "
-            f"order {order} would take {n_panels} quadrature panels in every step; the "
-            "network has settled long before, shorten `dt` below "
-            f"{length * _MAX_PANELS / n_panels:.3g}."
-        )
+    constants, most = length / reservoir.mean_tau, length * _MAX_PANELS / n_panels
+    check.require(
+        n_panels <= _MAX_PANELS,
+        f"`dt` = {length:g} is {constants:.3g} time constants, and order {order} would "
+        f"take {n_panels} quadrature panels in every step; the network has settled long "
+        f"before, shorten `dt` below {most:.3g}.",
+    )
     if order > 1:
         return n_panels, _nodes_needed(exponent / n_panels, order, degree, tol)
     # Of few long panels and many short ones, those with the fewest nodes.
@@ -134,12 +132,10 @@ def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
         goal -= max(0.0, log(beta))
 
     def log_error(q: int) -> float:
-        gauss = (
-            2 * q * log(beta) + 4 * lgamma(q + 1) - log(2 * q + 1) - 3 * lgamma(2 * q + 1)
-        )
-        if order == 1:
-            return gauss
-        return max(gauss, log(2) + q * log(beta / 4) - lgamma(q + 1))
+        gauss = 2 * q * log(beta) - log(2 * q + 1)
+        gauss += 4 * lgamma(q + 1) - 3 * lgamma(2 * q + 1)
+        interpolated = log(2) + q * log(beta / 4) - lgamma(q + 1)
+        return gauss if order == 1 else max(gauss, interpolated)
 
     n_nodes = 1
     while log_error(n_nodes) > goal:
@@ -153,40 +149,27 @@ class Panel(Step):
 
     A state has shape (order + 1, n_cases, N). Matrices act on rows from the right, ``y @
     E``: they are stored transposed, so that one product serves a whole batch.
-
-    Attributes
-    ----------
-    E, F : array (N, N)
-        Propagator and response to a constant input over the ``length`` of the panel.
-    nodes : array (q,)
-        Gauss–Legendre nodes in (0, length).
-    E_nodes, F_nodes : array (N, q N)
-        E(s_j)ᵀ and F(s_j)ᵀ side by side.
-    S : array (q N, N)
-        Weight of the source at each node in the state at the end of the panel.
-    B : array (q N, q N) or None
-        Weight of the source at each node in the state at each node; orders ≥ 2 only.
-    coefficients : tuple of float or array (q N,)
-        Taylor coefficients of the gain at rest, one for all neurons or one for each neuron
-        at each node.
     """
 
     length: float
+    #: Propagator and response to a constant input over the panel, (N, N).
     E: Any
     F: Any
+    #: Gauss–Legendre nodes in (0, length), (q,), with E(s_j)ᵀ and F(s_j)ᵀ side by side.
     nodes: Any
     E_nodes: Any = None
     F_nodes: Any = None
+    #: Weight of the source at each node in the state at the end, (q N, N), and, at orders
+    #: ≥ 2, in the state at each node, (q N, q N).
     S: Any = None
     B: Any = None
     order: int = 0
+    #: Taylor coefficients of the gain at rest: numbers, or one per neuron at each node.
     coefficients: tuple[Any, ...] = (0.0,)
 
     def __post_init__(self) -> None:
         q = self.nodes.shape[0]
-        slopes = (
-            self.order * q / (self.order + 1)
-        )  # of each order but the last, at the nodes
+        slopes = self.order * q / (self.order + 1)  # at the nodes, but of the last order
         sizes = {"n_orders": self.order + 1, "n_working": 4.0 * (q + 1), "n_slopes": slopes}
         vars(self).update(sizes, n_neurons=self.E.shape[0])
 
@@ -292,13 +275,8 @@ def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
     power = terms[1 : order + 1]
     for j in range(1, order + 1):
         if j > 1:
-            power = [
-                sum(
-                    (power[i] * terms[1 + n - i] for i in range(1, n + 1)),
-                    power[0] * terms[1 + n],
-                )
-                for n in range(order - j + 1)
-            ]
+            ahead = range(order - j + 1)
+            power = [sum(power[i] * terms[1 + n - i] for i in range(n + 1)) for n in ahead]
         slopes = [comb(p, j) * c for p, c in enumerate(coefficients)][j:]
         if not any(_counts(c) for c in slopes):
             continue

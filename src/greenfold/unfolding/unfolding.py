@@ -53,21 +53,15 @@ def unfold(
     n_steps : int
         Number of steps K of the stimuli.
     dt : float
-        Length Δ of a step, in the unit of ``reservoir.tau``; 1 by default for a network in
-        discrete time, where times are counted in steps.
+        Length Δ of a step, in the unit of ``reservoir.tau``; in discrete time 1 by default.
     order : int
-        Order of the expansion in the non-linearity: 0 is the linear network, 1 the
-        paper's O(α), any higher order works. For a linear gain all orders are the same.
-        In discrete time there is order 0 only.
+        Order of the expansion in the non-linearity: 0 is the linear network, the only one
+        in discrete time, 1 the paper's O(α), any higher order works.
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
     tol : float
         Relative error allowed to the quadrature inside a step (`plan_quadrature`).
-
-    Returns
-    -------
-    Unfolding
 
     Examples
     --------
@@ -103,11 +97,9 @@ def unfold(
         n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
         matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
         needed = 8.0 * reservoir.n_neurons**2 * matrices
-        if needed > 8 * TABLE_BYTES:
-            raise MemoryError(
-                f"`order` = {order} needs {needed / 2**30:.1f} GiB of propagators for "
-                f"{reservoir.n_neurons} neurons; lower `order`, or raise `tol`."
-            )
+        size = f"{needed / 2**30:.1f} GiB of propagators for {reservoir.n_neurons} neurons"
+        problem = f"`order` = {order} needs {size}; lower `order`, or raise `tol`."
+        check.require(needed <= 8 * TABLE_BYTES, problem, MemoryError)
         panel = build(reservoir, dt / n_panels, n_nodes, order)
     at_end = np.eye(1, n_steps, n_steps - 1)[0]
     found = Unfolding(reservoir, n_steps, dt, order, tol, at_end, None, panel, n_panels)
@@ -122,17 +114,8 @@ class Unfolding(Shown):
     projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
     float64 in the array namespace and on the device of ``X``.
 
-    Attributes
-    ----------
-    reservoir : Reservoir or EchoStateNetwork
-    n_steps : int
-    dt : float
-    order : int
-    tol : float
-    readout_weights : ndarray (n_steps,)
-        Weight of the state at the end of each step in the readout.
-    readout_time : float or None
-        Set where the readout is inside a step, which `readout_weights` cannot express.
+    Besides the arguments of `unfold` it has ``readout_weights`` (n_steps,) of the states at
+    the ends of the steps, and ``readout_time`` where that is inside a step.
     """
 
     reservoir: Any
@@ -213,13 +196,7 @@ class Unfolding(Shown):
         return make_plan(panels, self.dt, self.readout_weights, self.readout_time)
 
     def with_readout(self, readout: Any) -> Unfolding:
-        """The same unfolding read at another time, or integrated over time.
-
-        Parameters
-        ----------
-        readout : float or array_like (n_steps,)
-            As in `unfold`. The propagators are shared.
-        """
+        """The same unfolding with another ``readout``; see `unfold`."""
         weights, time = plan_readout(readout, self.n_steps, self.dt)
         if time is not None and isinstance(self.reservoir, EchoStateNetwork):
             wanted = f"be a multiple of the step {self.dt:g} in discrete time"
@@ -227,14 +204,7 @@ class Unfolding(Shown):
         return replace(self, readout_weights=weights, readout_time=time)
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
-        """The same network, stimuli and readout at another order.
-
-        Parameters
-        ----------
-        order : int
-        tol : float, optional
-            Of the quadrature; this unfolding's by default.
-        """
+        """The same network, stimuli and readout at another order, ``tol`` if given."""
         tol = self.tol if tol is None else tol
         grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
         made = unfold(self.reservoir, **grid, order=order, tol=tol)
@@ -256,12 +226,11 @@ class Unfolding(Shown):
         check.must(self.has_kernels, "order", wanted, got)
 
     def _require_memory(self, what: str, needed: float) -> None:
-        if needed > TABLE_BYTES:
-            raise MemoryError(
-                f"{what} would need {needed / 2**30:.3g} GiB for {self.n_neurons} neurons "
-                f"and {self.n_steps} steps, more than the {TABLE_BYTES / 2**30:g} GiB "
-                "allowed; use `states`, `kernels` and `pullback`, which never form it."
-            )
+        gib = f"{needed / 2**30:.3g} GiB, more than the {TABLE_BYTES / 2**30:g} GiB allowed"
+        size = f"{self.n_neurons} neurons and {self.n_steps} steps"
+        advice = "use `states`, `kernels` and `pullback`, which never form it"
+        problem = f"{what} of {size} would need {gib}; {advice}."
+        check.require(needed <= TABLE_BYTES, problem, MemoryError)
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool:
         """Whether `kernels_of_all` exists for this order and readout, and fits."""
@@ -285,14 +254,7 @@ class Unfolding(Shown):
         return by_kernels < n_cases * plan.read_steps * 2 * per_step * n
 
     def kernels_of_all(self, u: Any, reference: Any = None) -> StateKernels:
-        """Kernels of all neurons for one input projection (orders 0 and 1).
-
-        Parameters
-        ----------
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
-        reference : array, optional
-            The result lives in its namespace and on its device; NumPy by default.
-        """
+        """Kernels of all neurons for one u (orders 0 and 1), where ``reference`` lives."""
         self._require_kernels()
         if self.order and self._plan.tail is not None:
             wanted = "be the end of a step for the kernels of all neurons beyond order 0"
@@ -309,22 +271,16 @@ class Unfolding(Shown):
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
     ) -> Any:
-        """Network states at the readout.
+        """Network states at the readout, (n_cases, n_neurons).
 
         Parameters
         ----------
         X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         u : array_like (n_neurons,) or (n_neurons, n_channels)
         trajectories : bool
-            Return the states at the end of every step instead of the readout.
+            Return the states at the end of every step, (n_cases, n_steps, n_neurons).
         orders : bool
-            Return the orders 0 … ``order`` apart instead of their sum.
-
-        Returns
-        -------
-        array (n_cases, n_neurons)
-            With ``trajectories``: (n_cases, n_steps, n_neurons). With ``orders``: one more
-            leading axis of length ``order`` + 1.
+            Return the orders 0 … ``order`` apart, on one more leading axis.
         """
         X, projection = self._inputs(X, u)
         xp = namespace(X)
@@ -334,9 +290,9 @@ class Unfolding(Shown):
             every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
             walk = Walk(every._plan, X, projection, dtype=xp.float64, orders=orders)
             found = walk.trajectories() if trajectories else walk.states
-        if not bool(xp.all(xp.isfinite(found))):
-            what = f"the states of order {self.order} exceed floating point"
-            raise OverflowError(f"{what}; scale `X` or `u` down.")
+        problem = f"the states of order {self.order} exceed floating point"
+        finite = bool(xp.all(xp.isfinite(found)))
+        check.require(finite, f"{problem}; scale `X` or `u` down.", OverflowError)
         return found
 
     @with_few_threads(rows_of)
@@ -351,15 +307,9 @@ class Unfolding(Shown):
         Parameters
         ----------
         X, u
-            As in `states`.
+            As in `states`; the gradient has the shape of ``u``.
         cotangent : array (n_cases, n_neurons), or (n_cases,) with ``v``
         v : array_like (n_neurons,), optional
-
-        Returns
-        -------
-        u_gradient : array, shaped like ``u``
-        v_gradient : array (n_neurons,)
-            Only with ``v``.
         """
         X, projection = self._inputs(X, u)
         readout = None if v is None else check.readout_vector(v, self.n_neurons)
@@ -375,17 +325,7 @@ class Unfolding(Shown):
 
     @with_few_threads(rows_of)
     def kernels(self, u: Any, v: Any) -> Kernel:
-        """Collapse the reservoir with both projections into plain kernels.
-
-        Parameters
-        ----------
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
-        v : array_like (n_neurons,)
-
-        Returns
-        -------
-        Kernel
-        """
+        """Collapse the reservoir with projections u and v into one `Kernel`."""
         projection = check.input_projection(u, self.n_neurons)
         found = self.readout_kernels(v).at(projection)
         quadratic = None if found.C is None else np.ascontiguousarray(found.C)
@@ -401,30 +341,16 @@ class Unfolding(Shown):
         return SquareOfInput(self.maps)
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Linear response Rᵤ to one input projection.
+        """Linear response Rᵤ to one input projection, (n_channels · n_steps, n_neurons).
 
-        Parameters
-        ----------
-        u : array_like (n_neurons,) or (n_neurons, n_channels)
-
-        Returns
-        -------
-        ndarray (n_channels · n_steps, n_neurons)
-            The state of the linear network is ``x.ravel() @ input_response(u)``.
+        The state of the linear network is ``x.ravel() @ input_response(u)``.
         """
         return self.maps.input_response(check.input_projection(u, self.n_neurons))
 
     def readout_response(self, v: Any) -> np.ndarray:
         """Linear response L_v seen from the readout: row n is l_n with a_n = l_n · u.
 
-        Parameters
-        ----------
-        v : array_like (n_neurons,) or (n_neurons, n_vectors)
-
-        Returns
-        -------
-        ndarray (n_steps, n_neurons) or (n_steps, n_neurons, n_vectors)
-            Steps after the readout are zero.
+        (n_steps, n_neurons), zero after the readout; several v in columns add an axis.
         """
         vectors = check.host_array(v, "v", ndim=(1, 2))
         check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
@@ -437,11 +363,8 @@ class Unfolding(Shown):
     def greens1(self) -> np.ndarray:
         """First-order Green's function G⁽¹⁾_ipn, binned (equation 2, `Greensfunction`).
 
-        Returns
-        -------
-        ndarray (n_steps, n_neurons, n_neurons)
-            Entry [n, i, p]: state of neuron i at the readout after unit input to neuron p
-            in step n.
+        Entry [n, i, p] is the state of neuron i at the readout after unit input to neuron p
+        in step n.
         """
         n = self.n_neurons
         self._require_memory("G⁽¹⁾", 8.0 * self.n_steps * n**2)
@@ -451,13 +374,9 @@ class Unfolding(Shown):
     def greens2(self) -> np.ndarray:
         """Second-order Green's function G⁽²⁾_ipqnm, binned (equation 12, `G2-general`).
 
-        For small networks only: it has N³ K² entries. It contains the factor α.
-
-        Returns
-        -------
-        ndarray (n_neurons, n_neurons, n_neurons, n_steps, n_steps)
-            Entry [i, p, q, n, m]: coefficient of x_n x_m u_p u_q in the state of neuron i;
-            symmetric under (p, n) ↔ (q, m).
+        For small networks only: it has N³ K² entries. Entry [i, p, q, n, m], α included, is
+        the coefficient of x_n x_m u_p u_q in the state of neuron i; it is symmetric under
+        (p, n) ↔ (q, m).
         """
         n, k = self.n_neurons, self.n_steps
         wanted = "be 1, of a quadratic gain, for G⁽²⁾"

@@ -76,29 +76,20 @@ class Step(HasArrays):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read.
+    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read."""
 
-    Attributes
-    ----------
-    step : Step
-        One of the ``n_sub`` sub-steps of a whole step.
-    weights : ndarray (n_whole,)
-        Weight of the state at the end of each whole step in the readout; all zero where
-        there is a tail, whose end is then the readout.
-    tail : Step or None
-        One of the ``n_tail`` sub-steps of a last, shortened step.
-    start : array (n_neurons,) or None
-        Where every series begins, as a deviation from the resting state.
-    every : bool
-        Read each state of weight one on its own, on a leading axis of time, not their sum.
-    """
-
+    #: One of the ``n_sub`` sub-steps of a whole step.
     step: Any
     n_sub: int
+    #: Weight of the state at the end of each whole step in the readout, (n_whole,); all
+    #: zero where there is a tail, whose end is then the readout.
     weights: np.ndarray
+    #: One of the ``n_tail`` sub-steps of a last, shortened step.
     tail: Any = None
     n_tail: int = 0
+    #: Where every series begins, as a deviation from the resting state, (n_neurons,).
     start: Any = None
+    #: Read each state of weight one on its own, on a leading axis of time, not their sum.
     every: bool = False
 
     @cached_property
@@ -292,17 +283,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class Room:
-    """How many cases to carry at a time, and how much of their way to keep."""
+    """How many cases to carry at a time, ``rows`` at best, and what of their way to keep.
+
+    A place leaves ``n_slopes`` states on the tape, a step holds ``n_working``.
+    """
 
     n_cases: int
     n_places: int
-    #: States' worth of memory that a place leaves on the tape, and that a step holds.
     n_slopes: float
     n_working: float
-    #: Size of the state of one case, and what all may take.
     state_bytes: float
     budget: float
-    #: Cases of an efficient batch.
     rows: int
 
     def rows_holding(self, n_states: float) -> int:
@@ -331,12 +322,11 @@ class Room:
 class Walk:
     """Many stimuli walked along a plan at one projection, in batches of bounded memory.
 
-    ``X`` (n_cases, n_channels, n_steps) lives anywhere, and the work is done there, by
-    default in float32 if that is its dtype, else in float64; ``plan`` and ``u`` (n_neurons,
-    n_channels) are on the host. With ``keep``, `states` keeps what `pullback` needs as far
-    as memory allows, so that every series is walked once instead of twice. With ``orders``,
-    the orders of an expansion are given apart, on a leading axis, instead of their sum. A
-    network that is no expansion and diverges raises `Divergence`.
+    The work is done where ``X`` (n_cases, n_channels, n_steps) lives, by default in float32
+    if that is its dtype; ``plan`` and ``u`` (n_neurons, n_channels) are on the host. With
+    ``keep``, `states` keeps what `pullback` needs as far as memory allows, so that series
+    are walked once instead of twice. With ``orders``, those of an expansion are given
+    apart, on a leading axis. Other networks raise `Divergence` where they diverge.
     """
 
     def __init__(
