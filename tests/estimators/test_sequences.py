@@ -500,6 +500,7 @@ def test_onnx_steps_as_the_model_does(series, see_input, gain):
     assert np.array(made) == pytest.approx(model.forecast(10), rel=1e-8)
 
 
+@pytest.mark.needs("onnx")
 def test_continuous_time_has_no_graph(series):
     network = Reservoir.random(10, g=0.8, tau=2.0, gain=Gain.tanh(), rng=0)
     model = ReservoirForecaster(reservoir=network, max_iter=2, random_state=0)
