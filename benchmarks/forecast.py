@@ -108,7 +108,7 @@ def forecaster(n_neurons: int, seed: int, **more: Any) -> Any:
     """A model of one seed; its recurrent weights depend on the seed alone."""
     from greenfold import ReservoirForecaster
 
-    options = {"max_iter": EVALUATIONS, "random_state": seed} | more
+    options: dict[str, Any] = {"max_iter": EVALUATIONS, "random_state": seed, **more}
     return ReservoirForecaster(n_neurons, **options)
 
 

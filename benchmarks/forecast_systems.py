@@ -34,7 +34,7 @@ PENALTIES = 10.0 ** np.arange(-12, 0.1, 1.0)
 
 def flow(name: str) -> Any:
     """A system of dysts by name."""
-    import dysts.flows
+    import dysts.flows  # pyright: ignore[reportMissingImports]
 
     return getattr(dysts.flows, name)()
 
@@ -73,7 +73,9 @@ def eligible(name: str) -> bool:
 
 def systems() -> list[Task]:
     """The twenty, each with its Lyapunov time in samples."""
-    from dysts.systems import get_attractor_list
+    from dysts.systems import (  # pyright: ignore[reportMissingImports]
+        get_attractor_list,
+    )
 
     found = []
     for name in sorted(get_attractor_list()):

@@ -41,6 +41,7 @@ def test_continuous_time_is_that_of_dynamics():
     X = np.column_stack([x, np.ones(12)]).T[None]
     dynamics = Dynamics(network, n_steps=12, dt=0.7)
     wanted = dynamics.states(X, np.column_stack([U, b]), trajectories=True)[0]
+    assert dynamics.step_error is not None
     n_sub = dynamics.step_error.n_sub
     found = DrivenNetwork(network, U, b, 0.7, n_sub).run(x, np.zeros(15))
     assert found == pytest.approx(wanted, abs=1e-12)

@@ -1,8 +1,10 @@
 """Sequence regression and forecasts, with solved and with drawn input weights."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn import base
 
 from greenfold import (
     EchoStateNetwork,
@@ -15,6 +17,10 @@ from greenfold.datasets import lorenz, narma
 from greenfold.estimators.sequences import DivergenceWarning, Readout, valid_steps
 
 TRAIN = 1200
+
+
+def clone(model: Any) -> Any:
+    return base.clone(model)
 
 
 @pytest.fixture(scope="module")
@@ -495,7 +501,7 @@ def test_onnx_steps_as_the_model_does(series, see_input, gain):
     state, x, made = model.state_[None], series[399:400], []
     for _ in range(10):
         state, x = session.run(["next_state", "prediction"], {"state": state, "x": x})
-        made.append(x[0])
+        made.append(np.asarray(x)[0])
     # Rounding, after ten steps of a loop.
     assert np.array(made) == pytest.approx(model.forecast(10), rel=1e-8)
 
@@ -514,7 +520,7 @@ def test_aeon_forecasts_the_same():
     from greenfold.estimators.aeon import AeonReservoirForecaster
 
     y = mackey_glass(400, rng=0)
-    options = {"n_neurons": 15, "max_iter": 3, "random_state": 0}
+    options: dict[str, Any] = {"n_neurons": 15, "max_iter": 3, "random_state": 0}
     ours = ReservoirForecaster(**options).fit(y)
     theirs = AeonReservoirForecaster(horizon=3, **options).fit(y)
     assert theirs.predict(y) == pytest.approx(ours.forecast(3, context=y)[-1], rel=1e-9)

@@ -129,6 +129,7 @@ def test_linear_networks_come_with_a_certificate():
         ).loss
         for seed in range(20)
     ]
+    assert found.loss_bound is not None
     assert found.loss_bound <= found.loss * (1 + 1e-12)
     assert found.loss < min(drawn)
 
