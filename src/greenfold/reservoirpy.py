@@ -161,7 +161,7 @@ def solve_sequence(
 ) -> SolvedInput:
     """Solve the input weights and the bias of a node for sequences read at every step.
 
-    Put a `reservoirpy.nodes.Ridge` behind the node and fit it as usual, on the same series.
+    Put a ``reservoirpy.nodes.Ridge`` behind the node and fit it on the same series.
 
     Parameters
     ----------

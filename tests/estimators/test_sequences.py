@@ -529,6 +529,7 @@ def test_aeon_forecasts_the_same():
 
 
 @pytest.mark.contract
+@pytest.mark.filterwarnings("ignore:the network remembers")  # aeon's series are short
 @pytest.mark.needs("aeon")
 def test_aeon_adapter_passes_every_check_of_aeon():
     from greenfold.estimators.aeon import AeonReservoirForecaster
