@@ -105,8 +105,7 @@ class DrivenNetwork:
         for index in range(len(push)):
             p = W @ y
             p += push[index]
-            ahead = step.change.value(p)
-            ahead *= step.leak
+            ahead = step.change.value(p) * step.leak
             ahead += step.keep * y
             out[index] = y = ahead
         return y

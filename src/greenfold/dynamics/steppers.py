@@ -90,7 +90,7 @@ class NonlinearPart(HasArrays):
         # it: it is never written to.
         if isinstance(self.slope, float):
             if not self.slope:
-                return value - (0.0 if self.offset is None else self.offset)
+                return value if self.offset is None else value - self.offset
             left = value - d
         else:
             left = d * self.slope
@@ -101,7 +101,7 @@ class NonlinearPart(HasArrays):
         return left
 
     def value(self, d: Any) -> Any:
-        """f(d), a new array shaped like ``d``, (..., N)."""
+        """f(d), shaped like ``d``, (..., N); a new array unless it keeps its line."""
         return self._without_line(self.function(self._shifted(d)), d)
 
     def value_and_slope(self, d: Any) -> tuple[Any, Any]:
@@ -146,7 +146,7 @@ class LeakyStep(Step):
         else:
             ahead, slope = self.change.value_and_slope(p)
             slopes.append(slope * self.leak)
-        ahead *= self.leak
+        ahead = ahead * self.leak  # not in place: it may be the user's own
         ahead += y * self.keep
         return ahead
 
