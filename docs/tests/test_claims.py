@@ -64,11 +64,17 @@ def forecasts() -> list[str]:
     ]
     assert above == [10] * 4  # "on every seed"
     dysts = row("forecast-systems", "20 systems")
+    errors = [
+        row("forecast", f"{s}, N = {size}, noise 0 %")["detail"]["standard_error"]
+        for s in systems
+        for size in sizes
+    ]
     return [
         f"{ratio('Lorenz', 50):.2f} (N = 50) and {ratio('Lorenz', 100):.2f} (N = 100)",
         f"{ratio('Mackey–Glass', 50):.2f} and {ratio('Mackey–Glass', 100):.2f} times on",
         f"it is {min(noisy[1]):.2f} to {max(noisy[1]):.2f} times",
         f"with 5 % {min(noisy[5]):.2f} to {max(noisy[5]):.2f} times",
+        f"differences: {min(errors):.2f} to {max(errors):.2f} Lyapunov times",
         f"on {dysts['value']:.0f} of 20 systems of the package",
         f"{dysts['detail']['median_ratio']:.1f} times as long",
         f"{value('sequences', 'NARMA-10, N = 50'):.2f} (N = 50) and "

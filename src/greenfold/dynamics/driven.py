@@ -69,10 +69,6 @@ class DrivenNetwork:
         discrete = isinstance(self.network, EchoStateNetwork)
         return sparse.csr_array(W) if few and large and discrete else None
 
-    def rest(self, n_lanes: int) -> np.ndarray:
-        """States (n_lanes, n_neurons) of networks that have seen no input."""
-        return np.zeros((n_lanes, self.n_neurons))
-
     def advance(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """States (n_lanes, n_neurons) one step after inputs (n_lanes, n_channels)."""
         push = x @ self._input_map[:-1] + self._input_map[-1]
@@ -134,7 +130,7 @@ class DrivenNetwork:
         longest = max(len(x) // 2, 1)
         begins = np.unique(np.linspace(1, len(x) - longest, n_lanes).astype(int))
         spread = float(states.std()) or 1.0
-        lanes = self.rest(len(begins))
+        lanes = np.zeros((len(begins), self.n_neurons))
         for index in range(longest):
             lanes = self.advance(lanes, x[begins + index])
             error = np.sqrt(np.mean((lanes - states[begins + index]) ** 2))
