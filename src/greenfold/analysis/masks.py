@@ -15,7 +15,7 @@ from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
 from ..optimizers.ascent import ascend
-from ..optimizers.bounds import descend, metric_of, soft_maximum
+from ..optimizers.bounds import Constraint, Entries, Relaxation, Squares
 from ..optimizers.linear import LinearProblem
 from ..optimizers.masks import into_box, solve_mask_near
 from ..optimizers.result import Candidate, Projections
@@ -31,11 +31,6 @@ _EVALUATIONS = 100
 _GAMMA = 1.0
 #: The same for masks of a few levels, which larger errors would exchange for others.
 _GAMMA_OF_LEVELS = 0.3
-#: Sharpness of the smoothed eigenvalue, in units of the largest, and evaluations at each.
-_SHARPNESS = (30.0, 100.0, 300.0, 1000.0, 3000.0)
-_BOUND_EVALUATIONS = 80
-#: Error of an eigenvalue in units of the matrix: a few roundings for each of its rows.
-_ROUNDING = 4 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,7 +192,7 @@ def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Cand
 
 
 def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
-    return problem.margin_of_kernel(problem.kernel(u, v)).value
+    return problem.margin(u, v).value
 
 
 @with_few_threads(rows_of)
@@ -250,122 +245,30 @@ def mask_bound(
         u, v, system = part.own_input(u, stimuli.n_channels), v[part.outputs], part
     device.match(u.size)
     problem = LinearProblem(system.maps, stimuli, projections.eta)
-    relaxation = MaskRelaxation.of(problem, device, u.size)
-    found = relaxation.lowered(problem.kernel(u, v))
+    relaxation = Relaxation([problem], constraints_of(device, u.size))
+    found = relaxation.lower([problem.kernel(u, v)], u)
     free = projections.upper_bound
     return found if free is None else min(found, free)
 
 
-@dataclass(frozen=True, eq=False)
-class MaskRelaxation:
-    """The bound as a function of the kernel, S and δ, for masks of n entries.
-
-    For every kernel a and every unit pair, κ ≤ (η/2) aᵀψa + ‖G(d) u‖ with d = μ − ηψa. Over
-    all u the largest ‖Gu‖² is the largest eigenvalue of GᵀG. A mask can do less:
-
-        uᵀGᵀGu ≤ λ_max(GᵀG + S)                  u ≥ 0, for any S ≥ 0 (entry by entry)
-        uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + Σδ/n      u_i = ±1/√n, for any δ
-        uᵀGᵀGu ≤ λ_max(GᵀG − diag δ) + h² Σδ     |u_i| ≤ h, for any δ ≥ 0
-
-    because uᵀSu ≥ 0, uᵀ diag(δ) u = Σδ/n and ≤ h² Σδ. S or δ and the kernel a are descended
-    together, with the largest eigenvalue smoothed, ever less; whatever they are, the
-    unsmoothed value is a proven bound.
-    """
-
-    problem: LinearProblem
-    n: int
-    #: Whether entries are not negative, and S may be used.
-    has_pairs: bool
-    #: Largest u_i², the price of δ; None without δ.
-    square: float | None
-    #: Whether every u_i² is that, so that δ may have any sign.
-    is_equal: bool
-
-    @classmethod
-    def of(cls, problem: LinearProblem, device: Device, n: int) -> MaskRelaxation:
-        """The relaxation of a kind of mask."""
-        levels = device.values
-        if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
-            return cls(problem, n, False, 1 / n, True)
-        if levels is not None and levels[0] >= 0:
-            return cls(problem, n, True, None, False)
-        wanted = "be two of one size, or none of them negative: for others no bound is "
-        wanted += "known that is lower than that of all projections"
-        check.must(not device.is_discrete, "levels", wanted, device.kind)
-        low, high = device.limits
-        reach = max(abs(low), abs(high))
-        # A unit vector has no entry above one anyway.
-        square = reach**2 if reach < 1 else None
-        return cls(problem, n, low >= 0, square, False)
-
-    def value(
-        self, kernel: np.ndarray, z: np.ndarray, unit: float, sharpness: float
-    ) -> tuple[float, float, np.ndarray, np.ndarray]:
-        """The proven bound; the smoothed one, and its gradient by kernel and by z.
-
-        z holds the entries of S above its diagonal, in units/n, then δ, in units;
-        ``sharpness`` is that of the smoothed eigenvalue, in units/λ.
-        """
-        problem, n = self.problem, self.n
-        d = problem.gradient_at(kernel)
-        G = self._matrix(d)
-        whole, price, above = G.T @ G, 0.0, np.triu_indices(n, 1)
-        if self.has_pairs:
-            S = np.zeros((n, n))
-            S[above] = unit / n * z[: len(above[0])]
-            whole += S + S.T
-        if self.square is not None:
-            delta = unit * z[-n:]
-            whole[np.diag_indices(n)] -= delta
-            price = self.square * float(delta.sum())
-        values, vectors = np.linalg.eigh(whole)
-        soft, p, V = soft_maximum(values, vectors, unit / sharpness)
-        curved = problem.eta * problem.spread(kernel)
-        cost = 0.5 * float(kernel @ curved)
-        off = _ROUNDING * n * float(np.abs(values).max())
-        proven = cost + np.sqrt(max(values[-1] + off + price, 0.0)) + problem.rounding(d)
-        size = np.sqrt(max(soft + price, 1e-300))
-        smooth = cost + size
-        share = 0.5 / size
-        B = V.reshape(problem.stimuli.n_channels, -1, V.shape[1]).transpose(1, 0, 2)
-        atoms, _ = problem.kernel_of(2 * share * (G @ V) * p, B)
-        by_kernel = curved - problem.eta * problem.spread(atoms)
-        density = (V * p) @ V.T
-        by_z = []
-        if self.has_pairs:
-            by_z.append(2 * share * unit / n * density[above])
-        if self.square is not None:
-            by_z.append(share * unit * (self.square - density.diagonal()))
-        return proven, smooth, by_kernel, np.concatenate([np.zeros(0), *by_z])
-
-    def _matrix(self, d: np.ndarray) -> np.ndarray:
-        response = self.problem.response_sum(d)
-        found = response.matrix()
-        if found is not None:
-            return np.asarray(found)
-        n_channels = self.problem.stimuli.n_channels
-        every = np.eye(self.n).reshape(n_channels, -1, self.n).transpose(1, 0, 2)
-        return response.drive(every)
-
-    def lowered(self, kernel: np.ndarray) -> float:
-        """The lowest bound that is met by descent from a kernel."""
-        metric = metric_of(self.problem)
-        unit = float(np.linalg.norm(self._matrix(self.problem.gradient_at(kernel)), 2)) ** 2
-        if metric.is_empty or unit == 0:
-            return np.inf
-        n_pairs = self.n * (self.n - 1) // 2 if self.has_pairs else 0
-        n_delta = 0 if self.square is None else self.n
-        limits = [(0.0, None)] * n_pairs
-        limits += [(None, None) if self.is_equal else (0.0, None)] * n_delta
-
-        def bound(kernels: list[np.ndarray], z: np.ndarray, sharpness: float) -> tuple:
-            proven, smooth, by_kernel, by_z = self.value(kernels[0], z, unit, sharpness)
-            return proven, smooth, [by_kernel], by_z
-
-        budget = {"max_evaluations": _BOUND_EVALUATIONS, "smoothing": _SHARPNESS}
-        start, size = np.zeros(n_pairs + n_delta), float(np.sqrt(unit))
-        how = {"unit": size, "limits": limits, "memory": 15, "tol": 1e-12, **budget}
-        return descend(bound, [kernel], [metric], start, **how)
+def constraints_of(device: Device, n: int) -> list[Constraint]:
+    """What a kind of mask of n entries obeys; none where no bound is known."""
+    levels = device.values
+    if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
+        return [Squares(n, 1 / n, is_equal=True)]
+    if levels is not None and levels[0] >= 0:
+        return [Entries(n)]
+    wanted = "be two of one size, or none of them negative: for others no bound is "
+    wanted += "known that is lower than that of all projections"
+    check.must(not device.is_discrete, "levels", wanted, device.kind)
+    low, high = device.limits
+    reach = max(abs(low), abs(high))
+    found: list[Constraint] = []
+    if low >= 0:
+        found.append(Entries(n))
+    if reach < 1:  # a unit vector has no entry above one anyway
+        found.append(Squares(n, reach**2, is_equal=False))
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -262,13 +262,9 @@ class Task:
     ) -> float:
         """κ of given projections on these or other stimuli, the noise included."""
         maps = self.system(network).maps
-        problem = LinearProblem(maps, stimuli or self.stimuli, self.eta)
-        a = problem.kernel(found.u.reshape(network.n_neurons, -1), found.v)
-        value = problem.margin_of_kernel(a).value
-        if self.noise is None:
-            return value
-        inside = state_covariance(network, self.noise)
-        return value - 0.5 * self.eta * float(found.v @ inside @ found.v)
+        inside = None if self.noise is None else state_covariance(network, self.noise)
+        problem = LinearProblem(maps, stimuli or self.stimuli, self.eta, inside)
+        return problem.margin(found.u.reshape(network.n_neurons, -1), found.v).value
 
     def gradient(self, family: Family, x: np.ndarray, found: Projections) -> np.ndarray:
         """dκ*/dx at a solved network, by the envelope theorem."""

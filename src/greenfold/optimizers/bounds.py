@@ -1,34 +1,48 @@
-"""Upper bounds, lowered by descent in their own variables.
+"""One upper bound for every linear problem, and its descent.
 
-κ is concave in its kernel, so κ linearised at any kernel a bounds all projections. The
-bound is convex in a, and in whatever else the relaxation leaves free (weights of
-comparisons, multipliers of a mask). One descent serves them all; a problem supplies the
-value that is proven, one to descend, which may be smoothed, and its gradient.
+Several readouts v_j read one network that is driven through one unit u. Each soft margin
+κ_j = a_j·μ_j − (η/2) a_jᵀψ_j a_j − (η/2) v_jᵀP_j v_j is concave in its kernel a_j(u, v_j).
+Linearised at any kernels a_j, with d_j = μ_j − ηψ_j a_j, for all numbers t_j that make
+t_j + ηP_j positive and every R with uᵀRu ≥ −ρ on the input projections that are allowed,
+
+    Σκ_j ≤ Σ_j (η/2) a_jᵀψ_j a_j + ½ Σ_j t_j + ½ ρ
+           + ½ λ_max(R + Σ_j G(d_j)ᵀ (t_j + ηP_j)⁻¹ G(d_j)) .
+
+(Maximise over v_j first: 2 v·x ≤ vᵀ(t + ηP)v + xᵀ(t + ηP)⁻¹x.) It is the largest
+eigenvalue of a block matrix in (v, u), after elimination of v, and convex in all of its
+variables together. With one readout, P = 0 and R = 0 it is σ_max(G(d)) + (η/2) aᵀψa. Ridge
+regression has readouts of any length: t_j = 0 and ηP_j = 2λ. What an input projection is
+not allowed to be enters by R: see `Entries`, `Squares` and `Sectors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from ..math.covariances import Factored, root
-from .linear import LinearProblem
+from .linear import LinearProblem, Responses
 
 #: Amplification (``LinearProblem.growth``) from which a network is treated with care.
 AMPLIFIED = 1e3
 #: Random inputs that tell steep directions, and the share in a smoothed maximum below which
 #: a direction is left out.
 _PROBES, _NEGLIGIBLE = 64, 1e-9
-
-#: (kernels, extra variables, smoothing) to the proven bound, the one that is descended, and
-#: the gradient of that by each kernel and by the extra variables.
-Bound = Callable[
-    [list[np.ndarray], np.ndarray, float],
-    tuple[float, float, Sequence[np.ndarray], np.ndarray],
-]
+#: Error of an eigenvalue in units of its size, and how many of a large network are sought.
+_ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
+#: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
+_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 12, 1e-7
+#: Directions below this share are not started from, nor more than so many; angles between
+#: the leading two in units of theirs, and mixtures of all.
+_MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
+#: Evaluations in t alone.
+_AT_EVALUATIONS = 150
 
 
 class _Closed(Exception):
@@ -39,42 +53,21 @@ class _Closed(Exception):
 class Metric:
     """Coordinates c = rootᵀa of kernels in which a bound is about equally curved.
 
-    Only ψa matters: a kernel is sought in the range of ψ. Entries that noise adds to a
-    kernel are taken in one unit. Of root and inverse, both (D, rank), inverseᵀ root = 1.
+    Only ψa matters: a kernel is sought in the range of ψ. Of root and inverse, both
+    (D, rank), inverseᵀ root = 1.
     """
 
     root: np.ndarray
     inverse: np.ndarray
-    unit: float = 1.0
 
     @classmethod
-    def of(cls, matrix: np.ndarray, floor: float, unit: float = 1.0) -> Metric:
+    def of(cls, matrix: np.ndarray, floor: float) -> Metric:
         """By a positive semi-definite matrix, its eigenvalues kept off zero."""
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         if values[-1] <= 0:
-            return cls(vectors[:, :0], vectors[:, :0], unit)
+            return cls(vectors[:, :0], vectors[:, :0])
         sizes = np.sqrt(np.clip(values, floor * values[-1], None))
-        return cls(vectors * sizes, vectors / sizes, unit)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no kernel matters."""
-        return not self.root.shape[1]
-
-    def coordinates(self, kernel: np.ndarray) -> np.ndarray:
-        """Coordinates of a kernel."""
-        n = len(self.root)
-        return np.concatenate([self.root.T @ kernel[:n], self.unit * kernel[n:]])
-
-    def kernel(self, c: np.ndarray) -> np.ndarray:
-        """The kernel of coordinates."""
-        n = self.root.shape[1]
-        return np.concatenate([self.inverse @ c[:n], c[n:] / self.unit])
-
-    def gradient(self, bar: np.ndarray) -> np.ndarray:
-        """A gradient by the kernel as one by the coordinates."""
-        n = len(self.root)
-        return np.concatenate([self.inverse.T @ bar[:n], bar[n:] / self.unit])
+        return cls(vectors * sizes, vectors / sizes)
 
 
 def metric_of(problem: LinearProblem) -> Metric:
@@ -83,7 +76,7 @@ def metric_of(problem: LinearProblem) -> Metric:
     Where the network amplifies much, σ_max(G(μ − ηψa)) is far steeper along some
     directions, and its Frobenius norm tells which.
     """
-    curved, unit = problem.eta * problem.stimuli.psi, float(np.sqrt(problem.eta))
+    curved = problem.eta * problem.stimuli.psi
     amplified = problem.growth > AMPLIFIED
     n_channels = problem.stimuli.n_channels
     if not isinstance(curved, Factored):
@@ -91,7 +84,7 @@ def metric_of(problem: LinearProblem) -> Metric:
             R = _probed(problem)
             steep = np.kron(np.eye(n_channels), np.einsum("pno,pmo->nm", R, R))
             curved = curved + curved @ steep @ curved
-        return Metric.of(curved, 1e-12, unit)
+        return Metric.of(curved, 1e-12)
     basis, sizes = root(curved)
     made, inverse = basis * sizes, basis / sizes
     if amplified and len(sizes):
@@ -102,7 +95,7 @@ def metric_of(problem: LinearProblem) -> Metric:
                 inner += seen @ seen.T
         factor = np.linalg.cholesky(inner)
         made, inverse = made @ factor, inverse @ np.linalg.inv(factor).T
-    return Metric(made, inverse, unit)
+    return Metric(made, inverse)
 
 
 def _probed(problem: LinearProblem) -> np.ndarray:
@@ -121,6 +114,8 @@ def soft_maximum(
     Several eigenvalues meet where a relaxation is not tight; the share of each in the
     gradient is a Boltzmann weight. Shares, largest first, with their vectors.
     """
+    if not width:
+        return float(values[-1]), np.ones(1), vectors[:, -1:]
     share = np.exp((values - values[-1]) / width)
     total = float(share.sum())
     share = share / total
@@ -129,52 +124,481 @@ def soft_maximum(
     return soft, share[keep], vectors[:, keep]
 
 
-def descend(
-    bound: Bound,
-    kernels: Sequence[np.ndarray] = (),
-    metrics: Sequence[Metric] = (),
-    extra: np.ndarray | None = None,
-    *,
-    unit: float,
-    max_evaluations: int,
-    smoothing: Sequence[float] = (0.0,),
-    limits: Sequence[tuple[float | None, float | None]] | None = None,
-    goal: float = -np.inf,
-    memory: int = 30,
-    tol: float = 1e-13,
-) -> float:
-    """The lowest proven bound that is met by L-BFGS, from ``kernels`` and ``extra``.
+class Constraint(Protocol):
+    """What input projections have to obey, as R(z) and its price ρ(z); both linear in z."""
 
-    ``metrics`` has one for each kernel, ``limits`` a range for each extra variable.
-    ``unit`` is the size of the bound. One descent per entry of ``smoothing`` follows the
-    other, each of ``max_evaluations``, ``memory`` steps and down to a gain of ``tol``. At
-    ``goal`` nothing is left to do.
+    n_variables: int
+    #: Whether z may not be negative.
+    is_signed: bool
+
+    def add(self, H: np.ndarray, z: np.ndarray) -> float:
+        """Add R to a matrix in place; returns ρ."""
+        ...
+
+    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """That of λ_max + ρ by z, from vectors V (n, k) with their shares in λ_max."""
+        ...
+
+
+class Entries:
+    """u ≥ 0: R = S with entries ≥ 0 above the diagonal, as uᵀSu ≥ 0."""
+
+    is_signed = True
+
+    def __init__(self, n: int) -> None:
+        self._above, self._n = np.triu_indices(n, 1), n
+        self.n_variables = len(self._above[0])
+
+    def add(self, H: np.ndarray, z: np.ndarray) -> float:
+        """Add S; it is free."""
+        S = np.zeros_like(H)
+        S[self._above] = z / self._n  # in units that make a step in z about one in λ
+        H += S + S.T
+        return 0.0
+
+    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """2uᵢuⱼ of the vectors, in units of S."""
+        return 2 / self._n * ((V * share) @ V.T)[self._above]
+
+
+class Squares:
+    """u_i² = square: R = −diag δ at the price Σδ·square; u_i² ≤ square: the same, δ ≥ 0."""
+
+    def __init__(self, n: int, square: float, *, is_equal: bool) -> None:
+        self.n_variables, self._square = n, square
+        self.is_signed = not is_equal
+
+    def add(self, H: np.ndarray, z: np.ndarray) -> float:
+        """Add −diag δ; returns Σδ·square."""
+        H[np.diag_indices_from(H)] -= z
+        return self._square * float(z.sum())
+
+    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """The square less uᵢ² of the vectors."""
+        return self._square - (V**2) @ share
+
+
+class Sectors:
+    """(x·u)(y·u) ≥ 0 for rows of x and y (n_sectors, n): R = Σγ sym(x yᵀ), γ ≥ 0."""
+
+    is_signed = True
+
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        self.x, self.y, self.n_variables = x, y, len(x)
+
+    def add(self, H: np.ndarray, z: np.ndarray) -> float:
+        """Add Σγ sym(x yᵀ); it is free."""
+        made = (self.x.T * z) @ self.y
+        H += (made + made.T) / 2
+        return 0.0
+
+    def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """(x·u)(y·u) of the vectors."""
+        return ((self.x @ V) * (self.y @ V)) @ share
+
+
+class _Linearised:
+    """The bound at fixed kernels, as a function of t and z."""
+
+    def __init__(self, parts: Sequence[LinearProblem], kernels: list[np.ndarray]) -> None:
+        self._parts, one = parts, parts[0]
+        pairs = list(zip(parts, kernels, strict=True))
+        self.spreads = [part.eta * (part.stimuli.psi @ a) for part, a in pairs]
+        gradients = [p.stimuli.mu - s for p, s in zip(parts, self.spreads, strict=True)]
+        sums = [p.response_sum(d) for p, d in zip(parts, gradients, strict=True)]
+        self.responses = Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
+        each = zip(kernels, self.spreads, strict=True)
+        self.constant = sum(0.5 * float(a @ s) for a, s in each)
+        rounded = zip(parts, gradients, strict=True)
+        self.rounding = sum(part.rounding(d) for part, d in rounded)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        """GᵀG of parts without noise."""
+        return np.stack([m.T @ m for m in self.responses.formed()])
+
+    def damped(self, t: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """(t_j + ηP_j)⁻¹ of states (n_parts, n_outputs, k)."""
+        each = zip(self._parts, t, states, strict=True)
+        return np.stack([part.damped(one, y) for part, one, y in each])
+
+    def spectrum(
+        self, t: np.ndarray, z: np.ndarray, constraints: Sequence[Constraint], k: int | None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Eigenvalues, ascending, with vectors, and ρ; the last k, or all."""
+        if self.responses.is_large and not constraints:
+            k = _LARGE_SPECTRUM if k is None else k
+            return *self.responses.largest(lambda y: self.damped(t, y), k), 0.0
+        matrices = self.responses.formed()
+        if any(part.is_noisy for part in self._parts):
+            damped = self.damped(t, matrices)
+            H = np.einsum("jon,jom->nm", matrices, damped, optimize=True)
+            H = (H + H.T) / 2
+        else:
+            H = np.tensordot(1 / t, self._squares, axes=1)
+        price, start = 0.0, 0
+        for one in constraints:
+            price += one.add(H, z[start : start + one.n_variables])
+            start += one.n_variables
+        n = len(H)
+        subset = None if k is None or k >= n else [n - k, n - 1]
+        values, vectors = eigh(H, subset_by_index=subset, check_finite=False)
+        # What a symmetric eigensolver may be wrong by.
+        size = float(max(abs(values[-1]), np.abs(H).sum(1).max()))
+        values[-1] += _ROUNDING * np.sqrt(n) * size
+        return values, vectors, price
+
+
+class _Block:
+    """M = [[s − ηP, G(d)], [G(d)ᵀ, R − s]] as its constant part and slopes by coordinates.
+
+    The coordinates are those of the kernel, then s, then z, then −λ: λ − M is minus the
+    whole. ``curvature`` is that of (η/2) aᵀψa.
     """
-    extra = np.zeros(0) if extra is None else extra
-    own = [m.coordinates(a) for m, a in zip(metrics, kernels, strict=True)]
-    ends = np.cumsum([len(c) for c in own], dtype=int)
-    point = np.concatenate([*own, extra])
-    ranges = None
-    if limits is not None:
-        ranges = [(None, None)] * (len(point) - len(extra)) + list(limits)
-    lowest = np.inf
 
-    def function(x: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-        nonlocal lowest
-        *coordinates, rest = np.split(x, ends)
-        places = [m.kernel(c) for m, c in zip(metrics, coordinates, strict=True)]
-        proven, value, by_kernel, by_rest = bound(places, rest, width)
-        lowest = min(lowest, proven)
-        if lowest <= goal:
-            raise _Closed
-        bars = [m.gradient(bar) for m, bar in zip(metrics, by_kernel, strict=True)]
-        return value / unit, np.concatenate([*bars, by_rest]) / unit
+    def __init__(self, part: LinearProblem, metric: Metric) -> None:
+        n, n_inputs = part.system.n_outputs, part.system.n_inputs
+        n_channels = part.stimuli.n_channels
 
-    options = {"maxfun": max_evaluations, "maxcor": memory, "ftol": tol, "gtol": 0.0}
-    try:
-        for width in smoothing:
-            given = {"args": (width,), "jac": True, "bounds": ranges, "options": options}
-            point = minimize(function, point, method="L-BFGS-B", **given).x
-    except _Closed:
-        pass
-    return float(lowest)
+        def off_diagonal(d: np.ndarray) -> np.ndarray:
+            made = np.zeros((n + n_inputs * n_channels,) * 2)
+            response = Responses([part.response_sum(d)], n_channels, n_inputs)
+            made[:n, n:] = response.formed()[0]
+            return made + made.T
+
+        spreads = part.eta * (part.stimuli.psi @ metric.inverse)
+        self.n_outputs, self.curvature = n, metric.inverse.T @ spreads
+        self.constant = off_diagonal(part.stimuli.mu)
+        if part.covariance is not None:
+            self.constant[:n, :n] -= part.eta * (part.covariance + part.covariance.T) / 2
+        shift = np.diag(np.repeat([1.0, -1.0], [n, len(self.constant) - n]))
+        self.slopes = np.stack([*(-off_diagonal(d) for d in spreads.T), shift])
+
+    def complete(self, constraints: Sequence[Constraint]) -> tuple[np.ndarray, np.ndarray]:
+        """All slopes, those of z and λ included, and the prices of z."""
+        n, size = self.n_outputs, len(self.constant)
+        made, prices = [], []
+        for one in constraints:
+            for z in np.eye(one.n_variables):
+                R = np.zeros((size - n, size - n))
+                prices.append(one.add(R, z))
+                made.append(np.pad(R, (n, 0)))
+        return np.stack([*self.slopes, *made, -np.eye(size)]), np.array(prices)
+
+
+class _CentralPath:
+    """Newton's method on min linear·x + ½ xᵀ quadratic x, −(M0 + Σ x_i M_i) ⪰ 0, x_+ ≥ 0.
+
+    ``is_positive`` marks x_+. The barrier is −log det − Σ log x_+.
+    """
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        linear: np.ndarray,
+        quadratic: np.ndarray,
+        M0: np.ndarray,
+        slopes: np.ndarray,
+        is_positive: np.ndarray,
+    ) -> None:
+        self.x, self.linear, self.quadratic = x, linear, quadratic
+        self.M0, self.slopes, self.is_positive = M0, slopes, is_positive
+        self.n_barrier = len(M0) + int(is_positive.sum())
+        factor = self._factor(x)
+        assert factor is not None
+        self.factor = factor
+
+    def _factor(self, x: np.ndarray) -> np.ndarray | None:
+        """A Cholesky factor of the slack; None outside."""
+        if (x[self.is_positive] <= 0).any():
+            return None
+        try:
+            return np.linalg.cholesky(-(self.M0 + np.tensordot(x, self.slopes, axes=1)))
+        except np.linalg.LinAlgError:
+            return None
+
+    def _merit(self, x: np.ndarray, factor: np.ndarray, mu: float) -> float:
+        barrier = 2 * np.log(np.diag(factor)).sum() + np.log(x[self.is_positive]).sum()
+        return float(self.linear @ x + 0.5 * x @ self.quadratic @ x - mu * barrier)
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """The inverse of the slack; times the barrier, the relaxed (v, u)(v, u)ᵀ."""
+        made = np.linalg.inv(self.factor)
+        return made.T @ made
+
+    def centre(self, mu: float) -> None:
+        """Newton steps at one barrier, until they gain a tenth of it at most."""
+        plus, merit = self.is_positive, self._merit(self.x, self.factor, mu)
+        for _ in range(_NEWTON_STEPS):
+            W = self.inverse @ self.slopes
+            gradient = self.linear + self.quadratic @ self.x + mu * np.einsum("ijj->i", W)
+            turned = W.transpose(0, 2, 1).reshape(len(W), -1)
+            hessian = self.quadratic + mu * (W.reshape(len(W), -1) @ turned.T)
+            gradient[plus] -= mu / self.x[plus]
+            hessian[plus, plus] += mu / self.x[plus] ** 2
+            hessian[np.diag_indices_from(hessian)] *= 1 + 1e-13
+            step = -np.linalg.solve(hessian, gradient)
+            gain, length = float(-gradient @ step), 1.0
+            while length > 1e-8:
+                x = self.x + length * step
+                factor = self._factor(x)
+                if factor is not None:
+                    new = self._merit(x, factor, mu)
+                    if new <= merit - 0.1 * length * gain:
+                        self.x, self.factor, merit = x, factor, new
+                        break
+                length *= 0.5
+            if gain <= 0.1 * mu or length <= 1e-8:
+                return
+
+
+class Relaxation:
+    """The upper bound on Σκ_j of parts that share u, lowered from any start.
+
+    ``unit_readouts`` is False in a regression: t is zero. The lowest value that was met is
+    ``lowest``; ``directions`` (n_inputs, n_channels, k) are what the relaxed u uᵀ is made
+    of there, with their ``shares``, largest first.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[LinearProblem],
+        constraints: Sequence[Constraint] = (),
+        *,
+        unit_readouts: bool = True,
+    ) -> None:
+        self.parts, self.constraints = parts, constraints
+        self._n_variables = sum(one.n_variables for one in constraints)
+        self._floors = np.array([part.floor for part in parts])
+        self._is_free = unit_readouts
+        # Without noise a common factor of t and 1/z remains, and has a best value.
+        self._has_multiple = unit_readouts and not any(part.is_noisy for part in parts)
+        self.lowest, self.n_evaluations = np.inf, 0
+        self.point: tuple[list[np.ndarray], np.ndarray, np.ndarray] | None = None
+        self.directions, self.shares = np.zeros((1, 1, 0)), np.zeros(0)
+
+    def multipliers_of(self, kernels: list[np.ndarray], u: np.ndarray) -> np.ndarray:
+        """The t, plus ηp_min, at which u attains the maximum at these kernels."""
+        return self._multipliers(_Linearised(self.parts, kernels), u)
+
+    def _multipliers(self, linearised: _Linearised, u: np.ndarray) -> np.ndarray:
+        if not self._is_free:
+            return self._floors
+        states = linearised.responses.drive(u.T.reshape(-1, 1))[:, :, 0]
+        t = np.array([p.multiplier(x) for p, x in zip(self.parts, states, strict=True)])
+        largest = float(t.max())
+        return np.maximum(t, 1e-6 * largest) if largest else np.ones_like(t)
+
+    def at(self, kernels: list[np.ndarray], u: np.ndarray) -> float:
+        """The lowest bound at fixed kernels, from the t of u."""
+        linearised = _Linearised(self.parts, kernels)
+        t = self._multipliers(linearised, u)
+        if len(t) == 1 or not self._is_free:
+            self._value(linearised, kernels, t, np.zeros(self._n_variables), 0.0)
+            return self.lowest
+
+        def function(logs: np.ndarray) -> tuple[float, np.ndarray]:
+            value, _, by_t, _ = self._value(
+                linearised, kernels, np.exp(logs), np.zeros(self._n_variables), 0.0
+            )
+            return value / unit, by_t / unit
+
+        unit = float(t.sum())
+        options = {"maxfun": _AT_EVALUATIONS, "ftol": 1e-13, "gtol": 0.0}
+        minimize(function, np.log(t), jac=True, method="L-BFGS-B", options=options)
+        return self.lowest
+
+    def lower(
+        self,
+        kernels: list[np.ndarray],
+        u: np.ndarray,
+        *,
+        goal: float = -np.inf,
+        max_evaluations: int = 150,
+        smoothing: Sequence[float] = (1e-2, 1e-3, 1e-4, 1e-5),
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> float:
+        """Descend in kernels, t and z together; returns ``lowest``.
+
+        It starts from kernels and the multipliers of u, or at ``start`` (t, z), and stops
+        at ``goal``. One L-BFGS of ``max_evaluations`` per entry of ``smoothing``, the
+        width of a smoothed λ_max as a share of it, follows the other.
+        """
+        t, z = start or (self.multipliers_of(kernels, u), np.zeros(self._n_variables))
+        if self.is_small:
+            self._follow(kernels[0], z, goal)
+        else:
+            self._descend(kernels, t, z, goal, max_evaluations, smoothing)
+        return self.lowest
+
+    def _descend(
+        self,
+        kernels: list[np.ndarray],
+        t: np.ndarray,
+        z: np.ndarray,
+        goal: float,
+        max_evaluations: int,
+        smoothing: Sequence[float],
+    ) -> None:
+        """L-BFGS in kernels, log t and z."""
+        unit = float(t.sum())
+        metrics = self._metrics
+        own = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
+        ends = np.cumsum([*(len(c) for c in own), len(t)], dtype=int)
+        limits: list[Any] = [(None, None)] * int(ends[-1])
+        for one in self.constraints:
+            limits += [(0.0 if one.is_signed else None, None)] * one.n_variables
+
+        def function(x: np.ndarray, width: float) -> tuple[float, np.ndarray]:
+            *coordinates, logs, z = np.split(x, ends)
+            places = [m.inverse @ c for m, c in zip(metrics, coordinates, strict=True)]
+            t = np.exp(logs) if self._is_free else self._floors
+            linearised = _Linearised(self.parts, places)
+            value, bars, by_t, by_z = self._value(linearised, places, t, unit * z, width)
+            if self.lowest <= goal:
+                raise _Closed
+            back = [m.inverse.T @ bar for m, bar in zip(metrics, bars, strict=True)]
+            return value / unit, np.concatenate([*back, by_t, unit * by_z]) / unit
+
+        point = np.concatenate([*own, np.log(t), z / unit])
+        options = {"maxfun": max_evaluations, "maxcor": 30, "ftol": 1e-13, "gtol": 0.0}
+        try:
+            for share in smoothing:
+                given: dict[str, Any] = {"args": (share * unit,), "jac": True}
+                given |= {"bounds": limits, "options": options}
+                point = minimize(function, point, method="L-BFGS-B", **given).x
+        except _Closed:
+            pass
+
+    @property
+    def is_small(self) -> bool:
+        """Whether second derivatives by all variables fit in memory."""
+        if len(self.parts) > 1 or not self._is_free:
+            return False
+        part = self.parts[0]
+        n = part.system.n_outputs + part.system.n_inputs * part.stimuli.n_channels
+        m = self._metrics[0].root.shape[1] + self._n_variables + 2
+        return 8 * m * n**2 <= _NEWTON_BYTES
+
+    def _follow(self, kernel: np.ndarray, z: np.ndarray, goal: float) -> None:
+        """Second-order descent in the coordinates of the kernel, s, z and λ."""
+        part, metric, block = self.parts[0], self._metrics[0], self._block
+        rank = metric.root.shape[1]
+        slopes, prices = block.complete(self.constraints)
+        c = metric.root.T @ kernel
+        start = block.constant + np.tensordot(c, slopes[:rank], axes=1)
+        unit = float(np.linalg.eigvalsh(start)[-1])
+        if unit <= 0:
+            return
+        slopes[:rank] /= np.sqrt(unit)  # kernels in units of √unit, all else in units
+        M0 = block.constant / unit
+        quadratic = np.zeros((len(slopes), len(slopes)))
+        quadratic[:rank, :rank] = block.curvature
+        linear = np.concatenate([np.zeros(rank + 1), 0.5 * prices, [1.0]])
+        is_positive = np.zeros(len(slopes), bool)
+        counts = [one.n_variables for one in self.constraints]
+        signs = [one.is_signed for one in self.constraints]
+        is_positive[rank + 1 : -1] = np.repeat(np.array(signs, bool), counts)
+        x = np.concatenate([c / np.sqrt(unit), [0.0], z / unit, [0.0]])
+        x[is_positive] = np.maximum(x[is_positive], 1e-2)
+        top = float(np.linalg.eigvalsh(M0 + np.tensordot(x, slopes, axes=1))[-1])
+        x[-1] = top + 0.1 * abs(top) + 1e-3
+        path = _CentralPath(x, linear, quadratic, M0, slopes, is_positive)
+        mu = 0.1 / len(M0)
+        while True:
+            path.centre(mu)
+            kernels = [metric.inverse @ path.x[:rank] * np.sqrt(unit)]
+            t = np.array([unit * (path.x[-1] - path.x[rank]) + part.floor])
+            place = (kernels, t, unit * path.x[rank + 1 : -1])
+            before, n = self.lowest, self._block.n_outputs
+            linearised = _Linearised(self.parts, kernels)
+            self._value(linearised, *place, 0.0)
+            if self.lowest < before:
+                shares, vectors = np.linalg.eigh(path.inverse[n:, n:])
+                self.shares = shares[::-1] / shares.sum()
+                self.directions = linearised.responses.as_projection(vectors[:, ::-1])
+            if mu * path.n_barrier * unit <= _NEWTON_TOL * abs(self.lowest) or mu < 1e-14:
+                return
+            if self.lowest <= goal:
+                return
+            mu *= 0.15
+
+    def within(self, constraints: Sequence[Constraint]) -> Relaxation:
+        """The same bound of fewer input projections."""
+        made = Relaxation(self.parts, constraints)
+        made._metrics, made._block = self._metrics, self._block
+        return made
+
+    def starts(self) -> Iterator[np.ndarray]:
+        """Input projections to ascend from: the directions, and mixtures of them."""
+        rng = np.random.default_rng(0)
+        rank = min(int((self.shares > _MINOR).sum()), _DIRECTIONS)
+        directions = self.directions[:, :, :rank]
+        mixtures = [np.eye(rank)]
+        if rank > 1:
+            # The optimum mixes the leading two about as the relaxation does, with one sign
+            # or the other.
+            sizes = np.sqrt(self.shares[:rank])
+            angles = np.outer([1, -1], np.arctan2(sizes[1], sizes[0]) * _ANGLES).ravel()
+            planar = np.zeros((len(angles), rank))
+            planar[:, 0], planar[:, 1] = np.cos(angles), np.sin(angles)
+            mixtures += [planar, rng.standard_normal((_MIXTURES, rank)) * sizes]
+        rows = np.concatenate(mixtures)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        yield from np.tensordot(rows, directions, axes=(1, 2))
+
+    @cached_property
+    def _metrics(self) -> list[Metric]:
+        made: dict[int, Metric] = {}
+        for part in self.parts:
+            if id(part.stimuli.psi) not in made:
+                made[id(part.stimuli.psi)] = metric_of(part)
+        return [made[id(part.stimuli.psi)] for part in self.parts]
+
+    @cached_property
+    def _block(self) -> _Block:
+        return _Block(self.parts[0], self._metrics[0])
+
+    def _value(
+        self,
+        linearised: _Linearised,
+        kernels: list[np.ndarray],
+        t: np.ndarray,
+        z: np.ndarray,
+        width: float,
+    ) -> tuple[float, list[np.ndarray], np.ndarray, np.ndarray]:
+        """The smoothed bound and its gradients by kernels, log t and z; keeps the proven.
+
+        With the share p of an eigenvector x, by kernel it is ηψ(a − the kernel of
+        Σ p (t + ηP)⁻¹G(d)x xᵀ).
+        """
+        self.n_evaluations += 1
+        values, vectors, price = linearised.spectrum(
+            t, z, self.constraints, None if width else 1
+        )
+        top, whole = float(values[-1]), float((t - self._floors).sum())
+        soft, share, vectors = soft_maximum(values, vectors, width)
+        proven = linearised.constant + linearised.rounding
+        if self._has_multiple:
+            proven += float(np.sqrt(whole * max(top + price, 0.0)))
+        else:
+            proven += 0.5 * (whole + top + price)
+        if proven < self.lowest:
+            self.lowest, self.shares = proven, share
+            self.point = ([a.copy() for a in kernels], t.copy(), z.copy())
+            self.directions = linearised.responses.as_projection(vectors)
+        driven = linearised.responses.drive(vectors)
+        damped = linearised.damped(t, driven)
+        root = np.sqrt(share)
+        B = linearised.responses.as_projection(vectors) * root
+        by_kernel = []
+        each = zip(self.parts, kernels, linearised.spreads, damped, strict=True)
+        for part, _, spread, states in each:
+            atom, _ = part.kernel_of(states * root, B)
+            by_kernel.append(spread - part.eta * (part.stimuli.psi @ atom))
+        by_t = 0.5 * t * (1 - (damped**2).sum(1) @ share) * self._is_free
+        parts = [one.gradient(vectors, share) for one in self.constraints]
+        by_z = 0.5 * np.concatenate([np.zeros(0), *parts])
+        value = linearised.constant + 0.5 * (whole + soft + price)
+        return value, by_kernel, by_t, by_z

@@ -1,10 +1,4 @@
-"""The linear problem: κ = a·μ − (η/2) aᵀψa with a kernel a that is linear in X = v uᵀ.
-
-Noise of covariance P in the states costs (η/2) vᵀPv = (η/2) tr(XᵀPX), convex in X. With
-P = λI + SSᵀ it is the square of SᵀX: kernels are carried on by those entries, and the
-problem is the same with longer kernels. λ costs every unit readout the same; taking it out
-tightens the bound.
-"""
+"""The linear problem: κ = a·μ − (η/2) aᵀψa − (η/2) vᵀPv, with a kernel a = vᵀ G_n u."""
 
 from __future__ import annotations
 
@@ -15,12 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import minimize
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from ..math.covariances import Factored
 from ..math.margins import SoftMargin
-from ..math.sphere import KernelQuadratic, gram, in_singular_basis
+from ..math.sphere import KernelQuadratic, gram, in_singular_basis, solve_in_eigenbasis
 from ..stimuli.base import Stimuli
 from ..systems import LinearSystem, ResponseSum
 
@@ -40,8 +33,8 @@ class LinearProblem:
     """Soft margin of a linear system as a function of both projections.
 
     u is a matrix (n_inputs, n_channels) throughout; kernels a are flat, channels one after
-    the other, like ``stimuli.mu``, and followed by SᵀX where there is noise of
-    ``covariance`` (n_outputs, n_outputs) on the states.
+    the other, like ``stimuli.mu``. ``covariance`` P (n_outputs, n_outputs) is that of noise
+    on the states.
     """
 
     system: LinearSystem
@@ -49,65 +42,76 @@ class LinearProblem:
     eta: float
     covariance: np.ndarray | None = None
 
-    @cached_property
-    def _noise(self) -> tuple[float, np.ndarray]:
-        """P = λI + SSᵀ with the largest λ: λ and S (n_outputs, rank)."""
-        if self.covariance is None:
-            return 0.0, np.zeros((self.system.n_outputs, 0))
-        values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
-        lowest = max(float(values[0]), 0.0)
-        above = values - lowest
-        keep = above > 1e-13 * max(float(values[-1]), 0.0)
-        return lowest, vectors[:, keep] * np.sqrt(above[keep])
+    @property
+    def is_noisy(self) -> bool:
+        """Whether there is noise on the states."""
+        return self.covariance is not None
 
     @cached_property
-    def offset(self) -> float:
-        """What every pair of unit projections pays alike; none without noise."""
-        return 0.5 * self.eta * self._noise[0]
+    def _noise(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues of P, ascending and none negative, with vectors."""
+        if self.covariance is None:
+            return np.zeros(self.system.n_outputs), np.zeros((self.system.n_outputs, 0))
+        values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
+        return np.maximum(values, 0.0), vectors
+
+    @cached_property
+    def floor(self) -> float:
+        """η p_min: every pair of unit projections pays half of it alike."""
+        return self.eta * float(self._noise[0][0])
 
     @cached_property
     def _root(self) -> np.ndarray:
-        return self._noise[1]
+        """S (n_outputs, rank) with P = SSᵀ."""
+        values, vectors = self._noise
+        keep = values > 1e-13 * values[-1]
+        return vectors[:, keep[: vectors.shape[1]]] * np.sqrt(values[keep])
+
+    def damped(self, t: float, states: np.ndarray) -> np.ndarray:
+        """(t − floor + ηP)⁻¹ of states (n_outputs, k), for t > 0."""
+        if self.covariance is None:
+            return states / t
+        values, vectors = self._noise
+        return vectors @ (
+            (vectors.T @ states) / (t + self.eta * values - self.floor)[:, None]
+        )
+
+    def multiplier(self, x: np.ndarray) -> float:
+        """The t at which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
+        if self.covariance is None or not x.any():
+            return float(np.linalg.norm(x))
+        values, vectors = self._noise
+        found = solve_in_eigenbasis(x, self.eta * values, vectors)
+        return self.floor - float(found.multiplier)
 
     @cached_property
     def _size(self) -> int:
         return len(self.stimuli.mu)
 
-    @cached_property
-    def mean(self) -> np.ndarray:
-        """μ, the gradient of κ at the kernel zero."""
-        n_rest = self._root.shape[1] * self.system.n_inputs * self.stimuli.n_channels
-        return np.append(self.stimuli.mu, np.zeros(n_rest)) if n_rest else self.stimuli.mu
+    def margin(self, u: np.ndarray, v: np.ndarray) -> SoftMargin:
+        """κ of both projections."""
+        return self.margin_of_kernel(self.kernel(u, v), v)
 
-    def spread(self, a: np.ndarray) -> np.ndarray:
-        """ψa, of one kernel or of several in columns."""
-        n = self._size
-        plain = self.stimuli.psi @ a[:n]
-        return plain if len(a) == n else np.concatenate([plain, a[n:]])
-
-    def margin_of_kernel(self, a: np.ndarray) -> SoftMargin:
-        """κ of a kernel a."""
-        separation = float(a[: self._size] @ self.stimuli.mu)
-        variance = float(0.5 * self.eta * (a @ self.spread(a))) + self.offset
+    def margin_of_kernel(self, a: np.ndarray, v: np.ndarray) -> SoftMargin:
+        """κ of a kernel a and its readout, which noise alone depends on."""
+        separation = float(a @ self.stimuli.mu)
+        variance = float(a @ (self.stimuli.psi @ a))
+        if self.covariance is not None:
+            variance += float(v @ self.covariance @ v)
+        variance *= 0.5 * self.eta
         return SoftMargin(separation - variance, separation, variance)
 
     def gradient_at(self, a: np.ndarray) -> np.ndarray:
         """Gradient d = μ − ηψa of κ with respect to a."""
-        return self.mean - self.eta * self.spread(a)
+        return self.stimuli.mu - self.eta * (self.stimuli.psi @ a)
 
     def by_channel(self, d: np.ndarray) -> np.ndarray:
         """A flat kernel as (n_channels, n_steps)."""
-        return d[: self._size].reshape(self.stimuli.n_channels, self.stimuli.n_steps)
+        return d.reshape(self.stimuli.n_channels, self.stimuli.n_steps)
 
     def kernel(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Kernel a with a_(c,n) = vᵀ G⁽¹⁾_n u_c."""
-        return self._kernel(self.system.readout_response(v), u, v)
-
-    def _kernel(self, rows: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        a = (rows @ u).T.ravel()
-        if not self._root.size:
-            return a
-        return np.append(a, np.outer(v @ self._root, u.T.ravel()).ravel())
+        return (self.system.readout_response(v) @ u).T.ravel()
 
     @cached_property
     def _quadratic(self) -> KernelQuadratic:
@@ -115,7 +119,7 @@ class LinearProblem:
 
     @cached_property
     def _of_readout(self) -> KernelQuadratic:
-        """What judges the kernels ``_seen(u) @ v``; for one unit u, SᵀX is Sᵀv."""
+        """What judges ``_seen(u) @ v``: the kernel and, where there is noise, Sᵀv."""
         n, rank = self._size, self._root.shape[1]
         if not rank:
             return self._quadratic
@@ -132,7 +136,7 @@ class LinearProblem:
         """Optimal v for a given u (paper, equation 18, `soft-margin-gradient-v`)."""
         R = self._seen(u)
         v = self._of_readout.maximize(R, self.eta)
-        return v, self.margin_of_kernel(R @ v)
+        return v, self.margin_of_kernel(R[: self._size] @ v, v)
 
     def readout_terms(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The terms b and Q of κ = b·v − (η/2) vᵀQv at one u, on unit v."""
@@ -159,7 +163,7 @@ class LinearProblem:
             # Row (c, n) holds l_n in the columns of channel c: a = L vec(uᵀ).
             flat = self._quadratic.maximize(np.kron(np.eye(n_channels), rows), self.eta)
         u = flat.reshape(n_channels, -1).T
-        return u, self.margin_of_kernel(self._kernel(rows, u, v))
+        return u, self.margin_of_kernel((rows @ u).T.ravel(), v)
 
     def _best_in_span(self, rows: np.ndarray) -> np.ndarray:
         """`best_input` where ψ is known by its factor: L itself is never formed."""
@@ -183,7 +187,7 @@ class LinearProblem:
         a, rest = np.split(R @ v, [self._size])
         curved = stimuli.psi @ a
         separation = float(a @ stimuli.mu)
-        variance = 0.5 * self.eta * float(a @ curved + rest @ rest) + self.offset
+        variance = 0.5 * self.eta * float(a @ curved + rest @ rest)
         d = (stimuli.mu - self.eta * curved).reshape(stimuli.n_channels, stimuli.n_steps)
         gradient = (d @ self.system.readout_response(v)).T
         return v, SoftMargin(separation - variance, separation, variance), gradient
@@ -193,26 +197,13 @@ class LinearProblem:
 
         A is (n_outputs, rank), B (n_inputs, n_channels, rank).
         """
-        rows, S = self.system.readout_response(A), self._root  # (K, N, r)
-        right = B.transpose(1, 0, 2).reshape(-1, A.shape[1])
+        rows = self.system.readout_response(A)  # (K, N, r)
 
         def pull(bar: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             d = self.by_channel(bar)
-            A_bar = self.system.response_sum(d).drive(B)
-            B_bar = np.einsum("cn,nir->icr", d, rows)
-            if S.size:
-                D = self._of_noise(bar)
-                A_bar = A_bar + S @ (D @ right)
-                back = (D.T @ (S.T @ A)).reshape(B.shape[1], B.shape[0], -1)
-                B_bar = B_bar + back.transpose(1, 0, 2)
-            return A_bar, B_bar
+            return self.system.response_sum(d).drive(B), np.einsum("cn,nir->icr", d, rows)
 
-        a = np.einsum("nir,icr->cn", rows, B).ravel()
-        return np.append(a, (S.T @ A @ right.T).ravel()) if S.size else a, pull
-
-    def _of_noise(self, d: np.ndarray) -> np.ndarray:
-        """The entries of SᵀX as (rank, n_channels · n_inputs)."""
-        return d[self._size :].reshape(self._root.shape[1], -1)
+        return np.einsum("nir,icr->cn", rows, B).ravel(), pull
 
     @cached_property
     def growth(self) -> float:
@@ -231,13 +222,11 @@ class LinearProblem:
 
     def rounding(self, d: np.ndarray) -> float:
         """Error that rounding may leave in the singular values of G(d)."""
-        return float(_ROUNDING * np.abs(d[: self._size]).sum() * self.growth)
+        return float(_ROUNDING * np.abs(d).sum() * self.growth)
 
     def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """G(d) of a gradient by the kernel; G(d) + S D under noise."""
-        noisy = self._root.size and d[self._size :].any()
-        plain = self.system.response_sum(self.by_channel(d))
-        return _Shifted(plain, self._root, self._of_noise(d)) if noisy else plain
+        """G(d) of a gradient by the kernel."""
+        return self.system.response_sum(self.by_channel(d))
 
     def best_atom(
         self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
@@ -253,68 +242,6 @@ class LinearProblem:
         responses = Responses([self.response_sum(d)], n_channels, n_inputs)
         sigma, u, left = responses.leading(None if guess is None else guess[0])
         return sigma, u, left[0]
-
-    def best_scale(self, a: np.ndarray) -> float:
-        """The t in [0, 1] that maximises κ(t a)."""
-        linear = float(a @ self.mean)
-        curvature = float(self.eta * (a @ self.spread(a)))
-        if curvature <= 0:
-            return 1.0 if linear > 0 else 0.0
-        return float(np.clip(linear / curvature, 0.0, 1.0))
-
-    def improve(
-        self, A: np.ndarray, B: np.ndarray, *, max_iter: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Raise κ over X = A Bᵀ with ‖X‖_* ≤ 1, in so many evaluations.
-
-        A and B are as in `kernel_of`; those returned are scaled so that
-        ½(‖A‖² + ‖B‖²) ≤ 1, an upper bound on the nuclear norm that is attained.
-        """
-        split = A.size
-
-        def unpack(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return flat[:split].reshape(A.shape), flat[split:].reshape(B.shape)
-
-        def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            size = 0.5 * float(flat @ flat)
-            a, pull = self.kernel_of(*unpack(flat))
-            a = a / size
-            shrink = self.best_scale(a)
-            margin = self.margin_of_kernel(shrink * a)
-            d = self.gradient_at(shrink * a) * (shrink / size)
-            bars = [bar.ravel() for bar in pull(d)]
-            # The scale ½‖·‖² is differentiated too: a depends on it as 1/size.
-            return -margin.value, float(d @ a) * flat - np.concatenate(bars)
-
-        start = np.concatenate([A.ravel(), B.ravel()])
-        start = start / np.sqrt(0.5 * start @ start)
-        options = {"maxfun": max_iter, "maxiter": max_iter, "maxcor": 20}
-        options |= {"ftol": 1e-15, "gtol": 0.0}
-        end = minimize(negative, start, jac=True, method="L-BFGS-B", options=options).x
-        left, right = unpack(end / np.sqrt(0.5 * end @ end))
-        shrink = np.sqrt(self.best_scale(self.kernel_of(left, right)[0]))
-        return left * shrink, right * shrink
-
-
-@dataclass(frozen=True, eq=False)
-class _Shifted:
-    """G(d) + S D as a `ResponseSum`."""
-
-    response: ResponseSum
-    S: np.ndarray
-    D: np.ndarray
-
-    def matrix(self) -> np.ndarray | None:
-        made = self.response.matrix()
-        return None if made is None else made + self.S @ self.D
-
-    def drive(self, u: np.ndarray) -> np.ndarray:
-        flat = u.transpose(1, 0, 2).reshape(-1, u.shape[2])
-        return self.response.drive(u) + self.S @ (self.D @ flat)
-
-    def pull(self, v: np.ndarray) -> np.ndarray:
-        plain = self.response.pull(v)
-        return plain + ((v @ self.S) @ self.D).reshape(plain.shape[1], -1).T
 
 
 def problem_under_noise(
@@ -379,6 +306,20 @@ class Responses:
             pulled = np.stack([one.pull(y).T.ravel() for one, y in pairs])
         return pulled.sum(0) if factors is None else factors @ pulled
 
+    @property
+    def is_large(self) -> bool:
+        """Whether an iterative search is faster than a dense decomposition."""
+        if self._matrices is None:
+            return True
+        n_signals, n_outputs, n = self._matrices.shape
+        return min(n_signals * n_outputs, n) > _DENSE_SIZE
+
+    def formed(self) -> np.ndarray:
+        """The matrices (n_signals, n_outputs, n), whatever memory they take."""
+        if self._matrices is None:
+            self._matrices = self.drive(np.eye(self._shape[0] * self._shape[1]))
+        return self._matrices
+
     def leading(
         self, guess: np.ndarray | None = None
     ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -386,53 +327,40 @@ class Responses:
 
         A guess of u (n_inputs, n_channels) is where an iterative search begins.
         """
-        stacked = None
-        if self._matrices is not None:
-            stacked = self._matrices.reshape(-1, self._matrices.shape[2])
-        if stacked is not None and min(stacked.shape) <= _DENSE_SIZE:
+        if not self.is_large:
+            stacked = self.formed().reshape(-1, self._shape[0] * self._shape[1])
             sigma, flat, left = leading_triplet(stacked)
             return sigma, self.as_projection(flat), left.reshape(len(self._sums), -1)
         start = None if guess is None else guess.T.ravel()
-        square, flat = self._search(lambda y: self.pull(y), start)
-        left = self.drive(flat[:, None])[:, :, 0]
+        values, vectors = self.largest(lambda y: y, 1, start)
+        left = self.drive(vectors)[:, :, 0]
         size = float(np.linalg.norm(left))
-        return float(np.sqrt(square)), self.as_projection(flat), left / (size or 1.0)
+        sigma = float(np.sqrt(max(values[0], 0.0)))
+        return sigma, self.as_projection(vectors[:, 0]), left / (size or 1.0)
 
-    def spectrum(
-        self, weights: np.ndarray, *, last: bool = False
+    def largest(
+        self,
+        between: Callable[[np.ndarray], np.ndarray],
+        k: int,
+        start: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of Σ_j GᵀG/w_j, ascending, with vectors.
+        """The k largest eigenvalues of pull · between · drive, ascending, with vectors.
 
-        With ``last``, and of a large network, the largest alone, not below it.
+        The last one is not below the largest.
         """
-        if self._matrices is None:
-            value, flat = self._search(lambda y: self.pull(y, 1 / weights))
-            return np.array([value]), flat[:, None]
-        square = np.tensordot(1 / weights, self._squares, axes=1)
-        end = len(square) - 1
-        return eigh(square, subset_by_index=[end, end] if last else None)
-
-    @cached_property
-    def _squares(self) -> np.ndarray:
-        assert self._matrices is not None
-        return np.stack([m.T @ m for m in self._matrices])
-
-    def _search(
-        self, pull: Callable[[np.ndarray], np.ndarray], start: np.ndarray | None = None
-    ) -> tuple[float, np.ndarray]:
-        """The largest eigenvalue of u ↦ pull(drive(u)), not below it, and its vector."""
         size = self._shape[0] * self._shape[1]
 
         def square(flat: np.ndarray) -> np.ndarray:
-            return pull(self.drive(np.reshape(flat, (-1, 1)))[:, :, 0])
+            return self.pull(between(self.drive(np.reshape(flat, (-1, 1))))[:, :, 0])
 
         made, search = cast("Any", LinearOperator), cast("Any", eigsh)
         operator = made((size, size), matvec=square, dtype=float)
         start = np.ones(size) if start is None else start
-        values, vectors = search(operator, k=1, v0=start, tol=_LANCZOS_TOL)
+        values, vectors = search(operator, k=min(k, size - 1), v0=start, tol=_LANCZOS_TOL)
         # An eigenvalue lies within the residual; the search found the largest.
-        residual = np.linalg.norm(square(vectors[:, 0]) - values[0] * vectors[:, 0])
-        return float(values[0] + residual), vectors[:, 0]
+        last = vectors[:, -1]
+        values[-1] += np.linalg.norm(square(last) - values[-1] * last)
+        return values, vectors
 
 
 def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

@@ -82,12 +82,12 @@ def quantise_readout(
         ends = [climb(quadratic, starts[i], levels) for i in order[:4]]
         s = levels[max(ends, key=lambda k: quadratic.value(levels[k]))]
         v = s / np.linalg.norm(s)
-        margin = problem.margin_of_kernel(problem.kernel(u, v))
+        margin = problem.margin(u, v)
         if best is not None and margin.value <= best.margin.value * (1 + 1e-12):
             break
         status = found.status
         if not keep_u:
-            (u, margin), status = problem.best_input(v), "exchanged"
+            (u, margin), status = problem.best_input(v), "improved"
         best = Candidate(u, v, margin, status, upper_bound=found.upper_bound)
     assert best is not None
     return best
@@ -264,7 +264,7 @@ class _Discrete:
     def _judged(self, s: np.ndarray) -> Candidate:
         """A mask with the readout that is best for it."""
         u = (s / np.linalg.norm(s)).reshape(self.shape)
-        return Candidate(u, *self.problem.best_readout(u), "exchanged")
+        return Candidate(u, *self.problem.best_readout(u), "improved")
 
     def _quadratic(self, v: np.ndarray) -> UnitQuadratic:
         """κ of a mask for one readout, up to what the readout alone decides."""

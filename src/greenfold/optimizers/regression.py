@@ -3,18 +3,14 @@
     J(u, V) = Σ_j (2 c_j·a_j − a_jᵀ R a_j) − λ Σ_j ‖v_j‖² ,   ‖u‖ = 1
 
 is what the targets' variance falls by. The readouts of a given u are linear algebra; u is
-ascended as for the soft margin. With D_j = 2 (c_j − R a_j) and σ the largest singular value
-of the stacked [G(D_1); …; G(D_C)],
-
-    J ≤ Σ_j a_jᵀ R a_j + σ²/(4λ)
-
-for every u and V, whatever the kernels a_j: the first sum of J is concave, and
-σ‖V‖ − λ‖V‖² is at most σ²/(4λ). The bound is convex in the kernels and lowered by descent.
+ascended as for the soft margin. The bound on J is that of `greenfold.optimizers.bounds`
+with readouts of any length.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,16 +20,17 @@ from scipy import linalg
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
+from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from .ascent import ascend
-from .bounds import Metric, descend
-from .linear import Responses
+from .bounds import Relaxation
+from .linear import LinearProblem, Responses
 from .result import Candidate, RegressionProjections, relative_gap
 
-#: Evaluations of the descent of the bound, and ascents that may follow one that came to
-#: need shorter sub-steps.
-_TIGHTEN_EVALUATIONS, _SETTLED = 200, 3
+#: Random starts while a gap is left, and ascents that may follow one that came to need
+#: shorter sub-steps.
+_DRAWN, _SETTLED = 24, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,28 +79,22 @@ class LinearRegression:
         sums = [self.system.response_sum(d) for d in self._gradient(kernels)]
         return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
 
-    def bound(self, kernels: np.ndarray) -> tuple[float, np.ndarray]:
-        """The upper bound at any kernels, and its gradient there."""
-        sigma, u, left = self.leading(kernels)
-        curved = kernels @ self.task.covariance
-        value = float((kernels * curved).sum()) + sigma**2 / (4 * self.task.ridge)
-        rows = self.system.readout_response(left.T)
-        atoms = np.einsum("nij,ic->jcn", rows, u).reshape(kernels.shape)
-        # dσ = −2 Σ_j (R δa_j) · atom_j
-        slope = sigma / self.task.ridge * (atoms @ self.task.covariance)
-        return value, 2 * curved - slope
-
-    def tighten(self, kernels: np.ndarray, start: float) -> float:
-        """The lowest bound met by descent from kernels, where it is ``start``."""
-        metric = Metric.of(self.task.covariance, 1e-9)
-
-        def bound(places: list[np.ndarray], *_) -> tuple:
-            value, gradient = self.bound(np.stack(places))
-            return value, value, gradient, np.zeros(0)
-
-        unit, limit = max(abs(start), 1e-300), _TIGHTEN_EVALUATIONS
-        metrics = [metric] * len(kernels)
-        return descend(bound, list(kernels), metrics, unit=unit, max_evaluations=limit)
+    @cached_property
+    def relaxation(self) -> Relaxation:
+        """The upper bound on J, as that of linear problems with readouts of any length."""
+        task = self.task
+        penalty = 2 * task.ridge * np.eye(self.system.n_outputs)
+        curved = 2 * task.covariance
+        parts = [
+            LinearProblem(
+                self.system,
+                Stimuli(2 * c, curved, task.n_channels, task.n_steps),
+                1.0,
+                penalty,
+            )
+            for c in task.cross
+        ]
+        return Relaxation(parts, unit_readouts=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +186,21 @@ def solve_regression(
         drawn = rng.standard_normal((system.n_inputs, task.n_channels))
         starts.append(drawn / np.linalg.norm(drawn))
     best, values, bound, gap = None, [], np.inf, tol or 1e-4
-    for start in starts:
+    relaxation = linear.relaxation
+
+    def every() -> Iterator[np.ndarray]:
+        """The starts; while a gap is left, those that the bound knows, and more."""
+        yield from starts
+        if system.is_linear and certify:
+            assert best is not None
+            kernels = list(linear.readouts(best.u)[1])
+            relaxation.lower(kernels, best.u, goal=best.margin.value * (1 + gap))
+            if relative_gap(relaxation.lowest, best.margin.value) > gap:
+                yield from relaxation.starts()
+                more = np.random.default_rng(0).standard_normal((_DRAWN, *starts[0].shape))
+                yield from (one / np.linalg.norm(one) for one in more)
+
+    for start in every():
         found = ascend(problem, start, max_iter=max_iter, tol=1e-12)
         values.append(found.margin.value)
         if best is None or found.margin.value > best.margin.value:
@@ -203,18 +208,16 @@ def solve_regression(
         if found.status == "interrupted":
             break
         if system.is_linear and best is found:
-            bound = min(bound, linear.bound(linear.readouts(best.u)[1])[0])
+            bound = relaxation.at(list(linear.readouts(best.u)[1]), best.u)
         if relative_gap(bound, best.margin.value) <= gap:
             break  # no start can do better
     assert best is not None
     if best.status == "interrupted":
         best = replace(best, upper_bound=bound if np.isfinite(bound) else None)
     elif system.is_linear:
-        if certify and relative_gap(bound, best.margin.value) > gap:
-            bound = min(bound, linear.tighten(linear.readouts(best.u)[1], bound))
-        bound = max(bound, best.margin.value)
+        bound = max(relaxation.lowest, best.margin.value)
         closed = relative_gap(bound, best.margin.value) <= gap
-        best = replace(best, status="certified" if closed else "relaxed", upper_bound=bound)
+        best = replace(best, status="certified" if closed else "bounded", upper_bound=bound)
     else:
         assert isinstance(problem, NonlinearRegression)
         for _ in range(_SETTLED):  # as long as it leaves what its sub-steps suffice for

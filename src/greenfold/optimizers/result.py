@@ -14,13 +14,12 @@ from ..validity import Validity
 
 #: What each status means, for people.
 MESSAGES = {
-    "certified": "the soft margin is within the tolerance of a proven upper bound",
-    "relaxed": "the upper bound is solved to the end, but no unit projections were found "
-    "that reach it: the relaxation is not tight here",
+    "certified": "proven optimal",
+    "bounded": "the best that was found",
     "unresolved": "the network amplifies its input so much that rounding leaves the upper "
     "bound wide; this is the best pair that was found",
-    "exchanged": "no exchange of one or two of its entries improves this mask",
-    "exhaustive": "all masks of this kind were compared, and this is the best",
+    "improved": "no change of one or two of its entries improves this mask",
+    "exhaustive": "the best of all masks of this kind",
     "converged": "no step improves the soft margin any further",
     "solved": "the readout is optimal for the given input projection",
     "max_iterations": "the limit of iterations was reached before convergence",
@@ -49,6 +48,8 @@ class Result(_Search, Shown, codec.Saved):
     @property
     def message(self) -> str:
         """The status in words."""
+        if self.status == "bounded" and self.gap is not None:
+            return f"within {100 * self.gap:.2g} % of the best possible"
         return MESSAGES[self.status]
 
     @property
@@ -139,6 +140,8 @@ class Projections(Result, kind="projections"):
         """The status in words."""
         if self.status == "unresolved" and self.growth is not None:
             return f"{super().message} (it amplifies {self.growth:.1e} times)"
+        if self.status == "bounded" and self.method == "convex":
+            return f'{super().message}; method="exact" closes the gap, if you wait'
         return super().message
 
     def _facts(self) -> dict[str, Any]:
@@ -231,6 +234,14 @@ class RegressionProjections(Result, kind="regression"):
     def _facts(self) -> dict[str, Any]:
         facts = {"gain": self.gain, "upper_bound": self.upper_bound, "loss": self.loss}
         return facts | {"u": self.u.shape, "V": self.V.shape, "status": self.status}
+
+    def __str__(self) -> str:
+        explained = ", ".join(f"{share:.4g}" for share in self.r2)
+        lines = [f"loss {self.loss:.6g}, R² {explained}"]
+        if self.upper_bound is not None:
+            bound = f"no u and readouts have a loss below {self.loss_bound:.6g}"
+            lines.append(f"{bound} (gain {self.gain:.6g} of {self.upper_bound:.6g})")
+        return "\n".join([*lines, self.message])
 
 
 REGRESSION = codec.describe(

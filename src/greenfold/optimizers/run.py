@@ -33,6 +33,8 @@ from .sequences import solve_sequences
 #: Separability below which the linear optimum is a poor start for the non-linear problem,
 #: and relative change of κ that ends the ascent to an order-1 optimum that is only a start.
 _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
+#: Nodes after which the search for a proof gives up.
+_MAX_NODES = 1_000_000
 
 
 @overload
@@ -79,9 +81,13 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
-    method : {"convex", "ascent", "alternating", "random"}, optional
+    method : {"convex", "exact", "ascent", "alternating", "random"}, optional
         "convex" (order 0, its default): the best pair found, with an upper bound on what
-        any pair could reach; "certified" as the global optimum where the two meet.
+        any pair could reach; "certified" as the global optimum where the two meet, which
+        takes a tree of up to 30 bounds.
+        "exact" (order 0): the same with as many bounds as it takes. At 20 neurons that is
+        seconds, at 100 it may be hours; Ctrl-C gives the best pair and its bound so far.
+        `joblib.parallel_config` spreads the bounds over processes.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
         sphere, from the certified linear optimum with both signs and from random vectors;
         through `Dynamics` from the order-1 optimum too, where the gain has a square.
@@ -98,8 +104,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         linear optimum with both signs, and by default there are no others for separable
         stimuli (`separability` ≥ 1.5), four more otherwise.
     max_iter : int, optional
-        300 by default: singular value decompositions ("convex"), evaluations per start,
-        after its first ("ascent"), rounds per start ("alternating").
+        300 by default: evaluations of the bound of a large network per width of its
+        smoothing ("convex", "exact"), evaluations per start, after its first ("ascent"),
+        rounds per start ("alternating").
     tol : float, optional
         Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
         round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
@@ -168,7 +175,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     device.match(system.n_inputs * stimuli.n_channels)
     if not system.is_linear:
         device.refuse_beyond_linear()
-    free = device.kind is None or (u is None and method in (None, "convex"))
+    free = device.kind is None or (u is None and method in (None, "convex", "exact"))
     problem = f"`{'method' if u is None else 'u'}` does not go with a mask"
     why = "which is solved from the certified optimum; leave one of them out"
     check.require(free, f"{problem}, {why}.")
@@ -244,13 +251,17 @@ class Run:
             solve = partial(alternate_nonlinear, QuadraticInput(self.problem), **limits)
         return self.finish(_collect(self.starts(self.n_starts), solve), "alternating")
 
-    def convex(self) -> Projections:
+    def convex(self, method: str = "convex", **limits: int) -> Projections:
         """The global optimum of a linear system, with its bound."""
         problem, tol = self.linear, self.tol or 1e-4
-        found, n_svd = certified.solve(problem, max_iter=self.max_iter, tol=tol)
+        found, n_iter = certified.solve(problem, max_iter=self.max_iter, tol=tol, **limits)
         if self.device.kind is not None and found.status != "interrupted":
             found = solve_mask(problem, self.device, found, self.rng)
-        return replace(self.finish([found], "convex", n_svd), growth=problem.growth)
+        return replace(self.finish([found], method, n_iter), growth=problem.growth)
+
+    def exact(self) -> Projections:
+        """The same, until the gap is closed."""
+        return self.convex("exact", max_nodes=_MAX_NODES)
 
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
@@ -375,7 +386,11 @@ class Run:
 
 #: Methods by name, the default first.
 _BOTH = {"alternating": Run.alternating, "random": Run.random}
-LINEAR: dict[str, Callable[[Run], Projections]] = {"convex": Run.convex, **_BOTH}
+LINEAR: dict[str, Callable[[Run], Projections]] = {
+    "convex": Run.convex,
+    "exact": Run.exact,
+    **_BOTH,
+}
 NONLINEAR: dict[str, Callable[[Run], Projections]] = {"ascent": Run.ascent, **_BOTH}
 
 

@@ -19,7 +19,7 @@ from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
 from ...optimizers import certified as convex
 from ...optimizers.ascent import ascend
-from ...optimizers.certified import AMPLIFIED
+from ...optimizers.bounds import AMPLIFIED
 from ...optimizers.linear import LinearProblem
 from ...optimizers.result import Projections
 from ...optimizers.run import optimize
@@ -195,7 +195,7 @@ def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
             raise KeyboardInterrupt
         u, v, value, n_iter = best.u, best.v, best.margin.value, len(best.history)
     kernel = problem.kernel(u, v)
-    margin = problem.margin_of_kernel(kernel)
+    margin = problem.margin_of_kernel(kernel, v)
     multiples = {1.0}
     if margin.variance > 0:
         multiples.add(min(1.0, max(0.0, margin.separation / (2 * margin.variance))))
@@ -203,7 +203,7 @@ def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
         a = factor * kernel
         d = problem.gradient_at(a)
         sigma, _, _ = problem.best_atom(d)
-        bound = min(bound, problem.margin_of_kernel(a).value + sigma - float(d @ a))
+        bound = min(bound, problem.margin_of_kernel(a, v).value + sigma - float(d @ a))
     return _Quick(u, v, value, n_iter, max(bound, value))
 
 
