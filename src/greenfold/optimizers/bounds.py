@@ -488,7 +488,7 @@ class Relaxation:
         slopes, prices = block.complete(self.constraints)
         c = metric.root.T @ kernel
         start = block.constant + np.tensordot(c, slopes[:rank], axes=1)
-        unit = float(np.linalg.eigvalsh(start)[-1])
+        unit = float(np.linalg.eigvalsh(start)[-1]) + 0.5 * float(c @ block.curvature @ c)
         if unit <= 0:
             return
         slopes[:rank] /= np.sqrt(unit)  # kernels in units of √unit, all else in units
