@@ -10,6 +10,8 @@ from .archive import (
 )
 from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
 from .files import (
+    DataError,
+    MissingValueError,
     OpenedSeries,
     open_series,
     read_arff,
@@ -20,7 +22,6 @@ from .files import (
     read_ts,
     write_npz,
 )
-from .parsing import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,

@@ -24,8 +24,16 @@ from numpy.typing import NDArray
 
 from .._base.checks import must, require
 from .._base.files import replacing
-from .files import SUFFIXES, read_series
-from .parsing import Collection, DataError, Missing, naming, reason, refuse
+from .files import (
+    SUFFIXES,
+    Collection,
+    DataError,
+    Missing,
+    naming,
+    read_series,
+    reason,
+    refuse,
+)
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .files import load_arrays, optional_import
-from .parsing import (
+from .files import (
     DataError,
     Source,
     lines_of,
+    load_arrays,
     name_of,
     naming,
     number,
+    optional_import,
     parse_values,
     read_bytes,
     readable,
