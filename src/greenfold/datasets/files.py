@@ -1,7 +1,7 @@
 """Every format by its suffix: text, NumPy's own, and what is read slice by slice.
 
-A format's own part is a function that turns content into `Parsed`; `read` does everything
-else. What is wrong with a file is raised without its name, which `naming` puts in front.
+A format's own part is a function that turns content into `Parsed`; `read_series` does
+everything else. What is wrong with a file is raised without its name, which `naming` puts in front.
 
 `scipy.io.arff` judges our ARFF in the tests, but is not used: it drops surplus values of a
 row without a word, reads ``1_0`` as ten, and cannot say which series is at fault.
@@ -78,26 +78,6 @@ class Parsed(NamedTuple):
     #: Unequal lengths are declared: X is a list even if the lengths happen to agree, so
     #: that both splits of a data set come out in the same form.
     unequal: bool = False
-
-
-def read(
-    source: Source,
-    parse: Callable[..., Parsed],
-    missing: Missing,
-    labels: Labels,
-    **known: Any,
-) -> tuple[Collection, Any]:
-    """Read a source with a format's parser ``parse(content, labels, **known)``."""
-    for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
-        wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
-        must(value in get_args(kinds), argument, wanted, repr(value))
-    name, content = read_bytes(source)
-    with naming(name):
-        found = parse(content, labels, **known)
-        y = None if labels == "none" else found.labels
-        if y is not None and found.classes is not None:
-            y = canonical_labels(y, declared=found.classes, labels=labels)
-        return _assemble(found, missing), y
 
 
 def refuse(wrong: Any, text: str) -> None:
@@ -349,39 +329,10 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBERED = re.compile(r"(.*\D)(\d+)", re.DOTALL | re.ASCII)
 
 
-def read_table(
-    path: Source,
-    *,
-    missing: Missing = "error",
-    labels: Labels = "required",
-    n_steps: int | None = None,
-    classes: Iterable[Any] = (),
-) -> tuple[Collection, Any]:
-    """Read a table with one univariate series per line, the class label first.
-
-    The separator (tab, comma or blanks) is taken from the first line. A line shorter than
-    the longest one counts as padded with missing values, as in the UCR archive. A line
-    of names in front is recognised; a column that it calls ``label``, ``class``,
-    ``target`` or ``y`` holds the labels, and an ``index`` or ``id`` is left out.
-
-    Parameters
-    ----------
-    path, missing
-        As for :func:`greenfold.datasets.read_series`, and so are results and errors.
-    labels : {"required", "optional", "none"}, default "required"
-        With ``"none"`` the first value of a line is one of the series. With
-        ``"optional"``, a header or labels that are no numbers decide; then `n_steps`;
-        then `classes`: values that are all classes are labels, values that are neither
-        classes nor whole numbers are not. Where nothing decides, that is an error.
-    n_steps, classes : int, iterable, optional
-        Length of the series and their labels, where they are known.
-    """
-    return read(path, _parse_table, missing, labels, n_steps=n_steps, classes=classes)
-
-
 def _parse_table(
     content: bytes, labels: Labels, n_steps: int | None, classes: Iterable[Any]
 ) -> Parsed:
+    """One univariate series per line; lines shorter than the longest count as padded."""
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t," if lines and s in lines[0]), None)
     rows = [line.split(separator) for line in lines]
@@ -542,20 +493,8 @@ def _parse_rows(
 _STAMPED = re.compile(r"\(([^()]*),([^(),]*)\)\s*,?")
 
 
-def read_ts(
-    path: Source, *, missing: Missing = "error", labels: Labels = "required"
-) -> tuple[Collection, Any]:
-    """Read a ``.ts`` file.
-
-    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`.
-    Time stamps are dropped: the series are taken as evenly sampled. ``X`` is a list if the
-    header declares unequal lengths. Labels that are text keep the case of the file (aeon
-    turns them to lower case); they are floats if the header declares a regression target.
-    """
-    return read(path, _parse_ts, missing, labels)
-
-
 def _parse_ts(content: bytes, labels: Labels) -> Parsed:
+    """Time stamps are dropped; labels keep their case, which aeon turns to lower case."""
     head, rows = _split_at_data(content, "#", ".ts")
     tags, classes = _read_tags(head)
     labelled = tags["classlabel"] or tags["targetlabel"]
@@ -629,17 +568,6 @@ _NUMERIC = ("numeric", "real", "integer")
 _ARFF = "an archive ARFF file has numeric attributes"
 
 
-def read_arff(
-    path: Source, *, missing: Missing = "error", labels: Labels = "required"
-) -> tuple[Collection, Any]:
-    """Read an ARFF file of the UCR or UEA archive, univariate or relational.
-
-    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`. The
-    archive pads series of unequal length with ``?``; ``missing="trim"`` cuts them.
-    """
-    return read(path, _parse_arff, missing, labels)
-
-
 def _parse_arff(content: bytes, labels: Labels) -> Parsed:
     r"""Rows are ``value,value,label``, or ``'channel\nchannel',label`` if relational."""
     head, rows = _split_at_data(content, "%", "ARFF")
@@ -700,20 +628,6 @@ def _read_attributes(
     return n_steps, relational, classes
 
 
-def read_npz(
-    path: Source, *, missing: Missing = "error", labels: Labels = "required"
-) -> tuple[Collection, Any]:
-    """Read series and labels from an ``.npz`` file.
-
-    The file holds ``X`` of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps),
-    ``y`` of shape (n_cases,) and, for series of unequal length, ``lengths`` of shape
-    (n_cases,): series i is ``X[i, ..., :lengths[i]]``. Nothing is unpickled, so that a
-    file from elsewhere cannot run code. Parameters, results and errors are those of
-    :func:`greenfold.datasets.read_series`.
-    """
-    return read(path, _parse_npz, missing, labels)
-
-
 def _parse_npz(content: bytes, labels: Labels) -> Parsed:
     arrays = load_arrays(content)
     needed = {"X", "y"} if labels == "required" else {"X"}
@@ -731,18 +645,6 @@ def _parse_npz(content: bytes, labels: Labels) -> Parsed:
     refuse(wrong, f"has `lengths` that do not fit its `X`: there must be {wanted}.")
     cut = [one[:, :length] for one, length in zip(X, lengths, strict=True)]
     return Parsed(cut, y, unequal=True)
-
-
-def read_npy(
-    path: Source, *, missing: Missing = "error", labels: Labels = "optional"
-) -> tuple[Collection, None]:
-    """Read series from an ``.npy`` file, which holds no labels.
-
-    The array has the shape (n_cases, n_steps) or (n_cases, n_channels, n_steps).
-    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`;
-    ``labels="required"`` is always an error.
-    """
-    return read(path, _parse_npy, missing, labels)
 
 
 def _parse_npy(content: bytes, labels: Labels) -> Parsed:
@@ -807,7 +709,10 @@ def write_npz(
     X: ArrayLike | Sequence[NDArray[np.float64]],
     y: ArrayLike | None = None,
 ) -> None:
-    """Write series and labels so that :func:`read_npz` reads them back.
+    """Write series and labels so that :func:`read_series` reads them back.
+
+    The file holds the arrays ``X``, ``y`` and, for series of unequal length, ``lengths``:
+    series i is ``X[i, ..., :lengths[i]]``. Nothing in it is pickled.
 
     Parameters
     ----------
@@ -974,19 +879,19 @@ class _ParquetTable:
 
 
 class _Format(NamedTuple):
-    read: Callable[..., tuple[Collection, Any]] | None = None
+    parse: Callable[..., Parsed] | None = None
     open: Callable[[Path, str, str], tuple[Any, Any]] | None = None
     labelled: bool = True
 
 
 _FORMATS = {
-    ".ts": _Format(read_ts),
-    ".tsv": _Format(read_table),
-    ".txt": _Format(read_table),
-    ".csv": _Format(read_table),
-    ".arff": _Format(read_arff),
-    ".npz": _Format(read_npz),
-    ".npy": _Format(read_npy, _open_npy, labelled=False),
+    ".ts": _Format(_parse_ts),
+    ".tsv": _Format(_parse_table),
+    ".txt": _Format(_parse_table),
+    ".csv": _Format(_parse_table),
+    ".arff": _Format(_parse_arff),
+    ".npz": _Format(_parse_npz),
+    ".npy": _Format(_parse_npy, _open_npy, labelled=False),
     ".h5": _Format(open=_open_group),
     ".hdf5": _Format(open=_open_group),
     ".zarr": _Format(open=_open_group),
@@ -994,11 +899,11 @@ _FORMATS = {
 }
 
 #: Suffixes of the formats that are read whole and hold labels, the preferred one first.
-SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.read and one.labelled)
+SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.parse and one.labelled)
 #: What `read_series` takes as `format`.
-FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.read)
+FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.parse)
 #: Suffixes of the formats that do not say whether there are labels.
-TABLES = tuple(s for s, one in _FORMATS.items() if one.read is read_table)
+TABLES = tuple(s for s, one in _FORMATS.items() if one.parse is _parse_table)
 #: Suffixes of the formats that are read slice by slice.
 OPENED = tuple(s for s, one in _FORMATS.items() if one.open)
 
@@ -1017,10 +922,12 @@ def read_series(
     Parameters
     ----------
     path : str, Path or binary stream
-        ``.tsv``, ``.txt`` and ``.csv`` are tables with the label first (UCR archive),
-        ``.ts`` is the format of sktime and aeon, ``.arff`` that of Weka in the two forms
-        the archives use, ``.npz`` is described at :func:`read_npz`;
-        ``.npy`` holds series without labels. Each may be compressed by gzip (``.ts.gz``).
+        ``.tsv``, ``.txt`` and ``.csv`` are tables with one series per line, the label first
+        (UCR archive) or in the column that a line of names calls ``label``, ``class``,
+        ``target`` or ``y``. ``.ts`` is the format of sktime and aeon, evenly sampled,
+        ``.arff`` that of Weka in the two forms the archives use, ``.npz`` that of
+        :func:`write_npz`; ``.npy`` holds series without labels. Each may be compressed by
+        gzip (``.ts.gz``).
     missing : {"error", "keep", "trim"}, default "error"
         What to do about missing values. ``"error"`` says where they are, ``"keep"``
         leaves NaN in their place, ``"trim"`` takes those at the end of a series for
@@ -1029,7 +936,9 @@ def read_series(
     labels : {"required", "optional", "none"}, default "required"
         Whether every series needs a label, may come without (``.npz`` without ``y``,
         ``@classLabel false``, ARFF without a class, ``?``), or no labels are wanted.
-        :func:`read_table` says how it is decided whether a table has labels.
+        Of a table with ``"optional"`` labels, a header or labels that are no numbers
+        decide; then `n_steps`; then `classes`: values that are all classes are labels,
+        values that are neither classes nor whole numbers are not.
     format : str, optional
         ``"ts"``, ``"csv"`` and so on, for a stream or in place of the suffix.
     n_steps, classes : int, iterable, optional
@@ -1065,9 +974,18 @@ def read_series(
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
     none = f"`{name_of(path)}` has {what}, for which there is no reader: {cure}"
     refuse(suffix[1:] not in FORMATS, none)
+    for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
+        wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
+        must(value in get_args(kinds), argument, wanted, repr(value))
     known = {"n_steps": n_steps, "classes": classes} if suffix in TABLES else {}
-    read: Any = _FORMATS[suffix].read
-    return read(path, missing=missing, labels=labels, **known)
+    parse: Any = _FORMATS[suffix].parse
+    name, content = read_bytes(path)
+    with naming(name):
+        found = parse(content, labels, **known)
+        y = None if labels == "none" else found.labels
+        if y is not None and found.classes is not None:
+            y = canonical_labels(y, declared=found.classes, labels=labels)
+        return _assemble(found, missing), y
 
 
 def open_series(
