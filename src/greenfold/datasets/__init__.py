@@ -8,7 +8,6 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
 from .files import (
     DataError,
     MissingValueError,
@@ -20,8 +19,13 @@ from .files import (
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,
+    kuramoto_sivashinsky,
+    lorenz,
+    lorenz96,
+    mackey_glass,
     memory_task,
     narma,
+    rossler,
     synthetic_heartbeats,
 )
 

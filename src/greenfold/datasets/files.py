@@ -1,7 +1,8 @@
 """Every format by its suffix: text, NumPy's own, and what is read slice by slice.
 
 A format's own part is a function that turns content into `Parsed`; `read_series` does
-everything else. What is wrong with a file is raised without its name, which `naming` puts in front.
+everything else. What is wrong with a file is raised without its name, which `naming` puts
+in front.
 
 `scipy.io.arff` judges our ARFF in the tests, but is not used: it drops surplus values of a
 row without a word, reads ``1_0`` as ten, and cannot say which series is at fault.
