@@ -114,7 +114,8 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
     """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
     if sparse.issparse(value):
         value = value.toarray()
-    array = _read(value, name, to_host).astype(np.float64)
+    array = _read(value, name, lambda one: one if type(one) is np.ndarray else to_host(one))
+    array = array.astype(np.float64)
     if ndim is not None and array.ndim not in ndim:
         wanted = f"have {' or '.join(str(n) for n in ndim)} dimensions"
         must(False, name, wanted, f"shape {array.shape}")

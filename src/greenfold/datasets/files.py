@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._base.checks import must
+from .._base.checks import must, needs
 from .._base.files import replacing
 
 
@@ -787,15 +787,6 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-def optional_import(module: str, format: str, extra: str) -> Any:
-    """Import what reads a format, or say which extra brings it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        needed, how = module.partition(".")[0], f"pip install 'greenfold[{extra}]'"
-        raise ImportError(f"{format} needs {needed}: {how}.") from None
-
-
 # Each of these opens a file: its series, of which slices can be read, and its labels.
 
 
@@ -806,9 +797,11 @@ def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
 def _open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
     """Open two arrays of an HDF5 file or a Zarr group."""
     if path.suffix.lower() == ".zarr":
-        group = optional_import("zarr", "Zarr", "zarr").open_group(str(path), mode="r")
+        with needs("Zarr", "zarr"):
+            group = import_module("zarr").open_group(str(path), mode="r")
     else:
-        group = optional_import("h5py", "HDF5", "hdf5").File(path, "r")
+        with needs("HDF5", "hdf5"):
+            group = import_module("h5py").File(path, "r")
     names = sorted(group)
     if X not in names or not hasattr(group[X], "shape"):
         raise DataError(f"holds {names} but no array `{X}`: name the series with `X`.")
@@ -817,7 +810,8 @@ def _open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
 
 def _open_parquet(path: Path, X: str, y: str) -> tuple[Any, Any]:
     """Open a table: a column of labels, and a column of lists or one column per step."""
-    table = optional_import("pyarrow.parquet", "Parquet", "parquet").ParquetFile(path)
+    with needs("Parquet", "parquet"):
+        table = import_module("pyarrow.parquet").ParquetFile(path)
     names = table.schema_arrow.names
     series = _ParquetTable(table, [X] if X in names else [n for n in names if n != y])
     if y not in names:
