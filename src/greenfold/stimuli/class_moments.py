@@ -62,9 +62,9 @@ class ClassMoments:
                 for row in rows[part].tolist():  # named as the caller counts them
                     check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
-            if largest and not 1e-140 < largest < 1e140:
-                what = f"values of size {largest:.3g}, whose squares leave floating point"
-                raise ValueError(f"`X` holds {what}; rescale the series.")
+            square = f"`X` holds values of size {largest:.3g}, whose squares leave floating"
+            fits = largest == 0 or 1e-140 < largest < 1e140
+            check.require(fits, f"{square} point; rescale the series.")
             if weights is None:
                 each, count = None, float(flat.shape[0])
                 mean = xp.mean(flat, axis=0)
