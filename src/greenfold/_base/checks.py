@@ -29,6 +29,11 @@ def must(
         raise error(f"`{name}` must {wanted}; got {got}.")
 
 
+def instance(value: Any, kinds: Any, name: str, wanted: str) -> None:
+    """Refuse what is none of some types, with a TypeError that names its own."""
+    must(isinstance(value, kinds), name, wanted, type(value).__name__, TypeError)
+
+
 def positive(value: Any, name: str) -> float:
     """Return ``value`` as a positive finite float."""
     try:

@@ -397,10 +397,8 @@ class Cluster:
         now = time.monotonic()
         self._seen = now if threads else self._seen
         none = f"The cluster at `{self._address}` has had no worker for {_PATIENCE:g} s"
-        how = (
-            f"start one with `dask worker {self._address}`, and run the same command again"
-        )
-        lost = f"{none}: {how} to resume."
+        how = f"start one with `dask worker {self._address}`, and run the same command"
+        lost = f"{none}: {how} again to resume."
         require(now - self._seen <= _PATIENCE, lost, ClusterLostError)
         return _AHEAD * threads
 
