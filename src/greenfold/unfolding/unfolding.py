@@ -173,9 +173,13 @@ class Unfolding(Shown):
         """The same unfolding at order 0."""
         return self if self.order == 0 else replace(self, order=0)
 
-    @cached_property
+    @property
     def maps(self) -> LinearOrder:
         """The three maps of order 0, as the optimisers use them: without checks."""
+        return self._maps
+
+    @cached_property
+    def _maps(self) -> LinearOrder:
         return LinearOrder(self._plan, self.n_steps)
 
     @cached_property
