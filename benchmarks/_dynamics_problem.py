@@ -7,27 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from greenfold._base.arrays import namespace
 from greenfold.dynamics.steppers import ExponentialStep, NonlinearPart, exponential_step
+from greenfold.networks.gains import Gain
 from greenfold.unfolding.walk import Plan, Walk, make_plan
 
 TAU, G, DURATION = 0.25, 0.9, 10.0
-
-
-def tanh(y: Any) -> Any:
-    return namespace(y).tanh(y)
-
-
-def tanh_slope(y: Any) -> Any:
-    return tanh_and_slope(y)[1]
-
-
-def tanh_and_slope(y: Any) -> tuple[Any, Any]:
-    value = tanh(y)
-    slope = value * value
-    slope *= -1
-    slope += 1
-    return value, slope
 
 
 @dataclass
@@ -95,7 +79,7 @@ def setting(n_neurons: int, n_cases: int, n_steps: int, n_sub: int = 1) -> Setti
     walk = rng.standard_normal((n_cases, 1, n_steps)).cumsum(axis=2) / np.sqrt(n_steps)
     u = rng.standard_normal((n_neurons, 1))
     u /= np.linalg.norm(u)
-    f = NonlinearPart.around(np.zeros(n_neurons), tanh, tanh_slope, tanh_and_slope)
+    f = NonlinearPart.around(np.zeros(n_neurons), Gain.tanh())
     tau = np.full(n_neurons, TAU)
     plan = make_plan(
         lambda length: (exponential_step(weights, tau, f, length / n_sub), n_sub),

@@ -23,7 +23,7 @@ def save(obj: Any, path: str | Path) -> None:
     network with a gain of your own code is refused.
     """
     wanted = "be an estimator, a network, a response, a kernel or projections of greenfold"
-    check.must(isinstance(obj, Saved), "obj", wanted, type(obj).__name__, TypeError)
+    check.instance(obj, Saved, "obj", wanted)
     obj.save(path)
 
 

@@ -72,9 +72,8 @@ def simulate(
         FloatingPointError where the true dynamics diverge.
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
-    known, kind = isinstance(reservoir, Reservoir | EchoStateNetwork), type(reservoir)
-    wanted = "be a Reservoir or an EchoStateNetwork"
-    check.must(known, "reservoir", wanted, kind.__name__, TypeError)
+    kinds, wanted = Reservoir | EchoStateNetwork, "be a Reservoir or an EchoStateNetwork"
+    check.instance(reservoir, kinds, "reservoir", wanted)
     shape = getattr(X, "shape", None) or np.shape(X)
     reference = check.stimuli(X, shape[-1] if shape else 0)
     host = check.host_array(reference, "X")

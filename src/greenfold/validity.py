@@ -133,9 +133,8 @@ def assess(
     soft_margin : float, optional
         κ at these projections, where it is known.
     """
-    known, kind = isinstance(stimuli, Stimuli), type(stimuli).__name__
     wanted = "be GaussianStimuli, SampleStimuli or of another subclass of Stimuli"
-    check.must(known, "stimuli", wanted, kind, TypeError)
+    check.instance(stimuli, Stimuli, "stimuli", wanted)
     stimuli.match(expansion)
     eta = check.positive(eta, "eta")
     k = expansion.order

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from greenfold._base.files import plain, replacing, write_json
-from greenfold.datasets import read_npz, write_npz
+from greenfold.datasets import read_series, write_npz
 
 unix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of Unix")
 
@@ -77,7 +77,7 @@ def test_a_fifo_is_sent_the_content(tmp_path):
     assert stat.S_ISFIFO(os.stat(fifo).st_mode)
     # A zip archive as on the disk: its writer could go back.
     (tmp_path / "copy.npz").write_bytes(got[0])
-    np.testing.assert_array_equal(read_npz(tmp_path / "copy.npz")[0], X)
+    np.testing.assert_array_equal(read_series(tmp_path / "copy.npz")[0], X)
 
 
 @unix

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.io import arff as scipy_arff
 
-from greenfold.datasets import load_dataset, read_arff, read_series, read_table, read_ts
+from greenfold.datasets import load_dataset, read_series
 
 pytestmark = pytest.mark.needs("aeon")
 
@@ -48,7 +48,7 @@ def test_generated_ts(aeon, writers, tmp_path, rng, n_channels, labels):
         ]
         series[1][0, 2] = np.nan
         path.write_bytes(writers[".ts"](series, labels))
-        assert_same(read_ts(path, missing="keep"), aeon.load_from_ts_file(str(path)))
+        assert_same(read_series(path, missing="keep"), aeon.load_from_ts_file(str(path)))
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])
@@ -57,7 +57,7 @@ def test_generated_arff(aeon, writers, tmp_path, rng, n_channels):
     series = list(rng.normal(size=(3, n_channels, 5)))
     series[1][0, 2] = np.nan
     path.write_bytes(writers[".arff"](series, ["1", "2", "1"]))
-    assert_same(read_arff(path, missing="keep"), aeon.load_from_arff_file(str(path)))
+    assert_same(read_series(path, missing="keep"), aeon.load_from_arff_file(str(path)))
 
 
 def test_generated_tsv(aeon, writers, tmp_path, rng):
@@ -68,7 +68,7 @@ def test_generated_tsv(aeon, writers, tmp_path, rng):
     path.write_bytes(writers[".tsv"](series, ["1", "2", "1"]))
     X, y = aeon.load_from_tsv_file(str(path))
     # pandas is off by one unit in the last place; NumPy reads to the nearest number.
-    X_ours, y_ours = read_table(path, missing="keep")
+    X_ours, y_ours = read_series(path, missing="keep")
     np.testing.assert_allclose(X_ours, X[:, 0], rtol=1e-15)
     np.testing.assert_array_equal(y_ours, y)
 
@@ -109,7 +109,7 @@ def test_arff_and_ts_of_one_data_set_are_equal(published, name):
 def test_arff_against_scipy(published, name):
     path = published / name / f"{name}_TRAIN.arff"
     rows, _ = scipy_arff.loadarff(path)
-    X, y = read_arff(path)
+    X, y = read_series(path)
     for row, one, label in zip(rows, X, y, strict=True):
         *values, target = row.tolist()
         if name == "BasicMotions":

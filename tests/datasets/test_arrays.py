@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
-from greenfold.datasets import DataError, open_series, read_npz, write_npz
+from greenfold.datasets import DataError, open_series, read_series, write_npz
 
 
 def test_npz_round_trip_of_unequal_lengths(tmp_path, rng):
     path = tmp_path / "a.npz"
     series = [rng.normal(size=(2, n)) for n in (5, 2, 4)]
     write_npz(path, series, ["a", "b", "a"])
-    X, y = read_npz(path)
+    X, y = read_series(path)
     assert isinstance(X, list)
     for got, expected in zip(X, series, strict=True):
         np.testing.assert_array_equal(got, expected)
@@ -65,7 +65,7 @@ def test_npz_never_unpickles(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, X=np.ones((1, 3)), y=np.array([Trap()], dtype=object))
     with pytest.raises(DataError, match="pickle"):
-        read_npz(path)
+        read_series(path)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -78,7 +78,7 @@ def test_npz_that_claims_a_huge_array_is_refused_before_it_is_allocated(tmp_path
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("X.npy", header.getvalue())
     with pytest.raises(DataError, match="incomplete"):
-        read_npz(path)
+        read_series(path)
 
 
 def test_numbers_in_npz_labels(tmp_path):
@@ -91,7 +91,7 @@ def test_numbers_in_npz_labels(tmp_path):
         (np.array([True, False]), [1, 0]),
     ]:
         np.savez(path, X=X, y=labels)
-        assert read_npz(path)[1].tolist() == expected
+        assert read_series(path)[1].tolist() == expected
 
 
 def write_npy(path: Path, X, y) -> dict:

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from greenfold.datasets import MissingValueError, read_series, read_table
+from greenfold.datasets import MissingValueError, read_series
 
 from .conftest import MULTICHANNEL, SUFFIXES, one_sentence
 
@@ -57,7 +57,7 @@ def test_missing_value_error_survives_pickling(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("1\t2\tNaN\n")
     with pytest.raises(MissingValueError) as caught:
-        read_table(path)
+        read_series(path)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     np.testing.assert_array_equal(copy.positions, [[0, 0, 1]])

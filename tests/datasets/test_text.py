@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from greenfold.datasets import DataError, read_table, read_ts
+from greenfold.datasets import DataError, read_series
 
 
 @pytest.mark.parametrize("token", ["", "?", "NaN", "nan", "NA"])
 def test_spellings_of_missing(token, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"1,0.5,{token},0.25\n")
-    X, _ = read_table(path, missing="keep")
+    X, _ = read_series(path, missing="keep")
     np.testing.assert_array_equal(X, [[0.5, np.nan, 0.25]])
 
 
 def test_byte_order_mark_and_windows_line_ends(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbf1,2.5,3.5\r\n2,4.5,5.5\r\n\r\n")
-    X, y = read_table(path)
+    X, y = read_series(path)
     np.testing.assert_array_equal(X, [[2.5, 3.5], [4.5, 5.5]])
     assert y.tolist() == [1, 2]
 
@@ -28,7 +28,7 @@ def test_text_in_another_encoding(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("grün,1,2\n".encode("latin-1"))
     with pytest.raises(DataError, match="UTF-8"):
-        read_table(path)
+        read_series(path)
 
 
 VALUES = [[0.5, 0.25, -1.5], [1.0, 2.0, 3.5]]
@@ -37,7 +37,7 @@ BODY = ["a,0.5,0.25,-1.5", "b,1.0,2.0,3.5"]
 
 def read(tmp_path, *lines, **options):
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
-    return read_table(tmp_path / "table.csv", **options)
+    return read_series(tmp_path / "table.csv", **options)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_declared_unequal_stays_a_list(tmp_path):
     # Else one split could come as an array and the other as a list.
     path = tmp_path / "a.ts"
     path.write_text("@equalLength false\n@classLabel true 1 2\n@data\n1,2:1\n3,4:2\n")
-    X, _ = read_ts(path)
+    X, _ = read_series(path)
     assert isinstance(X, list)
     assert [one.shape for one in X] == [(1, 2), (1, 2)]
 
@@ -143,7 +143,7 @@ def test_time_stamps_are_dropped(tmp_path):
         "@timeStamps true\n@univariate false\n@classLabel true x y\n@data\n"
         "(2007-01-01 00:00:00,-1),(2007-01-01 00:01:00,2.5e3):(0,3),(1,?):y\n"
     )
-    X, y = read_ts(path, missing="keep")
+    X, y = read_series(path, missing="keep")
     np.testing.assert_array_equal(X, [[[-1.0, 2500.0], [3.0, np.nan]]])
     assert y.tolist() == ["y"]
 
@@ -151,4 +151,4 @@ def test_time_stamps_are_dropped(tmp_path):
 def test_regression_targets_stay_numbers(tmp_path):
     path = tmp_path / "a.ts"
     path.write_text("@classLabel false\n@targetLabel true\n@data\n1,2:0.25\n3,4:2\n")
-    assert read_ts(path)[1].tolist() == [0.25, 2.0]
+    assert read_series(path)[1].tolist() == [0.25, 2.0]

@@ -13,7 +13,7 @@ from greenfold.unfolding import walk as walk_module
 from greenfold.unfolding.walk import Walk, make_plan
 
 from ..conftest import LIBRARIES, slope, unit
-from .problems import problem
+from .problems import gain_of, problem
 
 READOUTS = {
     "end": {},
@@ -216,7 +216,7 @@ def test_a_gain_may_give_value_and_slope_at_once(rng):
         seen.append(y.shape)
         return case.function(y), case.derivative(y)
 
-    f = NonlinearPart.around(case.rest, case.function, case.derivative, joint)
+    f = NonlinearPart.around(case.rest, gain_of(case.function, case.derivative, joint))
     plan = make_plan(
         lambda dt: (exponential_step(case.weights, case.tau, f, dt / 2), 2),
         case.dt,

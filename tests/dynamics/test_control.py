@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from greenfold._base import arrays as _arrays
-from greenfold.dynamics.step_control import plan_substeps, probe_series, step_error
+from greenfold.dynamics.dynamics import _Probe, plan_substeps, probe_series
 from greenfold.systems import Divergence
 from greenfold.unfolding.walk import Walk
 
@@ -18,7 +18,7 @@ def test_tighter_tolerances_take_more_sub_steps_and_find_smaller_errors():
     found = [plan_substeps(case.make, case.X, case.u, tol) for tol in (1e-3, 1e-5, 1e-7)]
     assert [f.n_sub for f in found] == sorted({f.n_sub for f in found})
     assert [f.error for f in found] == sorted((f.error for f in found), reverse=True)
-    again = step_error(case.make, case.X, case.u, found[1].n_sub)
+    again = _Probe(case.make, case.X, case.u).error(found[1].n_sub)
     assert again == found[1].error
 
 
@@ -27,7 +27,7 @@ def test_no_fewer_sub_steps_would_do():
     for dt_over_tau in (0.7, 2.0, 4.0):
         case = problem(dt_over_tau=dt_over_tau).scaled(1.0)
         planned = plan_substeps(case.make, case.X, case.u, 1e-6)
-        fewer = step_error(case.make, case.X, case.u, max(1, planned.n_sub * 4 // 5))
+        fewer = _Probe(case.make, case.X, case.u).error(max(1, planned.n_sub * 4 // 5))
         # A fifth fewer sub-steps err (5/4)⁴ ≈ 2.4 times more.
         assert fewer > 0.5e-6 / 1.2
 
@@ -56,7 +56,7 @@ def test_the_largest_series_are_looked_at(library, rng):
 
 
 def test_too_many_sub_steps_are_refused_in_one_sentence(monkeypatch):
-    from greenfold.dynamics import step_control as control
+    from greenfold.dynamics import dynamics as control
 
     monkeypatch.setattr(control, "_MAX_SUBSTEPS", 4)
     case = problem("biased tanh", dt_over_tau=4.0, n_steps=3).scaled(2.0)
@@ -103,7 +103,6 @@ def test_divergence_names_the_series_and_the_step(monkeypatch):
         lambda: Walk(plan, X, case.u).pullback(np.ones((20, 12))),
         lambda: Walk(plan, X, case.u, keep=True).states,
         lambda: plan_substeps(case.make, X, case.u, 1e-6),
-        lambda: step_error(case.make, X, case.u, 4),
     ]
     for call in calls:
         with pytest.raises(Divergence, match=where) as said:

@@ -9,7 +9,7 @@ from greenfold.networks.resting_state import discrete_resting_state
 from greenfold.unfolding.walk import Walk, make_plan
 
 from ..conftest import slope, unit
-from .problems import GAINS, tanh, tanh_slope
+from .problems import GAINS, gain_of, tanh, tanh_slope
 
 
 def network(gain="tanh", n=14, seed=2):
@@ -43,7 +43,7 @@ def test_states_are_those_of_the_map(gain, biased, leak):
     function, derivative = GAINS[gain]
     bias = rng.normal(0, 0.2, 14) if biased else np.zeros(14)
     rest = discrete_resting_state(W, bias, leak, function, derivative)
-    step = leaky_step(W, leak, function, derivative, bias=bias, rest=rest)
+    step = leaky_step(W, leak, gain_of(function, derivative), bias, rest)
     X, u = rng.standard_normal((4, 2, 9)), unit(rng, 14, 2)
     expected = loop(W, leak, function, bias, X, u, rest) - rest
     found = Walk(plan_of(step, np.ones(9)), X, u).trajectories()
@@ -63,7 +63,7 @@ def test_gradient(leak, weights, library):
     W, rng = network()
     bias = rng.normal(0, 0.3, 14)
     rest = discrete_resting_state(W, bias, leak, tanh, tanh_slope)
-    step = leaky_step(W, leak, tanh, tanh_slope, bias=bias, rest=rest)
+    step = leaky_step(W, leak, gain_of(tanh, tanh_slope), bias, rest)
     plan = plan_of(step, weights)
     X, u, v = 2 * rng.standard_normal((4, 2, 9)), unit(rng, 14, 2), unit(rng, 14)
     bar = rng.standard_normal(4)
@@ -100,7 +100,7 @@ def test_equal_to_autograd(rng):
     for step in range(9):
         y = (1 - at) * y + at * torch.tanh(y @ Wt.T + Xt[:, :, step] @ ut.T + bt)
     (y * torch.asarray(cotangent)).sum().backward()
-    step = leaky_step(W, leak, tanh, tanh_slope, bias=bias, rest=rest)
+    step = leaky_step(W, leak, gain_of(tanh, tanh_slope), bias, rest)
     gradient, _ = Walk(plan_of(step, np.eye(9)[-1]), X, u).pullback(cotangent)
     assert ut.grad is not None
     expected = ut.grad.numpy()
@@ -118,7 +118,7 @@ def test_reservoirpy_runs_the_same_network(size):
     X, u = rng.standard_normal((3, 2, 9)), unit(rng, 14, 2)
     node = nodes.Reservoir(W=W, Win=u, bias=bias, lr=0.3, activation="tanh")
     rest = discrete_resting_state(W, bias, 0.3, tanh, tanh_slope)
-    step = leaky_step(W, 0.3, tanh, tanh_slope, bias=bias, rest=rest)
+    step = leaky_step(W, 0.3, gain_of(tanh, tanh_slope), bias, rest)
     plan = make_plan(lambda _: (step, 1), 1.0, np.ones(9), start=-rest)
     found = Walk(plan, X, u).trajectories() + rest
     for case, series in enumerate(X):

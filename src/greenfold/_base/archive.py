@@ -17,7 +17,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -49,31 +49,6 @@ def refuse(reason: str) -> NoReturn:
     raise ModelFileError(reason)
 
 
-class _Sealed:
-    """A stream that puts the digest of all it was given in place of the last bytes.
-
-    It can not seek: zipfile never changes what has been counted.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._digest = stream, hashlib.sha256()
-        self._held = b""
-
-    def write(self, data: Any) -> int:
-        data = bytes(data)
-        kept = self._held + data
-        ready, self._held = kept[:-_DIGEST], kept[-_DIGEST:]
-        self._digest.update(ready)
-        self._stream.write(ready)
-        return len(data)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def seal(self) -> None:
-        self._stream.write(self._digest.hexdigest().encode())
-
-
 def write(
     path: str | Path, described: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
@@ -84,8 +59,7 @@ def write(
     metadata |= described
     text = json.dumps(metadata, indent=1).encode()
     with replacing(Path(path)) as stream:
-        sealed = _Sealed(stream)
-        with zipfile.ZipFile(cast("BinaryIO", sealed), "w") as archive:
+        with zipfile.ZipFile(stream, "w") as archive:
             # ZipInfo has a fixed date: the same object gives the same bytes.
             archive.writestr(zipfile.ZipInfo(_METADATA), text)
             for name, array in arrays.items():
@@ -95,7 +69,10 @@ def write(
                     plain = np.ascontiguousarray(array)
                     npy.write_array(part, plain, (1, 0), allow_pickle=False)
             archive.comment = _SEAL + bytes(_DIGEST)
-        sealed.seal()
+        length = stream.seek(0, io.SEEK_END)
+        found = _digest(stream, length)
+        stream.seek(length - _DIGEST)
+        stream.write(found)
 
 
 def reading(
@@ -138,19 +115,23 @@ def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return metadata, arrays
 
 
+def _digest(stream: BinaryIO, length: int) -> bytes:
+    """The digest that belongs at the end of a file: of everything before it."""
+    digest, counted = hashlib.sha256(), length - _DIGEST
+    stream.seek(0)
+    for start in range(0, counted, _CHUNK):
+        digest.update(stream.read(min(_CHUNK, counted - start)))
+    return digest.hexdigest().encode()
+
+
 def _check_seal(stream: BinaryIO, length: int) -> None:
     """Compare the digest at the end with that of everything before it."""
-    counted = length - _DIGEST
-    stream.seek(max(0, counted - len(_SEAL)))
+    stream.seek(max(0, length - _DIGEST - len(_SEAL)))
     marked, found = stream.read(len(_SEAL)), stream.read(_DIGEST)
     if marked != _SEAL:
         older = "one that was cut off or written by an older version; save it again"
         refuse(f"it is no greenfold model, or {older}.")
-    digest = hashlib.sha256()
-    stream.seek(0)
-    for start in range(0, counted, _CHUNK):
-        digest.update(stream.read(min(_CHUNK, counted - start)))
-    if digest.hexdigest().encode() != found:
+    if _digest(stream, length) != found:
         refuse("it is damaged: its checksum does not fit its content.")
 
 

@@ -29,6 +29,11 @@ def must(
         raise error(f"`{name}` must {wanted}; got {got}.")
 
 
+def instance(value: Any, kinds: Any, name: str, wanted: str) -> None:
+    """Refuse what is none of some types, with a TypeError that names its own."""
+    must(isinstance(value, kinds), name, wanted, type(value).__name__, TypeError)
+
+
 def positive(value: Any, name: str) -> float:
     """Return ``value`` as a positive finite float."""
     try:
@@ -114,7 +119,8 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
     """Return ``value`` as a finite, real, non-empty float64 NumPy array on the host."""
     if sparse.issparse(value):
         value = value.toarray()
-    array = _read(value, name, to_host).astype(np.float64)
+    array = _read(value, name, lambda one: one if type(one) is np.ndarray else to_host(one))
+    array = array.astype(np.float64)
     if ndim is not None and array.ndim not in ndim:
         wanted = f"have {' or '.join(str(n) for n in ndim)} dimensions"
         must(False, name, wanted, f"shape {array.shape}")

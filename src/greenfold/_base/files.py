@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +26,7 @@ _DPI = 160
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file beside `path` for writing and move it over `path` at the end.
+    """Open a file beside `path` to write and read, and move it over `path` at the end.
 
     If the body raises, `path` stays as it was. A symbolic link stays, and what it points to
     is replaced; an existing file keeps its permissions. A pipe or a terminal is sent the
@@ -53,7 +54,8 @@ def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
     mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
     try:
         # From the first byte on, nobody may read who may not read the target.
-        with open(temporary, "xb", opener=lambda p, flags: os.open(p, flags, mode)) as made:
+        opener = partial(os.open, mode=mode)
+        with open(temporary, "x+b", opener=opener) as made:
             yield made
         if found is not None:
             _give(temporary, found, mode)

@@ -175,9 +175,8 @@ def choose_tau(
     n_projections, n_times : int
         Random input projections to average over, and readout times to look at.
     """
-    fits, given = isinstance(reservoir, Network), type(reservoir).__name__
     wanted = "be a network with time constants, such as a Reservoir"
-    check.must(fits, "reservoir", wanted, given, TypeError)
+    check.instance(reservoir, Network, "reservoir", wanted)
     duration = stimuli.n_steps * check.positive(dt, "dt")
     grid = np.geomspace(duration / 200, duration, 12)
     if taus is not None:

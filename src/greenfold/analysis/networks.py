@@ -438,13 +438,9 @@ def optimize_reservoir(
     >>> bool((path.soft_margin <= path.upper_bound).all())
     True
     """
-    fits, given = (
-        isinstance(reservoir, Reservoir | EchoStateNetwork),
-        type(reservoir).__name__,
-    )
-    check.must(fits, "reservoir", "be a Reservoir or an EchoStateNetwork", given, TypeError)
-    fits, given = isinstance(stimuli, Stimuli), type(stimuli).__name__
-    check.must(fits, "stimuli", "be SampleStimuli or GaussianStimuli", given, TypeError)
+    kinds, wanted = Reservoir | EchoStateNetwork, "be a Reservoir or an EchoStateNetwork"
+    check.instance(reservoir, kinds, "reservoir", wanted)
+    check.instance(stimuli, Stimuli, "stimuli", "be SampleStimuli or GaussianStimuli")
     discrete = isinstance(reservoir, EchoStateNetwork)
     dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     if noise is not None and discrete:

@@ -397,10 +397,8 @@ class Cluster:
         now = time.monotonic()
         self._seen = now if threads else self._seen
         none = f"The cluster at `{self._address}` has had no worker for {_PATIENCE:g} s"
-        how = (
-            f"start one with `dask worker {self._address}`, and run the same command again"
-        )
-        lost = f"{none}: {how} to resume."
+        how = f"start one with `dask worker {self._address}`, and run the same command"
+        lost = f"{none}: {how} again to resume."
         require(now - self._seen <= _PATIENCE, lost, ClusterLostError)
         return _AHEAD * threads
 
@@ -500,119 +498,115 @@ def run_jobs(
     return summary
 
 
+@dataclass(eq=False)
 class _Loop:
     """Begin jobs, write what comes back."""
 
-    def __init__(
-        self,
-        jobs: deque[Job],
-        store: Store,
-        pool: Here | Processes | Cluster,
-        summary: Summary,
-        bar: Bar,
-        redo: bool,
-        replaced: set[str],
-    ) -> None:
-        self._waiting, self._redo, self._replaced = jobs, redo, replaced
-        self._store, self._pool, self._summary, self._bar = store, pool, summary, bar
-        self._running: dict[Future, tuple[Job, _Claim]] = {}
-        #: Jobs that were under way when a process died: one of them may be why.
-        self._suspects: deque[Job] = deque()
-        #: Jobs that another run was computing when their turn came.
-        self._claimed: deque[Job] = deque()
+    waiting: deque[Job]
+    store: Store
+    pool: Here | Processes | Cluster
+    summary: Summary
+    bar: Bar
+    redo: bool
+    replaced: set[str]
+    running: dict[Future, tuple[Job, _Claim]] = field(default_factory=dict)
+    #: Jobs that were under way when a process died: one of them may be why.
+    suspects: deque[Job] = field(default_factory=deque)
+    #: Jobs that another run was computing when their turn came.
+    claimed: deque[Job] = field(default_factory=deque)
 
     def run(self, wait_for_others: bool) -> None:
         """Until nothing is left, or nothing but what other runs compute."""
         try:
             self._empty()
-            while self._claimed:
+            while self.claimed:
                 # What another run held may be finished by now, or its owner dead.
-                self._waiting, self._claimed = self._claimed, deque()
+                self.waiting, self.claimed = self.claimed, deque()
                 self._empty()
                 if not wait_for_others:
                     break
-                time.sleep(_POLL if self._claimed else 0)
-            self._summary.elsewhere = len(self._claimed)
+                time.sleep(_POLL if self.claimed else 0)
+            self.summary.elsewhere = len(self.claimed)
         except BaseException:
-            for future, (job, _) in list(self._running.items()):
+            for future, (job, _) in list(self.running.items()):
                 kept = future.done() and not future.cancelled() and not future.exception()
-                if kept and self._store.state(job) is not State.FINISHED:
+                if kept and self.store.state(job) is not State.FINISHED:
                     self._enter(job, future.result())
             raise
         finally:
-            for _, claim in self._running.values():
+            for _, claim in self.running.values():
                 claim.release()
 
     def _empty(self) -> None:
-        while self._waiting or self._suspects or self._running:
-            if self._suspects:  # each alone, so that it is known whose fault a crash is
-                if not self._running:
-                    self._start(self._suspects.popleft())
+        while self.waiting or self.suspects or self.running:
+            if self.suspects:  # each alone, so that it is known whose fault a crash is
+                if not self.running:
+                    self._start(self.suspects.popleft())
             else:
-                room = self._pool.room()
-                while self._waiting and len(self._running) < room:
-                    self._start(self._waiting.popleft())
-            if self._running:
+                room = self.pool.room()
+                while self.waiting and len(self.running) < room:
+                    self._start(self.waiting.popleft())
+            if self.running:
                 self._collect()
-            elif self._waiting:
+            elif self.waiting:
                 time.sleep(_POLL)  # a cluster that has no worker yet
 
     def _start(self, job: Job) -> None:
-        claim = _Claim.take(self._store.folder, job.path)
+        claim = _Claim.take(self.store.folder, job.path)
         if claim is None:
-            self._claimed.append(job)
+            self.claimed.append(job)
             return
         try:
-            if not self._redo and self._store.state(job) is State.FINISHED:
-                self._summary.found += 1  # by another run, since we looked
-                self._bar.advance(job.weight)
+            if not self.redo and self.store.state(job) is State.FINISHED:
+                self.summary.found += 1  # by another run, since we looked
+                self.bar.advance(job.weight)
                 claim.release()
                 return
             title = job.title or job.path
             short = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
-            self._bar.advance(0, short)
+            self.bar.advance(0, short)
             arguments = (job.work, dict(job.configuration), dict(job.context))
-            future = self._pool.submit(perform, *arguments)
+            future = self.pool.submit(perform, *arguments)
         except BaseException:
             claim.release()
             raise
-        self._running[future] = job, claim
+        self.running[future] = job, claim
 
     def _collect(self) -> None:
-        alone = len(self._running) == 1
-        finished, _ = wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED)
+        alone = len(self.running) == 1
+        finished, _ = wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED)
         for future in finished:
-            job, claim = self._running[future]
+            job, claim = self.running[future]
             try:
                 self._enter(job, future.result())
-            except self._pool.died as error:
+            except self.pool.died as error:
                 # A cluster has tried several workers by itself.
-                if alone or isinstance(self._pool, Cluster):
+                if alone or isinstance(self.pool, Cluster):
                     why = "The process that ran it died, as when memory runs out or an "
                     why += f"extension module crashes ({type(error).__name__})."
                     self._fail(job, why)
                 else:
-                    self._suspects.append(job)
+                    self.suspects.append(job)
             except CancelledError:
-                if isinstance(self._pool, Cluster):
-                    raise self._pool.lost() from None
+                if isinstance(self.pool, Cluster):
+                    raise self.pool.lost() from None
                 raise
             # Only now: what is written is no longer lost by an interrupt.
-            del self._running[future]
+            del self.running[future]
             claim.release()
 
     def _enter(self, job: Job, outcome: Mapping[str, Any]) -> None:
         if "error" in outcome:
             self._fail(job, outcome["error"], outcome["traceback"])
             return
-        self._store.write(job, outcome["text"])
-        self._summary.made += 1
-        self._summary.redone += job.path in self._replaced
-        self._bar.advance(job.weight)
+        self.store.write(job, outcome["text"])
+        self.summary.made += 1
+        self.summary.redone += job.path in self.replaced
+        self.bar.advance(job.weight)
 
     def _fail(self, job: Job, error: str, where: str = "") -> None:
-        self._summary.failures.append(self._store.write_failure(job, error, where))
-        self._bar.advance(job.weight)
+        self.summary.failures.append(self.store.write_failure(job, error, where))
+        self.bar.advance(job.weight)
 
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:

@@ -29,8 +29,7 @@ from .._base.arrays import on_device
 from .._base.checks import must, needs, require
 from .._base.files import plain, write_figure, write_json
 from ..datasets import archive
-from ..datasets.files import read_series
-from ..datasets.parsing import DataError, MissingValueError
+from ..datasets.files import DataError, MissingValueError, read_series
 from . import runner
 from .runner import SEAL, Job, Summary
 

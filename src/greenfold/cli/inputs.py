@@ -20,19 +20,17 @@ from ..datasets.archive import load_dataset
 from ..datasets.files import (
     FORMATS,
     OPENED,
-    OpenedSeries,
-    load_array,
-    load_arrays,
-    open_series,
-    read_series,
-)
-from ..datasets.parsing import (
     DataError,
     Labels,
+    OpenedSeries,
     canonical_labels,
     lines_of,
+    load_array,
+    load_arrays,
     naming,
+    open_series,
     read_bytes,
+    read_series,
     reason,
     suffix_of,
 )

@@ -50,7 +50,7 @@ class Recorded:
 
     def read(self, first: Path) -> list[Any]:
         """Recordings of one device, with the same columns."""
-        from ..datasets.parsing import DataError
+        from ..datasets.files import DataError
         from ..datasets.recordings import read_recording
 
         paths = [first, *(self.more or ())]
@@ -208,7 +208,7 @@ def _two_classes(
     """Series of one length and labels of two classes, and what they are called."""
     import numpy as np
 
-    from ..datasets.parsing import DataError
+    from ..datasets.files import DataError
     from .inputs import load_series, name_of
 
     X, y = load_series(data, reading, y=reading.y, seed=seed)

@@ -135,7 +135,7 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
     """The series that have a label; it is said how many do not."""
     import numpy as np
 
-    from ..datasets.parsing import DataError
+    from ..datasets.files import DataError
 
     known = np.array([label is not None for label in y.tolist()])
     if not known.any():

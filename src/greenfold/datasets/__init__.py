@@ -8,24 +8,24 @@ from .archive import (
     list_datasets,
     load_dataset,
 )
-from .chaos import kuramoto_sivashinsky, lorenz, lorenz96, mackey_glass, rossler
 from .files import (
+    DataError,
+    MissingValueError,
     OpenedSeries,
     open_series,
-    read_arff,
-    read_npy,
-    read_npz,
     read_series,
-    read_table,
-    read_ts,
     write_npz,
 )
-from .parsing import DataError, MissingValueError
 from .recordings import Recording, SampledSeries, read_recording, read_sampled
 from .synthetic import (
     channel_equalisation,
+    kuramoto_sivashinsky,
+    lorenz,
+    lorenz96,
+    mackey_glass,
     memory_task,
     narma,
+    rossler,
     synthetic_heartbeats,
 )
 
@@ -49,14 +49,9 @@ __all__ = [
     "memory_task",
     "narma",
     "open_series",
-    "read_arff",
-    "read_npy",
-    "read_npz",
     "read_recording",
     "read_sampled",
     "read_series",
-    "read_table",
-    "read_ts",
     "rossler",
     "synthetic_heartbeats",
     "write_npz",

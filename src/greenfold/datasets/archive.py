@@ -24,8 +24,16 @@ from numpy.typing import NDArray
 
 from .._base.checks import must, require
 from .._base.files import replacing
-from .files import SUFFIXES, read_series
-from .parsing import Collection, DataError, Missing, naming, reason, refuse
+from .files import (
+    SUFFIXES,
+    Collection,
+    DataError,
+    Missing,
+    naming,
+    read_series,
+    reason,
+    refuse,
+)
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
@@ -128,11 +136,8 @@ def dataset_path(name: str, data_dir: Folder = None) -> Path:
         for folder in [root, *_folders(root)] if root else []:
             if _is_dataset(folder / name):
                 return folder / name
-    none, how = (
-        f"The data set {name!r} is not on this machine",
-        how_to_supply(name, data_dir),
-    )
-    raise FileNotFoundError(f"{none}: {how}.")
+    how = how_to_supply(name, data_dir)
+    raise FileNotFoundError(f"The data set {name!r} is not on this machine: {how}.")
 
 
 def how_to_supply(name: str, data_dir: Folder = None) -> str:
@@ -406,10 +411,8 @@ def _two_classes(
     found, expected = (int(np.sum(y == 1)), int(np.sum(y == 2))), _COUNTS[split]
     if found != expected or isinstance(X, list) or X.ndim != 2:
         has, archive = ("{} + {}".format(*counts) for counts in (found, expected))
-        wrong = (
-            f"The {split} split of 'ECG5000' found here has {has} series of classes 1 and"
-        )
+        wrong = f"The {split} split of 'ECG5000' found here has {has} series of classes 1"
         cure = "replace the files by the archive's own."
-        raise DataError(f"{wrong} 2 where the archive has {archive}: {cure}")
+        raise DataError(f"{wrong} and 2 where the archive has {archive}: {cure}")
     both = (y == 1) | (y == 2)
     return X[both], np.where(y[both] == 1, 1, -1).astype(np.int64)

@@ -1,47 +1,328 @@
 """Every format by its suffix: text, NumPy's own, and what is read slice by slice.
 
+A format's own part is a function that turns content into `Parsed`; `read_series` does
+everything else. What is wrong with a file is raised without its name, which `naming` puts
+in front.
+
 `scipy.io.arff` judges our ARFF in the tests, but is not used: it drops surplus values of a
 row without a word, reads ``1_0`` as ten, and cannot say which series is at fault.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import math
+import os
 import re
+import stat
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._base.checks import must
+from .._base.checks import must, needs
 from .._base.files import replacing
-from .parsing import (
-    MISSING_VALUES,
-    Collection,
-    DataError,
-    Labels,
-    Missing,
-    Parsed,
-    Source,
-    bare,
-    canonical_labels,
-    lines_of,
-    name_of,
-    naming,
-    number,
-    parse_values,
-    read,
-    read_bytes,
-    readable,
-    reason,
-    refuse,
-    suffix_of,
-)
+
+
+class DataError(ValueError):
+    """A data file, archive or array does not hold what it should."""
+
+
+class MissingValueError(DataError):
+    """A data file has missing values and the caller did not say what to do with them.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (n_missing, 3) or None
+        Series, channel and time step of every missing value, counted from 0.
+    """
+
+    # Pickling calls the class with the message alone and restores the attribute after.
+    def __init__(self, message: str, positions: NDArray[np.intp] | None = None) -> None:
+        super().__init__(message)
+        self.positions = positions
+
+
+#: The path of a file, or a stream of bytes such as ``sys.stdin.buffer``.
+Source: TypeAlias = str | Path | BinaryIO
+#: Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays.
+Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
+#: What is asked of the labels, and what happens to missing values; see `read_series`.
+Labels: TypeAlias = Literal["required", "optional", "none"]
+Missing: TypeAlias = Literal["error", "keep", "trim"]
+
+MISSING_VALUES = {"", "?", "nan", "na"}
+_MISSING_LABELS = MISSING_VALUES - {"na"}  # which may be a class
+
+# float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
+_EXACT = 2.0**53
+_GZIP = b"\x1f\x8b"
+
+
+class Parsed(NamedTuple):
+    """What a format's parser found in one file."""
+
+    #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
+    series: Collection
+    #: As the file has them; None if it has none.
+    labels: Sequence[str] | NDArray[Any] | None = None
+    #: Those that the header declares; None if the labels are targets of a regression.
+    classes: Sequence[str] | None = ()
+    #: Unequal lengths are declared: X is a list even if the lengths happen to agree, so
+    #: that both splits of a data set come out in the same form.
+    unequal: bool = False
+
+
+def refuse(wrong: Any, text: str) -> None:
+    """Raise a `DataError` that does not name the file."""
+    if wrong:
+        raise DataError(text)
+
+
+@contextmanager
+def naming(name: str | Path) -> Iterator[None]:
+    """Put the name of a file in front of what is wrong with it."""
+    try:
+        yield
+    except DataError as error:
+        error.args = (f"`{name}` {error}",)
+        raise
+
+
+@contextmanager
+def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
+    """Make one sentence of whatever a library says about damaged bytes."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except Exception as error:  # damage surfaces as almost anything
+        why = reason(error)
+        raise DataError(f"cannot be read as {kind} ({why}): {cure}.") from error
+
+
+def reason(error: Exception) -> str:
+    """What another library said, for the middle of a sentence."""
+    return " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
+
+
+# Content
+
+
+def name_of(source: Source) -> str:
+    """What messages call the source."""
+    if isinstance(source, str | Path):
+        return str(source)
+    name: Any = getattr(source, "name", None)
+    return name if isinstance(name, str) else "stream"
+
+
+def suffix_of(path: Source, format: str | None = None) -> str:
+    """The suffix that names the format, without a ``.gz`` behind it."""
+    if format is not None:
+        return f".{format.lower().lstrip('.')}"
+    plain = Path(name_of(path))
+    if plain.suffix.lower() == ".gz":
+        plain = plain.with_suffix("")
+    return plain.suffix.lower()
+
+
+def read_bytes(source: Source) -> tuple[str, bytes]:
+    """Name and content; what gzip has compressed is unpacked, whatever it is called."""
+    name = name_of(source)
+    if isinstance(source, str | Path):
+        _check_file(source)
+        content = Path(source).read_bytes()
+    else:
+        content = source.read()
+    # No text and neither of NumPy's formats begins with these two bytes.
+    if not content.startswith(_GZIP):
+        return name, content
+    with naming(name), readable("gzip", "fetch or write it again"):
+        return name, gzip.decompress(content)
+
+
+def _check_file(path: str | Path) -> None:
+    """Refuse what does not exist, or need not end."""
+    advice = "give the path of a data file."
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"`{path}` does not exist: {advice}") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise FileNotFoundError(f"`{path}` is a directory, not a file: {advice}")
+    usable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
+    with suppress(OSError):  # /dev/stdin may be anything, others (/dev/zero) never end
+        usable = usable or os.path.samestat(found, os.fstat(0))
+    refuse(not usable, f"`{path}` is neither a file nor a pipe: {advice}")
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Lines of text in UTF-8, without their ends."""
+    try:
+        # utf-8-sig: spreadsheet programs put a byte order mark in front.
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"is not text in UTF-8 (byte {error.start} cannot be read)"
+        raise DataError(f"{what}: convert it or fetch it again.") from error
+    # Not splitlines(), which also breaks at form feeds and other rare characters.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+# Values
+
+
+def number(text: str) -> float | None:
+    """The number that is written; None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
+    """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
+    # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
+    if not any("_" in "".join(fields) for fields in channels):
+        with suppress(ValueError):
+            return np.array(channels, dtype=np.float64)
+    values = np.full((len(channels), len(channels[0])), np.nan)
+    for row, fields in zip(values, channels, strict=True):
+        for step, field in enumerate(one.strip() for one in fields):
+            value = None if "_" in field else number(field)
+            if value is not None:
+                row[step] = value
+            elif field.lower() not in MISSING_VALUES:
+                place = f"in {where}, position {step} (counting from 0)"
+                cure = "correct the value, or write `?` if it is missing."
+                raise DataError(f"has {field[:40]!r} instead of a number {place}: {cure}")
+    return values
+
+
+def _assemble(found: Parsed, missing: Missing) -> Collection:
+    """Check the series of one file and bring them into their final shape."""
+    series = found.series
+    refuse(not len(series), "holds no series: is it the right file, and complete?")
+    n_channels = len(series[0])
+    for case, one in enumerate(series):
+        other = f"has {len(one)} channels in series {case} but {n_channels} in series 0"
+        refuse(len(one) != n_channels, f"{other}: every series needs the same channels.")
+    if len(infinite := _locate(np.isinf, series)):
+        where, cure = _place(infinite[0]), "correct it, or write `?` if it is missing"
+        raise DataError(f"has an infinite value in {where}: {cure}.")
+    if missing == "trim":
+        series = [_trim(one) for one in series]
+    for case, one in enumerate(series):
+        empty = f"has no value at all in series {case} (counting from 0)"
+        refuse(not one.size, f"{empty}: remove that series.")
+    if missing != "keep" and len(positions := _locate(np.isnan, series)):
+        n = len(positions)
+        what = "1 missing value," if n == 1 else f"{n} missing values, the first"
+        cure = "fill them or leave the series out"
+        if not any(np.isnan(_trim(one)).any() for one in series):
+            cure = "fill them, or pass missing='trim' if the series have unequal lengths"
+        cure = f"{cure}, or pass missing='keep' to keep NaN"
+        where = _place(positions[0])
+        raise MissingValueError(f"has {what} in {where}: {cure}.", positions)
+    if found.unequal or len({one.shape[1] for one in series}) > 1:
+        return list(series)
+    X = np.asarray(series)
+    return X[:, 0, :] if n_channels == 1 else X
+
+
+def _place(position: NDArray[np.intp]) -> str:
+    case, channel, step = position
+    return f"series {case}, channel {channel}, position {step} (counting from 0)"
+
+
+def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
+    """Series, channel and step of every value that passes a test, shape (n, 3)."""
+    if isinstance(series, np.ndarray):
+        return np.argwhere(test(series))
+    found = [
+        np.insert(where, 0, case, axis=1)
+        for case, one in enumerate(series)
+        if len(where := np.argwhere(test(one)))
+    ]
+    return np.concatenate(found) if found else np.empty((0, 3), np.intp)
+
+
+def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The series up to the last step at which any channel has a value."""
+    observed = np.flatnonzero(~np.isnan(one).all(axis=0))
+    return one[:, : observed[-1] + 1 if observed.size else 0]
+
+
+# Labels
+
+
+def bare(label: str) -> str:
+    """Label without surrounding blanks and without one pair of quotes."""
+    label = label.strip()
+    if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
+        label = label[1:-1].strip()
+    return label
+
+
+def canonical_labels(
+    written: Sequence[str] | NDArray[Any],
+    *,
+    declared: Sequence[str] = (),
+    labels: Labels = "required",
+) -> NDArray[Any] | None:
+    """Class labels (n_cases,) as one array, spelled alike for every file format.
+
+    Whole numbers become int64; other numbers strings in Python's shortest spelling, because
+    scikit-learn takes fractions for a regression target; all else strings. The classes that
+    are `declared` decide too, so that both splits of a data set have the same type.
+    Missing labels that are optional are None in an array of objects.
+    """
+    if isinstance(written, np.ndarray):
+        if written.dtype.kind in "iub":  # no detour through text and float64, which rounds
+            return written.astype(np.int64)
+        if written.dtype.kind == "S":
+            written = np.char.decode(written, "utf-8", "replace")
+    names = [bare(str(label)) for label in written]
+    known = [name.lower() not in _MISSING_LABELS for name in names]
+    if labels == "required" and not all(known):
+        none = f"has no class label for series {known.index(False)} (counting from 0)"
+        raise DataError(f"{none}: add the label or remove the series.")
+    classes = [bare(name) for name in declared]
+    allowed = {_key(name) for name in classes}
+    given = [name for name, is_known in zip(names, known, strict=True) if is_known]
+    for name in given if classes else ():
+        if _key(name) not in allowed:
+            case = f"series {names.index(name)} (counting from 0)"
+            cure = "which its header does not declare: correct either of them."
+            raise DataError(f"gives {case} the label {name[:40]!r}, {cure}")
+    y = np.array(given, dtype=np.str_)
+    if all(_NUMBER.fullmatch(name) for name in [*given, *classes]):
+        values = [float(name) for name in [*given, *classes]]
+        if all(one.is_integer() and abs(one) < _EXACT for one in values):
+            y = np.array(values[: len(given)]).astype(np.int64)
+        else:
+            y = np.array([repr(one) for one in values[: len(given)]], dtype=np.str_)
+    if all(known):
+        return y
+    filled = np.full(len(names), None, dtype=object)
+    filled[known] = y.tolist()
+    return filled if given else None
+
+
+def _key(name: str) -> float | str:
+    """What two spellings of one class have in common."""
+    return float(name) if _NUMBER.fullmatch(name) else name.casefold()
+
+
+# Tables
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
@@ -49,39 +330,10 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBERED = re.compile(r"(.*\D)(\d+)", re.DOTALL | re.ASCII)
 
 
-def read_table(
-    path: Source,
-    *,
-    missing: Missing = "error",
-    labels: Labels = "required",
-    n_steps: int | None = None,
-    classes: Iterable[Any] = (),
-) -> tuple[Collection, Any]:
-    """Read a table with one univariate series per line, the class label first.
-
-    The separator (tab, comma or blanks) is taken from the first line. A line shorter than
-    the longest one counts as padded with missing values, as in the UCR archive. A line
-    of names in front is recognised; a column that it calls ``label``, ``class``,
-    ``target`` or ``y`` holds the labels, and an ``index`` or ``id`` is left out.
-
-    Parameters
-    ----------
-    path, missing
-        As for :func:`greenfold.datasets.read_series`, and so are results and errors.
-    labels : {"required", "optional", "none"}, default "required"
-        With ``"none"`` the first value of a line is one of the series. With
-        ``"optional"``, a header or labels that are no numbers decide; then `n_steps`;
-        then `classes`: values that are all classes are labels, values that are neither
-        classes nor whole numbers are not. Where nothing decides, that is an error.
-    n_steps, classes : int, iterable, optional
-        Length of the series and their labels, where they are known.
-    """
-    return read(path, _parse_table, missing, labels, n_steps=n_steps, classes=classes)
-
-
 def _parse_table(
     content: bytes, labels: Labels, n_steps: int | None, classes: Iterable[Any]
 ) -> Parsed:
+    """One univariate series per line; lines shorter than the longest count as padded."""
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t," if lines and s in lines[0]), None)
     rows = [line.split(separator) for line in lines]
@@ -242,20 +494,8 @@ def _parse_rows(
 _STAMPED = re.compile(r"\(([^()]*),([^(),]*)\)\s*,?")
 
 
-def read_ts(
-    path: Source, *, missing: Missing = "error", labels: Labels = "required"
-) -> tuple[Collection, Any]:
-    """Read a ``.ts`` file.
-
-    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`.
-    Time stamps are dropped: the series are taken as evenly sampled. ``X`` is a list if the
-    header declares unequal lengths. Labels that are text keep the case of the file (aeon
-    turns them to lower case); they are floats if the header declares a regression target.
-    """
-    return read(path, _parse_ts, missing, labels)
-
-
 def _parse_ts(content: bytes, labels: Labels) -> Parsed:
+    """Time stamps are dropped; labels keep their case, which aeon turns to lower case."""
     head, rows = _split_at_data(content, "#", ".ts")
     tags, classes = _read_tags(head)
     labelled = tags["classlabel"] or tags["targetlabel"]
@@ -329,17 +569,6 @@ _NUMERIC = ("numeric", "real", "integer")
 _ARFF = "an archive ARFF file has numeric attributes"
 
 
-def read_arff(
-    path: Source, *, missing: Missing = "error", labels: Labels = "required"
-) -> tuple[Collection, Any]:
-    """Read an ARFF file of the UCR or UEA archive, univariate or relational.
-
-    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`. The
-    archive pads series of unequal length with ``?``; ``missing="trim"`` cuts them.
-    """
-    return read(path, _parse_arff, missing, labels)
-
-
 def _parse_arff(content: bytes, labels: Labels) -> Parsed:
     r"""Rows are ``value,value,label``, or ``'channel\nchannel',label`` if relational."""
     head, rows = _split_at_data(content, "%", "ARFF")
@@ -400,20 +629,6 @@ def _read_attributes(
     return n_steps, relational, classes
 
 
-def read_npz(
-    path: Source, *, missing: Missing = "error", labels: Labels = "required"
-) -> tuple[Collection, Any]:
-    """Read series and labels from an ``.npz`` file.
-
-    The file holds ``X`` of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps),
-    ``y`` of shape (n_cases,) and, for series of unequal length, ``lengths`` of shape
-    (n_cases,): series i is ``X[i, ..., :lengths[i]]``. Nothing is unpickled, so that a
-    file from elsewhere cannot run code. Parameters, results and errors are those of
-    :func:`greenfold.datasets.read_series`.
-    """
-    return read(path, _parse_npz, missing, labels)
-
-
 def _parse_npz(content: bytes, labels: Labels) -> Parsed:
     arrays = load_arrays(content)
     needed = {"X", "y"} if labels == "required" else {"X"}
@@ -431,18 +646,6 @@ def _parse_npz(content: bytes, labels: Labels) -> Parsed:
     refuse(wrong, f"has `lengths` that do not fit its `X`: there must be {wanted}.")
     cut = [one[:, :length] for one, length in zip(X, lengths, strict=True)]
     return Parsed(cut, y, unequal=True)
-
-
-def read_npy(
-    path: Source, *, missing: Missing = "error", labels: Labels = "optional"
-) -> tuple[Collection, None]:
-    """Read series from an ``.npy`` file, which holds no labels.
-
-    The array has the shape (n_cases, n_steps) or (n_cases, n_channels, n_steps).
-    Parameters, results and errors are those of :func:`greenfold.datasets.read_series`;
-    ``labels="required"`` is always an error.
-    """
-    return read(path, _parse_npy, missing, labels)
 
 
 def _parse_npy(content: bytes, labels: Labels) -> Parsed:
@@ -507,7 +710,10 @@ def write_npz(
     X: ArrayLike | Sequence[NDArray[np.float64]],
     y: ArrayLike | None = None,
 ) -> None:
-    """Write series and labels so that :func:`read_npz` reads them back.
+    """Write series and labels so that :func:`read_series` reads them back.
+
+    The file holds the arrays ``X``, ``y`` and, for series of unequal length, ``lengths``:
+    series i is ``X[i, ..., :lengths[i]]``. Nothing in it is pickled.
 
     Parameters
     ----------
@@ -581,15 +787,6 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-def optional_import(module: str, format: str, extra: str) -> Any:
-    """Import what reads a format, or say which extra brings it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        needed, how = module.partition(".")[0], f"pip install 'greenfold[{extra}]'"
-        raise ImportError(f"{format} needs {needed}: {how}.") from None
-
-
 # Each of these opens a file: its series, of which slices can be read, and its labels.
 
 
@@ -600,9 +797,11 @@ def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
 def _open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
     """Open two arrays of an HDF5 file or a Zarr group."""
     if path.suffix.lower() == ".zarr":
-        group = optional_import("zarr", "Zarr", "zarr").open_group(str(path), mode="r")
+        with needs("Zarr", "zarr"):
+            group = import_module("zarr").open_group(str(path), mode="r")
     else:
-        group = optional_import("h5py", "HDF5", "hdf5").File(path, "r")
+        with needs("HDF5", "hdf5"):
+            group = import_module("h5py").File(path, "r")
     names = sorted(group)
     if X not in names or not hasattr(group[X], "shape"):
         raise DataError(f"holds {names} but no array `{X}`: name the series with `X`.")
@@ -611,7 +810,8 @@ def _open_group(path: Path, X: str, y: str) -> tuple[Any, Any]:
 
 def _open_parquet(path: Path, X: str, y: str) -> tuple[Any, Any]:
     """Open a table: a column of labels, and a column of lists or one column per step."""
-    table = optional_import("pyarrow.parquet", "Parquet", "parquet").ParquetFile(path)
+    with needs("Parquet", "parquet"):
+        table = import_module("pyarrow.parquet").ParquetFile(path)
     names = table.schema_arrow.names
     series = _ParquetTable(table, [X] if X in names else [n for n in names if n != y])
     if y not in names:
@@ -674,19 +874,19 @@ class _ParquetTable:
 
 
 class _Format(NamedTuple):
-    read: Callable[..., tuple[Collection, Any]] | None = None
+    parse: Callable[..., Parsed] | None = None
     open: Callable[[Path, str, str], tuple[Any, Any]] | None = None
     labelled: bool = True
 
 
 _FORMATS = {
-    ".ts": _Format(read_ts),
-    ".tsv": _Format(read_table),
-    ".txt": _Format(read_table),
-    ".csv": _Format(read_table),
-    ".arff": _Format(read_arff),
-    ".npz": _Format(read_npz),
-    ".npy": _Format(read_npy, _open_npy, labelled=False),
+    ".ts": _Format(_parse_ts),
+    ".tsv": _Format(_parse_table),
+    ".txt": _Format(_parse_table),
+    ".csv": _Format(_parse_table),
+    ".arff": _Format(_parse_arff),
+    ".npz": _Format(_parse_npz),
+    ".npy": _Format(_parse_npy, _open_npy, labelled=False),
     ".h5": _Format(open=_open_group),
     ".hdf5": _Format(open=_open_group),
     ".zarr": _Format(open=_open_group),
@@ -694,11 +894,11 @@ _FORMATS = {
 }
 
 #: Suffixes of the formats that are read whole and hold labels, the preferred one first.
-SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.read and one.labelled)
+SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.parse and one.labelled)
 #: What `read_series` takes as `format`.
-FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.read)
+FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.parse)
 #: Suffixes of the formats that do not say whether there are labels.
-TABLES = tuple(s for s, one in _FORMATS.items() if one.read is read_table)
+TABLES = tuple(s for s, one in _FORMATS.items() if one.parse is _parse_table)
 #: Suffixes of the formats that are read slice by slice.
 OPENED = tuple(s for s, one in _FORMATS.items() if one.open)
 
@@ -717,10 +917,12 @@ def read_series(
     Parameters
     ----------
     path : str, Path or binary stream
-        ``.tsv``, ``.txt`` and ``.csv`` are tables with the label first (UCR archive),
-        ``.ts`` is the format of sktime and aeon, ``.arff`` that of Weka in the two forms
-        the archives use, ``.npz`` is described at :func:`read_npz`;
-        ``.npy`` holds series without labels. Each may be compressed by gzip (``.ts.gz``).
+        ``.tsv``, ``.txt`` and ``.csv`` are tables with one series per line, the label first
+        (UCR archive) or in the column that a line of names calls ``label``, ``class``,
+        ``target`` or ``y``. ``.ts`` is the format of sktime and aeon, evenly sampled,
+        ``.arff`` that of Weka in the two forms the archives use, ``.npz`` that of
+        :func:`write_npz`; ``.npy`` holds series without labels. Each may be compressed by
+        gzip (``.ts.gz``).
     missing : {"error", "keep", "trim"}, default "error"
         What to do about missing values. ``"error"`` says where they are, ``"keep"``
         leaves NaN in their place, ``"trim"`` takes those at the end of a series for
@@ -729,7 +931,9 @@ def read_series(
     labels : {"required", "optional", "none"}, default "required"
         Whether every series needs a label, may come without (``.npz`` without ``y``,
         ``@classLabel false``, ARFF without a class, ``?``), or no labels are wanted.
-        :func:`read_table` says how it is decided whether a table has labels.
+        Of a table with ``"optional"`` labels, a header or labels that are no numbers
+        decide; then `n_steps`; then `classes`: values that are all classes are labels,
+        values that are neither classes nor whole numbers are not.
     format : str, optional
         ``"ts"``, ``"csv"`` and so on, for a stream or in place of the suffix.
     n_steps, classes : int, iterable, optional
@@ -765,9 +969,18 @@ def read_series(
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
     none = f"`{name_of(path)}` has {what}, for which there is no reader: {cure}"
     refuse(suffix[1:] not in FORMATS, none)
+    for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
+        wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
+        must(value in get_args(kinds), argument, wanted, repr(value))
     known = {"n_steps": n_steps, "classes": classes} if suffix in TABLES else {}
-    read: Any = _FORMATS[suffix].read
-    return read(path, missing=missing, labels=labels, **known)
+    parse: Any = _FORMATS[suffix].parse
+    name, content = read_bytes(path)
+    with naming(name):
+        found = parse(content, labels, **known)
+        y = None if labels == "none" else found.labels
+        if y is not None and found.classes is not None:
+            y = canonical_labels(y, declared=found.classes, labels=labels)
+        return _assemble(found, missing), y
 
 
 def open_series(

@@ -7,16 +7,18 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .files import load_arrays, optional_import
-from .parsing import (
+from .._base.checks import needs
+from .files import (
     DataError,
     Source,
     lines_of,
+    load_arrays,
     name_of,
     naming,
     number,
@@ -295,9 +297,8 @@ def _read_npz(content: bytes) -> dict[str, Any]:
 
 
 def _read_parquet(content: bytes) -> dict[str, Any]:
-    parquet = optional_import("pyarrow.parquet", "Parquet", "parquet")
-    with readable(".parquet"):
-        table = parquet.read_table(io.BytesIO(content))
+    with needs("Parquet", "parquet"), readable(".parquet"):
+        table = import_module("pyarrow.parquet").read_table(io.BytesIO(content))
     arrays = {
         key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
     }

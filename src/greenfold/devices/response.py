@@ -18,7 +18,7 @@ from .._base import codec
 from .._base.arrays import like, namespace, to_host
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
-from ..datasets.parsing import DataError
+from ..datasets.files import DataError
 from ..systems import MatrixSum
 from ..unfolding.kernel import Kernel
 

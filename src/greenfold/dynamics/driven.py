@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ..networks.echo_state import EchoStateNetwork
-from .dynamics import make_step
+from .steppers import make_step
 
 #: Steps whose inputs are projected in one product.
 _BLOCK = 4096

@@ -24,63 +24,43 @@ y* = φ(W y* + b); with p* = W y* + b, deviations d follow exactly
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._base.arrays import add_product, namespace, plus_product
+from ..networks.echo_state import EchoStateNetwork
+from ..networks.gains import Gain
 from ..unfolding.propagators import doubled, norm_bound, phi_functions
 from ..unfolding.walk import HasArrays, Step
-
-Function = Callable[[Any], Any]
-
-
-def _one_by_one(function: Function, derivative: Function, y: Any) -> tuple[Any, Any]:
-    return function(y), derivative(y)
 
 
 @dataclass(frozen=True, eq=False)
 class NonlinearPart(HasArrays):
     """f(d) = φ(y* + d) − φ(y*) − s d, what a gain has beyond a line at y*.
 
-    ``with_slope`` maps y to (φ(y), φ'(y)). ``centre`` y* and ``offset`` φ(y*) are (N,), or
-    None for 0, which costs nothing; ``slope`` s is (N,) or a number. See
-    `NonlinearPart.around`.
+    ``centre`` y* and ``offset`` φ(y*) are (N,), or None for 0, which costs nothing;
+    ``slope`` s is (N,) or a number. See `NonlinearPart.around`.
     """
 
-    function: Function
-    with_slope: Callable[[Any], tuple[Any, Any]]
+    gain: Gain
     centre: Any
     offset: Any
     slope: Any
 
     @classmethod
     def around(
-        cls,
-        centre: np.ndarray,
-        function: Function,
-        derivative: Function,
-        with_slope: Callable[[Any], tuple[Any, Any]] | None = None,
-        *,
-        keep_line: bool = False,
+        cls, centre: np.ndarray, gain: Gain, *, keep_line: bool = False
     ) -> NonlinearPart:
         """At y* (N,) on the host; s is φ'(y*), or 0 to keep the line."""
-        centre = np.asarray(centre, dtype=np.float64)
-        offset = np.asarray(function(centre), dtype=np.float64)
+        offset = np.asarray(gain(centre), dtype=np.float64)
         slope: Any = 0.0
         if not keep_line:
-            slope = np.asarray(derivative(centre), dtype=np.float64)
+            slope = np.asarray(gain.derivative(centre), dtype=np.float64)
             slope = 1.0 if (slope == 1).all() else slope
-        return cls(
-            function,
-            with_slope or partial(_one_by_one, function, derivative),
-            centre if centre.any() else None,
-            offset if offset.any() else None,
-            slope,
-        )
+        at, there = (one if one.any() else None for one in (centre, offset))
+        return cls(gain, at, there, slope)
 
     def _shifted(self, d: Any) -> Any:
         return d if self.centre is None else d + self.centre
@@ -102,11 +82,11 @@ class NonlinearPart(HasArrays):
 
     def value(self, d: Any) -> Any:
         """f(d), shaped like ``d``, (..., N); a new array unless it keeps its line."""
-        return self._without_line(self.function(self._shifted(d)), d)
+        return self._without_line(self.gain(self._shifted(d)), d)
 
     def value_and_slope(self, d: Any) -> tuple[Any, Any]:
         """f(d) and f'(d)."""
-        value, slope = self.with_slope(self._shifted(d))
+        value, slope = self.gain.with_derivative(self._shifted(d))
         line = isinstance(self.slope, float) and not self.slope
         return self._without_line(value, d), slope if line else slope - self.slope
 
@@ -160,22 +140,14 @@ class LeakyStep(Step):
 def leaky_step(
     weights: np.ndarray,
     leak: float | np.ndarray,
-    function: Function,
-    derivative: Function,
-    *,
-    bias: np.ndarray | None = None,
-    rest: np.ndarray | None = None,
-    with_slope: Callable[[Any], tuple[Any, Any]] | None = None,
+    gain: Gain,
+    bias: np.ndarray | None,
+    rest: np.ndarray,
 ) -> LeakyStep:
-    """The step of an echo state network around y*, by default 0, which needs φ(b) = 0."""
-    n = len(weights)
-    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (n,)).copy()
-    activation = np.zeros(n) if bias is None else np.array(bias, dtype=np.float64)
-    if rest is not None:
-        activation += weights @ rest
-    change = NonlinearPart.around(
-        activation, function, derivative, with_slope, keep_line=True
-    )
+    """The step of an echo state network around its resting state y*."""
+    leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),)).copy()
+    activation = weights @ rest + (0.0 if bias is None else bias)
+    change = NonlinearPart.around(activation, gain, keep_line=True)
     return LeakyStep(np.ascontiguousarray(weights.T), leak, 1 - leak, change)
 
 
@@ -282,3 +254,12 @@ def exponential_step(
     }
     rows = {name: np.ascontiguousarray(matrix.T) for name, matrix in matrices.items()}
     return ExponentialStep(reach=norm_bound(Z), f=f, **rows)
+
+
+def make_step(network: Any, length: float) -> LeakyStep | ExponentialStep:
+    """One (sub-)step of a network of either kind."""
+    weights, gain, rest = network.weights, network.gain, network.rest
+    if isinstance(network, EchoStateNetwork):
+        return leaky_step(weights, network.leak, gain, network.bias, rest)
+    tau = np.broadcast_to(np.asarray(network.tau), (network.n_neurons,))
+    return exponential_step(weights, tau, NonlinearPart.around(rest, gain), length)

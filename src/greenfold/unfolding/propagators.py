@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, comb, factorial, lgamma, log
 from typing import Any
 
@@ -355,19 +356,12 @@ def _node_weights(
     """
     q, n = len(nodes), len(A)
     B = np.empty((q, n, q, n))  # [source node, source neuron, target node, target neuron]
+    legendre = partial(np.polynomial.legendre.legvander, deg=q - 1)
+    to_lagrange = np.linalg.inv(legendre(2 * nodes - 1))
     for j, node in enumerate(nodes):
         # E(s_j (1 − c_l)) is E at the mirrored node of the shortened panel.
         E, _ = _propagators(A, nodes[::-1] * node * span)
-        lagrange = _lagrange(nodes, nodes * node)  # (l, i)
+        lagrange = legendre(2 * nodes * node - 1) @ to_lagrange  # (l, i)
         mix = (weights * node * span)[:, None] * lagrange
         B[:, :, j, :] = (np.tensordot(mix.T, E, axes=1) @ W).transpose(0, 2, 1)
     return B.reshape(q * n, q * n)
-
-
-def _lagrange(nodes: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Lagrange polynomials of ``nodes`` at ``points``, shape (points, nodes)."""
-    values = np.ones((len(points), len(nodes)))
-    for i, node in enumerate(nodes):
-        others = np.delete(nodes, i)
-        values[:, i] = np.prod((points[:, None] - others) / (node - others), axis=1)
-    return values

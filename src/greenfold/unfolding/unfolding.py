@@ -74,9 +74,8 @@ def unfold(
     (3, 50)
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
-    known, kind = discrete or isinstance(reservoir, Reservoir), type(reservoir).__name__
-    wanted = "be a Reservoir or an EchoStateNetwork"
-    check.must(known, "reservoir", wanted, kind, TypeError)
+    kinds, wanted = Reservoir | EchoStateNetwork, "be a Reservoir or an EchoStateNetwork"
+    check.instance(reservoir, kinds, "reservoir", wanted)
     n_steps = check.count(n_steps, "n_steps")
     dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     order = check.count(order, "order", minimum=0)

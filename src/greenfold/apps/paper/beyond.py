@@ -390,10 +390,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         drawn, best, gain = _gain(numbers["noise"], size)
         lines.append(f"({panel}) N = {size}, random → solved u:")
         for i, sigma in enumerate(p.noises):
-            mean, error = (
-                gain[:, i].mean(),
-                gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1)),
-            )
+            mean = gain[:, i].mean()
+            error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
             # A gain counts from half a per cent and two standard errors on.
             verdict = "pays" if mean > 0 else "does harm"
             if abs(mean) < max(0.5, 2 * error):

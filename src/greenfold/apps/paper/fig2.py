@@ -160,11 +160,8 @@ def compute(run: Run) -> dict:
     angles = np.linspace(-np.pi / 2, np.pi / 2, p.n_angles)
     planes = {"n_planes": p.n_planes, "rng": np.random.default_rng([p.network_seed, 3])}
     turned = margin_over_angle(at_angle, stimuli, there.u, angles, eta=p.eta, **planes)
-    rng, rows = (
-        np.random.default_rng([p.network_seed, 3]),
-        at_angle.readout_response(there.v),
-    )
-    kept = []
+    rng, kept = np.random.default_rng([p.network_seed, 3]), []
+    rows = at_angle.readout_response(there.v)
     for other in rng.standard_normal((p.n_planes, p.n_neurons)):
         aside = other - (other @ there.u) * there.u
         aside = rows @ aside / np.linalg.norm(aside)

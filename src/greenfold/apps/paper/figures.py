@@ -27,7 +27,7 @@ from ..._base.checks import must
 from ..._base.files import plain, write_figure, write_json
 from ..._base.progress import display
 from ...datasets.archive import BinarySplit, ecg5000_paper
-from ...datasets.parsing import DataError
+from ...datasets.files import DataError
 from ...math.sphere import SphereMaximum, maximize_on_sphere
 from ...stimuli.base import Stimuli
 from ...validity import ExpansionWarning
