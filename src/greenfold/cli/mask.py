@@ -116,7 +116,7 @@ def mask(
     out: Path | None = opt(None, "Output", "-o"),
     readout: Path | None = opt(None, "Output"),
     report: Path | None = options.REPORT,
-    replicates: int = opt(20, "Mask", min=10),
+    replicates: int = opt(24, "Mask", min=10),
     draws: int = opt(20, "Mask", min=1),
     seed: int = options.SEED,
     reading: Labelled = Labelled(),
@@ -134,7 +134,7 @@ def mask(
         more than two.
     out : Write the mask, a CSV file.
     readout : Write the weights of the outputs, a CSV file.
-    replicates : Replicates of the recording behind the interval.
+    replicates : Parts of the recording, held out in turn, behind the interval.
     draws : Random masks to compare with.
     """
     from ..analysis.eta import choose_eta
@@ -259,7 +259,6 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
     best, interval, fitted = study.projections, study.interval, device.fitted
     n_channels = stimuli.n_channels
     share = show.number(best.share, ".1%")
-    gain = f"{interval.estimate - study.random_margin:+.3g} in κ"
     return {
         "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
         f"{fitted.n_samples} samples, {fitted.n_lags} lags",
@@ -270,10 +269,13 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
         "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
         f"{interval.low:.5g} to {interval.high:.5g}",
         "κ as estimated": f"{best.soft_margin:.5g}",
-        "proven bound": f"{best.upper_bound:.5g}, of which the mask reaches {share}",
+        "proven bound": f"{best.upper_bound:.5g} on the response as estimated, of which the "
+        f"mask reaches {share}",
         "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
         f"({len(study.drawn)} drawn)",
-        "expected gain": gain if study.gain is None else f"×{study.gain:.2f}",
+        "expected gain": "none that the interval carries"
+        if study.gain is None
+        else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
     }
 
 
@@ -287,6 +289,12 @@ def _notes(study: Any, device: Any) -> list[str]:
     if study.interval.low < study.random_margin:
         found.append(
             "The interval reaches down to random masks: a longer recording would tell."
+        )
+    if device.n_inputs == 1:
+        found.append(
+            "A device with one input has one mask, up to its sign: give it virtual nodes. "
+            "Hold each value of a series over several steps, multiply them by the mask, and "
+            "record every such step as an input of its own."
         )
     return found
 
