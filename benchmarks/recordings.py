@@ -1,9 +1,8 @@
 """Poor recordings of devices: what is refused, and what the promise of a mask is worth.
 
-A hundred recordings of simulated linear devices of 1 to 32 inputs, with noise that leaves a
-linearity of 0 to 0.99, outputs that are clipped, shifted in time or short, and lags that end
-before the memory of the device. Each goes through what `greenfold mask` does. What a mask
-delivers is judged on the response of the device itself.
+A hundred recordings of simulated linear devices of 1 to 32 inputs, with noise that leaves
+a linearity of 0 to 0.99, whole, clipped, shifted in time or short. Each goes through what
+`greenfold mask` does. What a mask delivers is judged on the response of the device itself.
 """
 
 from __future__ import annotations

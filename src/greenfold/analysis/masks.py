@@ -380,7 +380,7 @@ class MaskStudy(Shown):
 
     @property
     def gain(self) -> float | None:
-        """Expected κ over that of a random mask; None where the interval reaches down to it.
+        """Expected κ over that of a random mask; None where the interval reaches it.
 
         The solved mask is judged without favour and the random ones with that of their
         readouts, so that the gain is rather understated. None too where a random mask has
@@ -475,7 +475,7 @@ def random_mask(
 
 def device_values(u: np.ndarray, device: Device) -> np.ndarray:
     """A unit mask in the levels that were given; as it is where there are none."""
-    levels = device.values
+    levels = device.levels if np.ndim(device.levels) else device.values
     if levels is None:
         return u
     largest = float(np.abs(u).max())

@@ -269,8 +269,8 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
         "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
         f"{interval.low:.5g} to {interval.high:.5g}",
         "κ as estimated": f"{best.soft_margin:.5g}",
-        "proven bound": f"{best.upper_bound:.5g} on the response as estimated, of which the "
-        f"mask reaches {share}",
+        "proven bound": f"{best.upper_bound:.5g} on the response as estimated; the mask "
+        f"reaches {share} of it",
         "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
         f"({len(study.drawn)} drawn)",
         "expected gain": "none that the interval carries"
@@ -293,8 +293,8 @@ def _notes(study: Any, device: Any) -> list[str]:
     if device.n_inputs == 1:
         found.append(
             "A device with one input has one mask, up to its sign: give it virtual nodes. "
-            "Hold each value of a series over several steps, multiply them by the mask, and "
-            "record every such step as an input of its own."
+            "Hold each value of a series over several steps, multiply them by the mask, "
+            "and record every such step as an input of its own."
         )
     return found
 

@@ -521,7 +521,7 @@ class _Answer:
         _refuse_if(not above or linearity <= 0, chance, how)
 
     def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
-        """Refuse outputs that come before the drive, by what the past has ``left`` of them."""
+        """Refuse outputs that come before the drive, by what its past has ``left``."""
         rest = _Answer(drive, left)
         early = rest.lags[(rest.lags < 0) & (rest.power > rest.surprising)]
         _refuse_if(
@@ -704,7 +704,7 @@ class _Regression:
         return 1 - self._held_out(L, penalty) / self.yy.sum(0)
 
     def is_above_chance(self, L: int, penalty: float) -> bool:
-        """Whether what a held-out stretch has explained is more than stretches differ by."""
+        """Whether held-out stretches are explained by more than they differ."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
         filters = [_solve(*self._training(fold, L), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
