@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -245,7 +246,7 @@ def test_every_option_is_described():
     [
         ("fit", "neurons", 100),
         ("explore", "neurons", 60),
-        ("memory", "neurons", 50),
+        ("memory", "neurons", 100),
         ("fit", "eta", "cv"),
         ("evaluate", "eta", "10"),
         ("evaluate", "noise", 0.1),
@@ -262,3 +263,11 @@ def test_a_group_has_the_defaults_of_its_command(command, name, default):
     group: Any = get_command(app)
     (option,) = (one for one in group.commands[command].params if one.name == name)
     assert option.default == default
+
+
+def test_no_command_has_more_than_fifteen_parameters():
+    """Options that go together are one object."""
+    from greenfold.cli.app import _OWN
+
+    for one in _OWN:
+        assert len(inspect.signature(one.__wrapped__).parameters) <= 15, one.__name__

@@ -25,6 +25,7 @@ from .memory import memory
 from .options import invocation
 from .predict import predict, score
 from .reproduce import reproduce
+from .show import printable
 from .study import study
 from .sweep import sweep
 
@@ -107,6 +108,16 @@ _ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
 #: An argument that is wrong, as `checks` and scikit-learn name it.
 _WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
 
+#: What the library calls otherwise than the command line.
+_CALLED = {
+    "n_lags": "--lags",
+    "n_neurons": "--neurons",
+    "n_jobs": "--jobs",
+    "label_column": "--label-column",
+    "readout_noise": "--noise",
+    "input_noise": "--input-noise",
+}
+
 
 def _in_options(text: str) -> str:
     """What the library says of arguments, said of the options of the running command."""
@@ -130,11 +141,14 @@ def _in_options(text: str) -> str:
     if "--more" in known:  # of recordings
         text = text.replace("the parts as a list", "the further parts with --more")
     text = _WRONG.sub(wrong, _ADVICE.sub(advice, text))
-    return re.sub(r"with `(\w+)`", named, text)
+    text = re.sub(r"with `(\w+)`", named, text)
+    for name, option in _CALLED.items():
+        text = text.replace(f"`{name}`", option if option in known else f"`{name}`")
+    return text
 
 
 def _say(text: str) -> None:
-    print(f"greenfold: {text}", file=sys.stderr)
+    print(f"greenfold: {printable(text)}", file=sys.stderr)
 
 
 def _say_warning(message: Any, *_: Any, **__: Any) -> None:

@@ -32,6 +32,10 @@ def evaluate(
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
     pooled : Also the pooled classifier, for series that are not aligned.
+    eta : Control parameter η of the soft margin, one for all rows, so that their κ compare;
+        fit chooses it by 'cv' instead.
+    noise : Noise on every neuron's state at the readout. Fit has none by default; here it
+        shows what a margin is good for.
     """
     from .inputs import load_task
 

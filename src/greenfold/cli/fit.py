@@ -20,7 +20,7 @@ _WIDE = 0.05
 @command("greenfold fit ECG5000 --model ecg.gfm --report page.html")
 def fit(
     data: str = options.DATA,
-    model: Path | None = opt(None, "Output", "-m"),
+    model: Path | None = opt(None, options.MAIN, "-m"),
     classifier: Literal["margin", "pooled"] = opt("margin"),
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
@@ -105,7 +105,9 @@ def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict
 
 
 def _data(task: Any, fitted: Any) -> str:
-    sizes = f"{fitted.n_features_in_} steps, {len(fitted.classes_)} classes"
+    names = [str(one) for one in fitted.classes_[:6]] + ["…"] * (len(fitted.classes_) > 6)
+    few = f"{len(fitted.classes_)} classes ({', '.join(names)})"
+    sizes = f"{fitted.n_features_in_} steps, {few}"
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 

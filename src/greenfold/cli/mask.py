@@ -112,7 +112,6 @@ def mask(
     hardware: Hardware = Hardware(),
     eta: Any = opt("10", "Mask", read=options.number_or("cv")),
     recorded: Recorded = Recorded(),
-    classes: Any = opt(None, "Data", read=options.WORDS),
     out: Path | None = opt(None, "Output", "-o"),
     readout: Path | None = opt(None, "Output"),
     report: Path | None = options.REPORT,
@@ -125,13 +124,13 @@ def mask(
 
     Feed white noise into its inputs, record its outputs, and give both with the labelled
     series. The mask is solved on what was measured, and said as a share of what no mask
-    can exceed. The training series of a data set are used.
+    can exceed. The training series of a data set are used; with more than two classes,
+    name two with --classes.
 
     recording : Random drive and outputs of the device, a column per channel: .csv, .npz or
         .parquet.
-    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
-    classes : Two classes to tell apart, or one against all others. Needed where there are
-        more than two.
+    eta : Control parameter η of the soft margin; 10 as in evaluate, so that κ compares. Or
+        'cv': chosen by cross-validation.
     out : Write the mask, a CSV file.
     readout : Write the weights of the outputs, a CSV file.
     replicates : Parts of the recording, held out in turn, behind the interval.
@@ -149,7 +148,7 @@ def mask(
         parts = recorded.read(recording)
         first = parts[0]
         step("reading the data")
-        X, labels, name = _two_classes(data, reading, classes, seed)
+        X, labels, name = _two_classes(data, reading, seed)
         stimuli = SampleStimuli(X, labels)
         step("fitting the response")
         device = MeasuredResponse.fit(
@@ -202,9 +201,7 @@ def mask(
     return Answer({**record, **files}, tell)
 
 
-def _two_classes(
-    data: str, reading: Labelled, chosen: list[str] | None, seed: int
-) -> tuple[Any, Any, str]:
+def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
     """Series of one length and labels of two classes, and what they are called."""
     import numpy as np
 
@@ -212,30 +209,18 @@ def _two_classes(
     from .inputs import load_series, name_of
 
     X, y = load_series(data, reading, y=reading.y, seed=seed)
-    name = name_of(data)
+    name = name_of(data, reading.classes)
     if isinstance(X, list):
         why = "a mask is solved for one readout time: cut or pad them to one length"
         raise DataError(f"`{name}` has series of different lengths; {why}.")
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
-    shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-    if chosen is None:
-        if len(known) != 2:
-            how = (
-                "name two to tell apart with --classes A,B, or one against the others with"
-            )
-            many = f"`{name}` has {len(known)} classes ({shown})"
-            raise DataError(f"{many}: {how} --classes A.")
-        return X, y, name
-    absent = [one for one in chosen if one not in known]
-    if absent:
-        raise DataError(f"`{name}` has no class {absent[0]!r}; --classes may name {shown}.")
-    if len(chosen) == 1 and len(known) > 1:
-        rest = f"not {chosen[0]}"
-        return X, np.where(y == chosen[0], chosen[0], rest), f"{name}, {rest} or not"
-    refuse_if(len(set(chosen)) != 2, "--classes must name one or two")
-    kept = np.isin(y, chosen)
-    return X[kept], y[kept], f"{name}, {' or '.join(chosen)}"
+    if len(known) != 2:
+        shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+        how = "name two to tell apart with --classes A,B, or one against the others with"
+        many = f"`{name}` has {len(known)} classes ({shown})"
+        raise DataError(f"{many}: {how} --classes A.")
+    return X, y, name
 
 
 def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:

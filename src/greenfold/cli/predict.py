@@ -47,7 +47,7 @@ def predict(
             _say_assumption(data, X, y)
         for i, label in enumerate(found.tolist()):
             numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
-            print("\t".join([str(label), *numbers]))
+            print("\t".join([show.printable(label), *numbers]))
         if accuracy is not None and sys.stderr.isatty():
             print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
 

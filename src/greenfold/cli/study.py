@@ -39,15 +39,16 @@ class Networks:
 
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
         or all. Give it once for each.
-    neurons : Sizes; 50 by default.
-    g : Spectral radii; 0.9 by default.
+    neurons : Sizes; 50 by default, half of that elsewhere, because there are many networks.
+    g : Spreads of the weights, about their spectral radii; 0.9 by default.
     tau : Time constants in the unit of the duration; 0.25 by default.
     seeds : Networks of each kind.
     order : Orders of the unfolding, or exact.
     gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.
     random : Draw so many networks instead of all combinations, from values or ranges A..B.
-    eta : η; 10 by default.
-    noise : Noise on every state at the readout, for the accuracy; 0,0.1 by default.
+    eta : Control parameter η of the soft margin; 10 by default, one for all networks.
+    noise : Noise on every neuron's state at the readout, for the accuracy; by default
+        0,0.1.
     memory : Memory capacity too.
     """
 
@@ -88,6 +89,7 @@ def study(
     data: list[str] | None = arg(
         None, "[DATA]...", autocompletion=options.complete_dataset
     ),
+    classes: Any = opt(None, read=options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),
     networks: Networks = Networks(),
@@ -102,6 +104,7 @@ def study(
 
     data : Names of data sets or their folders; of more than two classes, which two, as in
         ECG5000:1,2.
+    classes : Two classes of every data set that names none itself.
     preset : A study with a name: architectures.
     config : A study in a TOML file, with tables \[\[grid]], which also take inside,
         duration, draws and random_state.
@@ -114,6 +117,9 @@ def study(
     where = runs.arguments()
     planned = _plan(networks, preset, config)
     wanted = data or planned.datasets
+    if classes is not None:
+        refuse_if(len(set(classes)) != 2, "--classes must name two, as in --classes 1,2")
+        wanted = [one if ":" in one else f"{one}:{','.join(classes)}" for one in wanted]
     refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
         options.need("matplotlib")

@@ -7,6 +7,7 @@ else. What is wrong with a file is raised without its name, which `naming` puts 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import stat
@@ -56,6 +57,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
 _EXACT = 2.0**53
 _GZIP = b"\x1f\x8b"
+# Numbers as text are packed to a third or a tenth; what unpacks to far more is no data.
+_UNPACKED, _RATIO = 2**26, 100
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 
 
 class Parsed(NamedTuple):
@@ -158,7 +162,14 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
     if not content.startswith(_GZIP):
         return name, content
     with naming(name), readable("gzip", "fetch or write it again"):
-        return name, gzip.decompress(content)
+        most = max(_UNPACKED, _RATIO * len(content))
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            found = packed.read(most + 1)
+        big = (
+            f"unpacks to more than {most / 2**20:.0f} MiB, {_RATIO} times its size or more"
+        )
+        refuse(len(found) > most, f"{big}, as no data does: unpack and look at it first.")
+        return name, found
 
 
 def _check_file(path: str | Path) -> None:
@@ -214,6 +225,8 @@ def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float6
             elif field.lower() not in MISSING_VALUES:
                 place = f"in {where}, position {step} (counting from 0)"
                 cure = "correct the value, or write `?` if it is missing."
+                if DECIMAL_COMMA.fullmatch(field):
+                    cure = "write decimal points in place of commas."
                 raise DataError(f"has {field[:40]!r} instead of a number {place}: {cure}")
     return values
 

@@ -232,8 +232,8 @@ def _box(value: Any, name: str) -> tuple[float, float]:
 
 def _bits(value: Any, name: str) -> int:
     bits = check.count(value, name)
-    free = "leave it out, a readout of so many bits is as good as a free one"
-    check.must(bits <= _MAX_BITS, name, f"be at most {_MAX_BITS}", f"{bits}: {free}")
+    free = "a readout of more is as good as a free one: leave it out"
+    check.must(bits <= _MAX_BITS, name, f"be 1 to {_MAX_BITS} ({free})", bits)
     return bits
 
 
