@@ -77,6 +77,8 @@ def fit(
         how: dict[str, Any] = {"noise": network.noise, "seed": seed, "refit": False}
         how["parameters"] = parameters
         (row,) = comparison.compare(task, [(projection, order)], **how)
+        told = [comparison.explained(row), comparison.fragility(row, task, seed=seed)]
+        notes = [one for one in told if one]
         step("writing the model", 0.2)
         if model:
             row.classifier.save(model)
@@ -86,10 +88,17 @@ def fit(
             other = "optimal" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             twin = comparison.compare(task, [(other, order)], **how)
-            write_page(report, task, comparison.share_bounds([*twin, row]))
+            shown = comparison.share_bounds([*twin, row])
+            write_page(report, task, shown, remark=" ".join(notes))
     record = _record(task, row.classifier, "margin", comparison.to_record(row))
-    record |= {"model": model, "report": report}
-    return Answer(record, lambda: show.facts(_facts(task, row, model, report)))
+    record |= {"model": model, "report": report, "notes": notes}
+
+    def tell() -> None:
+        show.facts(_facts(task, row, model, report))
+        for note in notes:
+            print(note)
+
+    return Answer(record, tell)
 
 
 def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict[str, Any]:

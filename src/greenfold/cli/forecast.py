@@ -36,7 +36,7 @@ def forecast(
         or .parquet; a column named time gives the step. Or lorenz or mackey-glass, which
         are built in.
     steps : Steps to forecast.
-    columns : Columns to take; all but the time by default.
+    columns : Columns to take, or patterns ('x*'); all but the time by default.
     holdout : Share of the samples, at the end, to judge forecasts by.
     format : Format of DATA in place of its suffix: csv, npz or parquet.
     neurons : Number of neurons.

@@ -471,13 +471,13 @@ def check_targets(**paths: Path | None) -> None:
         need("matplotlib", "jinja2")
 
 
-def need(*packages: str) -> None:
+def need(*packages: str, extra: str = "report") -> None:
     """Refuse to begin work that could not be drawn or written at its end."""
     for name in packages:
         try:
             import_module(name)
         except ImportError:
-            how = "install it with `pip install greenfold[report]`"
+            how = f"install it with `pip install greenfold[{extra}]`"
             raise ImportError(f"Pages and figures need {name}: {how}.") from None
 
 

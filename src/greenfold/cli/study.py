@@ -13,6 +13,8 @@ from .sweep import resumable, tell
 _AXES = ("dataset", "architecture", "neurons", "g", "tau", "order", "gain", "inside")
 #: Networks that are printed; the table in the folder has all.
 _BEST = 15
+#: Headers with which a table of all axes fits 80 columns.
+_SHORT = {"dataset": "data", "architecture": "network", "neurons": "N", "tau": "τ"}
 _JUDGED = "How they are judged"
 
 
@@ -171,10 +173,11 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         groups.setdefault(tuple(row[k] for k in _AXES), []).append(row)
     accuracies = [k for k in rows[0] if k.startswith("accuracy_") and "random" not in k]
     noise = accuracies[-1].partition("_")[2]
+    remembers = any(row.get("memory") is not None for row in rows)
 
     def mean(own: list[dict[str, Any]], key: str) -> float:
-        found = [float("nan") if row[key] is None else row[key] for row in own]
-        return sum(found) / len(found)
+        found = [row[key] for row in own if row.get(key) is not None]
+        return sum(found) / len(found) if found else float("nan")
 
     def cells(own: list[dict[str, Any]]) -> list[str]:
         values = (own[0][k] for k in varied)
@@ -186,15 +189,17 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
             f"{mean(own, 'kappa_random'):.4f}",
             f"{mean(own, f'accuracy_{noise}'):.1%}",
             f"{mean(own, f'accuracy_random_{noise}'):.1%}",
+            *([show.number(mean(own, "memory"), ".3g")] if remembers else []),
         ]
 
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
     few = f"The {_BEST} of largest κ of {len(ranked)}; the table has all."
-    numbers = ["nets", "κ", "bound", "κ random", f"accuracy, noise {noise}", "random"]
+    numbers = ["nets", "κ", "bound", "random κ", "accuracy", "random"]
+    told = f"Accuracies of solved and of random u are under noise {noise}."
     show.table(
-        [*varied, *numbers],
+        [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),
         n_text=len(varied),
         wrap=True,
-        notes=[few] if len(ranked) > _BEST else (),
+        notes=[told, few] if len(ranked) > _BEST else [told],
     )
