@@ -201,7 +201,7 @@ def test_the_page_stands_alone(tmp_path, loop):
         (["--out", "no/such/folder.csv"], "--out", 2),
         (["--drive", "laser"], "laser", 1),
         (["--classes", "odd,even"], "odd", 1),
-        (["--box", "-0.1,0.1"], "`box`", 1),
+        (["--box", "-0.1,0.1"], "--box = (-0.1, 0.1)", 1),
         (["--lags", "2"], "--lags = 2 ends before the memory", 1),
     ],
 )

@@ -109,14 +109,7 @@ _ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
 _WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
 
 #: What the library calls otherwise than the command line.
-_CALLED = {
-    "n_lags": "--lags",
-    "n_neurons": "--neurons",
-    "n_jobs": "--jobs",
-    "label_column": "--label-column",
-    "readout_noise": "--noise",
-    "input_noise": "--input-noise",
-}
+_CALLED = {"n_lags": "lags", "n_neurons": "neurons", "readout_noise": "noise"}
 
 
 def _in_options(text: str) -> str:
@@ -136,15 +129,13 @@ def _in_options(text: str) -> str:
         return option
 
     def named(found: re.Match[str]) -> str:
-        return f"with --{found[1]}" if f"--{found[1]}" in known else found[0]
+        name = _CALLED.get(found[1], found[1]).replace("_", "-")
+        return f"--{name}" if f"--{name}" in known else found[0]
 
     if "--more" in known:  # of recordings
         text = text.replace("the parts as a list", "the further parts with --more")
     text = _WRONG.sub(wrong, _ADVICE.sub(advice, text))
-    text = re.sub(r"with `(\w+)`", named, text)
-    for name, option in _CALLED.items():
-        text = text.replace(f"`{name}`", option if option in known else f"`{name}`")
-    return text
+    return re.sub(r"(?:(?<=with )|(?!`(?:drive|states|y)`))`(\w+)`(?! must)", named, text)
 
 
 def _say(text: str) -> None:

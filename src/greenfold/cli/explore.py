@@ -16,7 +16,7 @@ _SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_defa
 def explore(
     source: str | None = arg(None, "DATA|MODEL", **_SHOWN),
     data: str | None = arg(None, "DATA", **_SHOWN),
-    out: Path | None = opt(None, "Output"),
+    out: Path | None = opt(None, options.MAIN, "-o"),
     network: Network = Network(neurons=60),
     tau: float = opt(0.25, "Network"),
     duration: float = options.DURATION,

@@ -17,7 +17,7 @@ _OF_MARGIN = {"report", "projection", "order", "certify"} | {
 _WIDE = 0.05
 
 
-@command("greenfold fit ECG5000 --model ecg.gfm --report page.html")
+@command("greenfold fit ECG5000 --classes 1,2 --model ecg.gfm --report page.html")
 def fit(
     data: str = options.DATA,
     model: Path | None = opt(None, options.MAIN, "-m"),

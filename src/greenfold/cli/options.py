@@ -61,7 +61,8 @@ class _Option(NamedTuple):
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
         """A parameter of that name; so is the option, unless it has a long name."""
         names, settings = self.names, self.settings
-        kind = next((one for one in _FORMS if hint in (one, one | None)), None)
+        kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
+        kind = next(kinds, None)
         if kind is not None:  # shorter than what typer makes of types and their ranges
             settings = {"metavar": _FORMS[kind], **settings}
         if names is None:
@@ -298,7 +299,8 @@ DATA = arg(
     "DATA",
     help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, "
     ".tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which "
-    "need not fit into memory. [bold]-[/bold] is the standard input, with --format.",
+    "need not fit into memory. A table has one series per line, its label first. "
+    "[bold]-[/bold] is the standard input, with --format.",
     autocompletion=complete_dataset,
 )
 MODEL = arg(..., "MODEL", help="File that fit wrote.")
@@ -436,7 +438,8 @@ class Runs:
 
     figures : Format of the figures.
     jobs : Processes; all cores by default.
-    dask : Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.
+    dask : Address of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this
+        machine.
     redo : Redo finished results too.
     """
 

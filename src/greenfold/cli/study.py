@@ -41,7 +41,7 @@ class Networks:
 
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
         or all. Give it once for each.
-    neurons : Sizes; 50 by default, half of that elsewhere, because there are many networks.
+    neurons : Sizes; 50 by default, not 100 as elsewhere, because a study has many.
     g : Spreads of the weights, about their spectral radii; 0.9 by default.
     tau : Time constants in the unit of the duration; 0.25 by default.
     seeds : Networks of each kind.
@@ -86,11 +86,9 @@ class Networks:
         return Grid(next(given), self.random, next(given))
 
 
-@command("greenfold study ECG5000:1,2 -a random -a cycle -n 50,100 --seeds 5")
+@command("greenfold study ECG5000 --classes 1,2 -a random -a cycle -n 50,100 --seeds 5")
 def study(
-    data: list[str] | None = arg(
-        None, "[DATA]...", autocompletion=options.complete_dataset
-    ),
+    data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
     classes: Any = opt(None, read=options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),

@@ -19,9 +19,7 @@ from .options import Answer, Runs, arg, command, opt, refuse_if
     "--resamples 5 --compare"
 )
 def sweep(
-    data: list[str] | None = arg(
-        None, "[DATA]...", autocompletion=options.complete_dataset
-    ),
+    data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
     estimators: list[str] | None = opt(None, None, "--estimator", "-e", metavar="NAME"),
     resamples: str = opt("1", None, "-r", metavar="N"),
     out: Path = opt(Path("results"), "Output"),
