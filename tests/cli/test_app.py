@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import typer
 
 from .conftest import ENVIRONMENT, invoke, one_sentence
 
@@ -271,3 +272,46 @@ def test_no_command_has_more_than_fifteen_parameters():
 
     for one in _OWN:
         assert len(inspect.signature(one.__wrapped__).parameters) <= 15, one.__name__
+
+
+def parameters() -> dict[str, dict[str, typer.core.TyperOption]]:
+    from typer.main import get_command
+
+    from greenfold.cli.app import app
+
+    commands = get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
+    return {
+        name: {one.name: one for one in command.params}
+        for name, command in commands.items()
+    }
+
+
+@pytest.mark.parametrize("option", ["g", "seed", "neurons", "eta", "noise", "classes"])
+def test_an_option_has_one_default_or_says_why(option):
+    found = {name: one[option] for name, one in parameters().items() if option in one}
+    usual = found["fit"]
+    assert len(found) > 2
+    for name, one in found.items():
+        if name in ("sweep", "study"):  # lists, whose default the help says
+            assert one.default is None
+        elif one.default != usual.default:
+            assert one.help != usual.help, name
+
+
+def test_what_matters_of_fit_fits_a_screen(monkeypatch):
+    """Up to the end of the first panel of options, on 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    text = invoke("fit", "--help").stdout
+    first = text.partition("Options ─")[2].partition("╰")[0]
+    for option in (
+        "--model",
+        "--report",
+        "--classes",
+        "--test",
+        "--eta",
+        "--noise",
+        "--seed",
+    ):
+        assert option in first
+    assert text.partition("╭─ Data")[0].count("\n") <= 60

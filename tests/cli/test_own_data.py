@@ -485,6 +485,8 @@ def test_classes_are_chosen_alike_in_every_command():
     compared = ["evaluate", "three.csv", *SMALL, "--order", "0", *few, "--json"]
     record = json.loads(invoke(*compared).stdout)
     assert record["n_train"] + record["n_test"] == 40
+    every = json.loads(invoke("fit", "three.csv", *SMALL, "--json").stdout)
+    assert "means over 3 comparisons" in every["notes"][0]
     one = json.loads(invoke("fit", "three.csv", *SMALL, "--classes", "3", "--json").stdout)
     assert one["classes"] == ["3", "not 3"]
     refused = invoke("fit", "three.csv", "--classes", "1,9", code=1).stderr

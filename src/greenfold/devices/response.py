@@ -105,7 +105,7 @@ class FitReport(Shown):
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Standard error of every entry of G, (n_steps, n_outputs, n_inputs)."""
+        """Standard error of every entry of ``whole``, (n_steps, n_outputs, n_inputs)."""
         return np.sqrt(np.einsum("bnoi,bnoi->noi", self.influence, self.influence))
 
 
