@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import typer
 
 from .conftest import ENVIRONMENT, invoke, one_sentence
 
@@ -274,16 +273,14 @@ def test_no_command_has_more_than_fifteen_parameters():
         assert len(inspect.signature(one.__wrapped__).parameters) <= 15, one.__name__
 
 
-def parameters() -> dict[str, dict[str, typer.core.TyperOption]]:
+def parameters() -> dict[str, dict[str, Any]]:
+    """Those of each command, by their names."""
     from typer.main import get_command
 
     from greenfold.cli.app import app
 
-    commands = get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
-    return {
-        name: {one.name: one for one in command.params}
-        for name, command in commands.items()
-    }
+    group: Any = get_command(app)
+    return {k: {one.name: one for one in each.params} for k, each in group.commands.items()}
 
 
 @pytest.mark.parametrize("option", ["g", "seed", "neurons", "eta", "noise", "classes"])
@@ -304,14 +301,6 @@ def test_what_matters_of_fit_fits_a_screen(monkeypatch):
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
     text = invoke("fit", "--help").stdout
     first = text.partition("Options ─")[2].partition("╰")[0]
-    for option in (
-        "--model",
-        "--report",
-        "--classes",
-        "--test",
-        "--eta",
-        "--noise",
-        "--seed",
-    ):
-        assert option in first
+    for option in ("model", "report", "classes", "test", "eta", "noise", "seed"):
+        assert f"--{option} " in first
     assert text.partition("╭─ Data")[0].count("\n") <= 60

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
@@ -149,8 +150,11 @@ def margin_interval(
     spread = np.sqrt(float(judged.var(1, ddof=1).mean()) / _N_PARTS)
     half = float(student_t.ppf((1 + level) / 2, _N_PARTS - 1)) * spread
     bound = np.inf if projections.upper_bound is None else projections.upper_bound
-    estimate = min(float(judged.mean()) - cost, bound)
-    ends = estimate - half, min(estimate + half, bound)
+    middle = float(judged.mean()) - cost
+    ends = min(middle, bound) - half, min(middle + half, bound)
+    # The mean of what the judges leave possible below the bound.
+    room = (bound - middle) / max(spread, 1e-300)
+    estimate = min(middle - spread * np.exp(norm.logpdf(room) - norm.logcdf(room)), bound)
     value = _margin(problem(fitted.whole), u, v) - cost
     return MarginInterval(estimate, *ends, level, value - estimate, judged.size)
 

@@ -273,7 +273,7 @@ def _notes(study: Any, device: Any) -> list[str]:
             f"Only {device.fitted.linearity:.0%} of the outputs is a linear answer to the "
             "drive: drive the device more weakly, or record longer, before you trust κ."
         )
-    if study.interval.low < study.random_margin:
+    if study.interval.low < study.random_margin and device.n_inputs > 1:
         found.append(
             "The interval reaches down to random masks: a longer recording would tell."
         )
