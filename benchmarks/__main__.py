@@ -27,6 +27,7 @@ NAMES = (
     "pooled_study",
     "reservoirs",
     "nest_recording",
+    "recordings",
     "data",
     "threads",
 )

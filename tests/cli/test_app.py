@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -245,7 +246,7 @@ def test_every_option_is_described():
     [
         ("fit", "neurons", 100),
         ("explore", "neurons", 60),
-        ("memory", "neurons", 50),
+        ("memory", "neurons", 100),
         ("fit", "eta", "cv"),
         ("evaluate", "eta", "10"),
         ("evaluate", "noise", 0.1),
@@ -262,3 +263,44 @@ def test_a_group_has_the_defaults_of_its_command(command, name, default):
     group: Any = get_command(app)
     (option,) = (one for one in group.commands[command].params if one.name == name)
     assert option.default == default
+
+
+def test_no_command_has_more_than_fifteen_parameters():
+    """Options that go together are one object."""
+    from greenfold.cli.app import _OWN
+
+    for one in _OWN:
+        assert len(inspect.signature(one.__wrapped__).parameters) <= 15, one.__name__
+
+
+def parameters() -> dict[str, dict[str, Any]]:
+    """Those of each command, by their names."""
+    from typer.main import get_command
+
+    from greenfold.cli.app import app
+
+    group: Any = get_command(app)
+    return {k: {one.name: one for one in each.params} for k, each in group.commands.items()}
+
+
+@pytest.mark.parametrize("option", ["g", "seed", "neurons", "eta", "noise", "classes"])
+def test_an_option_has_one_default_or_says_why(option):
+    found = {name: one[option] for name, one in parameters().items() if option in one}
+    usual = found["fit"]
+    assert len(found) > 2
+    for name, one in found.items():
+        if name in ("sweep", "study"):  # lists, whose default the help says
+            assert one.default is None
+        elif one.default != usual.default:
+            assert one.help != usual.help, name
+
+
+def test_what_matters_of_fit_fits_a_screen(monkeypatch):
+    """Up to the end of the first panel of options, on 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    text = invoke("fit", "--help").stdout
+    first = text.partition("Options ─")[2].partition("╰")[0]
+    for option in ("model", "report", "classes", "test", "eta", "noise", "seed"):
+        assert f"--{option} " in first
+    assert text.partition("╭─ Data")[0].count("\n") <= 60

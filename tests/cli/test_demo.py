@@ -27,6 +27,9 @@ def test_demo_writes_its_page_and_prefers_solved_projections(monkeypatch):
         ("solved", 1),
     ]
     assert made["rows"][1]["soft_margin"] > made["rows"][0]["soft_margin"]
+    # Neither a lucky random u nor an unlucky one.
+    drawn = made["random_draws"]["soft_margin"]
+    assert made["rows"][0]["soft_margin"] == np.median(drawn)
     assert Path("page.html").read_text("utf-8") == "the page"
 
 

@@ -29,7 +29,7 @@ def test_evaluate_compares_four(beats):
     assert rows[0]["soft_margin"] < rows[1]["soft_margin"]
     assert rows[0]["soft_margin_bound"] == rows[1]["soft_margin_bound"]
     assert rows[0]["accuracy_under_noise"] < rows[1]["accuracy_under_noise"]
-    assert len(found["random_draws"]["accuracy"]) == 10
+    assert len(found["random_draws"]["accuracy"]) == 11
 
 
 def test_eta_is_cross_validated_unless_it_is_given(beats):
@@ -38,7 +38,7 @@ def test_eta_is_cross_validated_unless_it_is_given(beats):
     given = invoke("evaluate", beats, *SMALL, "--order", 0, "--eta", 7, "--json").stdout
     assert [row["eta"] for row in json.loads(given)["rows"]] == [7, 7]
     assert 7 not in [row["eta"] for row in found["rows"]]
-    assert len(found["random_draws"]["accuracy"]) == 10
+    assert len(found["random_draws"]["accuracy"]) == 11
 
 
 def test_a_report_is_written_where_it_was_asked_for(beats, monkeypatch):

@@ -127,7 +127,6 @@ def test_an_opened_page(monkeypatch, tmp_path):
     ("arguments", "code", "part"),
     [
         (["my.csv", "more.csv"], 2, "no saved model"),
-        (["my.csv", "--classes", "c0"], 2, "--classes"),
         (["my.csv", "--classes", "c0,c9"], 1, "c9"),
         (["my.csv", "--neurons", "500"], 1, "500 neurons"),
         (["my.csv", "--out", "."], 2, "--out"),

@@ -21,7 +21,7 @@ from greenfold.apps.demo import demo_task
 from greenfold.datasets import synthetic_heartbeats, write_npz
 from greenfold.saving import load, save
 
-from .conftest import ENVIRONMENT, invoke
+from .conftest import ENVIRONMENT, SMALL, invoke, one_sentence
 
 N_CASES, N_STEPS = 12, 24
 
@@ -175,7 +175,7 @@ def test_what_was_assumed_is_said(model, beats):
     assert invoke("predict", model, "bare.csv", "--no-labels").stderr == ""
     # Forced the wrong way, the series have the wrong length.
     assert "25 features" in refused("predict", model, "full.csv", "--no-labels")
-    assert "23 features" in refused("predict", model, "bare.csv", "--labels")
+    assert "12 different labels" in refused("predict", model, "bare.csv", "--labels")
 
 
 def test_a_table_for_a_model_of_any_length(tmp_path):
@@ -422,3 +422,92 @@ def test_interrupt_during_import(tmp_path, module, command, reaction):
         _, said = process.communicate(timeout=60)
     assert said == "greenfold: interrupted.\n"
     assert process.returncode == 130
+
+
+def labelled(n_cases: int = 24, n_steps: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    X, y = synthetic_heartbeats(n_cases, n_steps=n_steps, rng=3)
+    return X, np.where(y > 0, 1, 2)
+
+
+def test_labels_in_the_last_column():
+    """Numbers there must be pointed out; words are recognised."""
+    X, y = labelled()
+    np.savetxt("last.csv", np.column_stack([X, y]), delimiter=",")
+    result = invoke("fit", "last.csv", *SMALL, code=1)
+    one_sentence(result.stderr)
+    assert (
+        "24 series with 24 different labels, taken from its first column" in result.stderr
+    )
+    assert "--label-column" in result.stderr
+    for column in ("last", "-1", "12"):
+        told = invoke("fit", "last.csv", *SMALL, "--label-column", column).stdout
+        assert "2 classes (1, 2)" in told
+    refused = invoke("fit", "last.csv", "--label-column", "laser", code=1).stderr
+    one_sentence(refused)
+    assert "'laser'" in refused
+    words = [",".join([*map(str, x), f"c{k}"]) for x, k in zip(X, y, strict=True)]
+    Path("words.csv").write_text("\n".join(words))
+    assert "2 classes (c1, c2)" in invoke("fit", "words.csv", *SMALL).stdout
+    Path("named.csv").write_text("\n".join([",".join([*"abcdefghijkl", "kind"]), *words]))
+    told = invoke("fit", "named.csv", *SMALL, "--label-column", "kind").stdout
+    assert "2 classes (c1, c2)" in told
+
+
+def test_semicolons_are_read_and_decimal_commas_named():
+    X, y = labelled()
+    lines = [";".join([str(k), *map(str, x)]) for x, k in zip(X, y, strict=True)]
+    Path("points.csv").write_text("\n".join(lines))
+    assert (
+        "24 training series of up to 12 steps" in invoke("fit", "points.csv", *SMALL).stdout
+    )
+    Path("commas.csv").write_text("\n".join(lines).replace(".", ","))
+    refused = invoke("fit", "commas.csv", *SMALL, code=1).stderr
+    one_sentence(refused)
+    assert "decimal points in place of commas" in refused
+
+
+def three_classes() -> None:
+    X, y = labelled(60)
+    y[::3] = 3
+    np.savetxt("three.csv", np.column_stack([y, X]), delimiter=",")
+
+
+def test_classes_are_chosen_alike_in_every_command():
+    three_classes()
+    few = ["--classes", "1,2"]
+    told = json.loads(
+        invoke("fit", "three.csv", *SMALL, *few, "-m", "m.gfm", "--json").stdout
+    )
+    assert (told["data"], told["classes"]) == ("three.csv, 1 or 2", [1, 2])
+    assert told["n_train"] == 40
+    scored = json.loads(invoke("score", "m.gfm", "three.csv", *few, "--json").stdout)
+    assert scored["n_series"] == 40
+    compared = ["evaluate", "three.csv", *SMALL, "--order", "0", *few, "--json"]
+    record = json.loads(invoke(*compared).stdout)
+    assert record["n_train"] + record["n_test"] == 40
+    every = json.loads(invoke("fit", "three.csv", *SMALL, "--json").stdout)
+    assert "means over 3 comparisons" in every["notes"][0]
+    one = json.loads(invoke("fit", "three.csv", *SMALL, "--classes", "3", "--json").stdout)
+    assert one["classes"] == ["3", "not 3"]
+    refused = invoke("fit", "three.csv", "--classes", "1,9", code=1).stderr
+    one_sentence(refused)
+    assert "no class '9'; --classes may name 1, 2, 3" in refused
+
+
+def test_control_characters_of_labels_do_not_reach_the_terminal():
+    X, y = labelled()
+    names = np.where(y == 1, "\x1b[31mred", "plain")
+    lines = [",".join([name, *map(str, x)]) for x, name in zip(X, names, strict=True)]
+    Path("red.csv").write_text("\n".join(lines))
+    told = invoke("fit", "red.csv", *SMALL, "-m", "m.gfm").stdout
+    for command in ("score", "predict"):
+        told += invoke(command, "m.gfm", "red.csv").stdout
+    assert "\x1b" not in told
+    assert "\\x1b[31mred" in told
+
+
+def test_what_unpacks_to_far_too_much_is_refused_at_once():
+    Path("bomb.csv.gz").write_bytes(gzip.compress(b"0" * 2**27))
+    refused = invoke("fit", "bomb.csv.gz", code=1).stderr
+    one_sentence(refused)
+    assert "unpacks to more than 64 MiB" in refused

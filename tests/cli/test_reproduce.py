@@ -17,6 +17,6 @@ def test_a_figure_without_its_data_is_skipped_with_a_code():
 
 
 def test_an_unknown_figure_is_one_sentence():
-    result = invoke("reproduce", "fig9", "--out", "here", code=1)
+    result = invoke("reproduce", "fig9", "--out", "here", code=2)
     one_sentence(result.stderr)
     assert "fig9" in result.stderr

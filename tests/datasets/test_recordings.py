@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,14 @@ def test_a_series_is_every_column_but_the_time(tmp_path):
     np.savez(tmp_path / "it.npz", x=np.ones((4, 2)), dt=0.1)
     found = read_sampled(tmp_path / "it.npz")
     assert (found.values.shape, found.dt) == ((4, 2), 0.1)
+
+
+def test_columns_by_pattern():
+    content = b"a,x1,x2,in_1,in_2,x3\n" + b"\n".join([b"1,2,3,4,5,6"] * 3)
+    found = read_recording(
+        io.BytesIO(content), format="csv", drive=["in*"], states=["x3", "x*"]
+    )
+    assert found.drive_names == ("in_1", "in_2")
+    assert found.state_names == ("x3", "x1", "x2")
+    with pytest.raises(DataError, match=r"no column 'z\*', which `states` names"):
+        read_recording(io.BytesIO(content), format="csv", drive="in*", states="z*")

@@ -316,7 +316,7 @@ def test_same_seed_same_mask():
         ({"inputs": []}, "`inputs` must be indices"),
         ({"inputs": np.ones(6, bool)}, "`inputs` must have 7 truth values"),
         ({"bits": 0}, "`bits` must be at least 1"),
-        ({"bits": 9}, "`bits` must be at most 8; got 9"),
+        ({"bits": 9}, "`bits` must be 1 to 8 .* got 9"),
         ({"mask": "sign", "u": np.ones(7)}, "`u` does not go with a mask"),
         ({"mask": "sign", "method": "random"}, "`method` does not go with a mask"),
         ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
@@ -361,3 +361,31 @@ def test_shares_of_the_bound_on_heartbeats(data_dir, seed):
         assert best.upper_bound is not None
         bound = mask_bound(network, stimuli, best, Device(mask="nonnegative"))
         assert best.soft_margin <= bound < 0.861 * best.upper_bound
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_three_levels_are_compared_exhaustively(seed):
+    """Their size is the norm of u, so that −1, 0 and 1 are all there is."""
+    stimuli = GaussianStimuli.random(6, strength=1.0, rng=1)
+    network = unfold(Reservoir.random(5, g=0.7, rng=seed), n_steps=6, dt=0.5)
+    counted, given = (
+        optimize(network, stimuli, device=Device(levels=levels), rng=0)
+        for levels in (3, [-1, 0, 1])
+    )
+    assert counted.status == given.status == "exhaustive"
+    assert counted.soft_margin == given.soft_margin
+
+
+@pytest.mark.parametrize("levels", [[-1, 1], [-1, 0, 1], [0, 1, 3]])
+def test_levels_of_any_size_are_the_same_mask(levels):
+    stimuli = GaussianStimuli.random(6, strength=1.0, rng=1)
+    network = unfold(Reservoir.random(5, g=0.7, rng=0), n_steps=6, dt=0.5)
+    found = [
+        optimize(network, stimuli, device=Device(levels=scale * np.array(levels)), rng=0)
+        for scale in (1.0, 2.0**600, 2.0**-600, 1e200, 1e-200)
+    ]
+    # A power of two rounds nothing; other factors round each level once.
+    for one, tol in zip(found[1:], (0, 0, 1e-12, 1e-12), strict=True):
+        np.testing.assert_allclose(one.u, found[0].u, rtol=tol)
+    with pytest.raises(ValueError, match="`levels` must be within a factor of 1e\\+12"):
+        Device(levels=[1e-9, 1e9])

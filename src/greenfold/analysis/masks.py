@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
@@ -25,12 +26,9 @@ from ..systems import System
 
 #: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
 _EVALUATIONS = 100
-#: Size γ of the errors that are added before u is solved; 1/γ of them before it is judged.
-#: Smaller ones would ask how u turns at this estimate only, which differs much between
-#: recordings: near an optimum that is flat it turns far after small errors.
-_GAMMA = 1.0
-#: The same for masks of a few levels, which larger errors would exchange for others.
-_GAMMA_OF_LEVELS = 0.3
+#: Parts of a recording: solved on all but one, judged on that one. The more there are, the
+#: nearer is what they solve on to the whole, and the noisier is the judge.
+_N_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,7 +81,7 @@ def margin_interval(
         Of `optimize(system, stimuli)`; their η is used.
     level : float
     n_replicates : int
-        Replicates of the response; twice as many as the fit has blocks are enough.
+        Solutions behind the interval, eight for every division of the recording.
     solved : bool
         Whether u was solved on this response; False for a u chosen without it, for which
         only the readout is solved on each replicate.
@@ -95,13 +93,12 @@ def margin_interval(
     Notes
     -----
     Projections that were solved on an estimate do better on it than on the device, because
-    the solution follows the errors. The coupled bootstrap sees that (Oliveira, Lei &
-    Tibshirani 2021): with errors e drawn anew, the responses G + γe and G − e/γ are
-    independent, so that what is solved on the first is judged on the second without favour.
-    What noise of the judge itself costs, (η/2) tr ψ cov(a), is known and added back. What
-    is not known of the favour is part of the interval: by how much stretches of time
-    disagree, and what errors twice as large cost. Errors of μ and ψ, which are given, are
-    not.
+    the solution follows the errors. So they are solved again on seven eighths of the
+    stretches of the recording and judged on the others, which know nothing of them, for
+    each eighth in turn. What noise of the judge itself costs, (η/2) tr ψ cov(a), is known
+    and added back. How far the eighths disagree is the width of the interval, and nothing
+    is promised above ``projections.upper_bound``. Errors of μ and ψ, which are given, are
+    not part of it.
     """
     measured, got = isinstance(system, MeasuredResponse), type(system).__name__
     check.must(measured, "system", "be a MeasuredResponse that was fitted", got, TypeError)
@@ -125,45 +122,36 @@ def margin_interval(
         response = MeasuredResponse(G)
         return LinearProblem(device.part_of(response) or response, stimuli, eta)
 
-    here = problem(fitted.whole)
-    value = _margin(here, u, v)
-    # Of errors drawn as ε_b s_b over blocks b the mean needs second moments only: one block
-    # after the other gives them, with both signs, and how far the blocks disagree.
-    gamma = _GAMMA_OF_LEVELS if device.is_discrete else _GAMMA
-    n_blocks = len(fitted.influence)
-    n_pairs = min(n_replicates // 2, n_blocks)
-    blocks = check.generator(rng).permutation(n_blocks)[:n_pairs]
-    pairs, kept = np.empty((n_pairs, 2)), np.empty((n_pairs, 2))
-    with display() as shown, shown.bar("replicates", n_pairs) as bar:
-        for k, block in enumerate(blocks):
-            for side, sign in enumerate((1, -1)):
-                error = sign * np.sqrt(n_blocks) * fitted.influence[block]
-                changed = fitted.shortened(fitted.whole + gamma * error)
-                there = problem(changed)
+    # Stretches are exchangeable, so that any eighth of them may be the one that judges.
+    influence, n_rounds = fitted.influence, max(round(n_replicates / _N_PARTS), 1)
+    judged, generator = np.empty((n_rounds, _N_PARTS)), check.generator(rng)
+    with display() as shown, shown.bar("replicates", judged.size) as bar:
+        for i in range(n_rounds):
+            order = generator.permutation(len(influence))
+            for k in range(_N_PARTS):
+                error = influence[order[k::_N_PARTS]].sum(0)
+                others = fitted.whole - error * (_N_PARTS / (_N_PARTS - 1))
+                there, new_u = problem(fitted.estimated(others)), u
                 if solved:
                     again = _solved_again(there, u, device)
                     new_u, new_v = again.u, again.v
                 else:
-                    new_u, new_v = u, there.best_readout(u)[0]
-                judge = problem(fitted.whole - error / gamma)
-                pairs[k, side] = _margin(judge, new_u, new_v)
-                kept[k, side] = _margin(here, new_u, new_v)
-            bar.advance()
-    judged = pairs.mean(1)
-    errors = np.array([problem(one).kernel(u, v) for one in fitted.influence])
-    costs = 0.5 * eta * n_blocks * ((errors @ stimuli.psi) * errors).sum(1)
-    judged += gamma**-2 * costs[blocks]
-    # What was judged was solved with errors of (1 + γ²) times the variance. That lost it
-    # anything from nothing, where errors have long turned u as far as they can, to as much
-    # as errors of γ² lose on the estimate, where the loss is quadratic.
-    lost = max(value - float(kept.mean()), 0.0)
-    estimate = float(judged.mean() + costs.mean()) + lost / 2
-    slope = here.gradient_at(here.kernel(u, v))
-    spread = float(((errors @ slope) ** 2).sum()) + float(judged.var(ddof=1)) / n_pairs
-    spread += lost**2 / 12
-    half = float(student_t.ppf((1 + level) / 2, n_pairs - 1)) * np.sqrt(spread)
-    ends = float(estimate - half) - cost, float(estimate + half) - cost
-    return MarginInterval(estimate - cost, *ends, level, value - estimate, 2 * n_pairs)
+                    new_v = there.best_readout(u)[0]
+                errors = np.array([problem(one).kernel(new_u, new_v) for one in influence])
+                noise = eta / 2 * _N_PARTS * float(((errors @ stimuli.psi) * errors).sum())
+                judge = problem(fitted.whole + _N_PARTS * error)
+                judged[i, k] = _margin(judge, new_u, new_v) + noise
+                bar.advance()
+    spread = np.sqrt(float(judged.var(1, ddof=1).mean()) / _N_PARTS)
+    half = float(student_t.ppf((1 + level) / 2, _N_PARTS - 1)) * spread
+    bound = np.inf if projections.upper_bound is None else projections.upper_bound
+    middle = float(judged.mean()) - cost
+    ends = min(middle, bound) - half, min(middle + half, bound)
+    # The mean of what the judges leave possible below the bound.
+    room = (bound - middle) / max(spread, 1e-300)
+    estimate = min(middle - spread * np.exp(norm.logpdf(room) - norm.logcdf(room)), bound)
+    value = _margin(problem(fitted.whole), u, v) - cost
+    return MarginInterval(estimate, *ends, level, value - estimate, judged.size)
 
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
@@ -299,12 +287,13 @@ class MaskStudy(Shown):
 
     @property
     def gain(self) -> float | None:
-        """Expected κ over that of a random mask; None where the latter is not positive.
+        """Expected κ over that of a random mask; None where the interval reaches it.
 
         The solved mask is judged without favour and the random ones with that of their
-        readouts, so that the gain is rather understated.
+        readouts, so that the gain is rather understated. None too where a random mask has
+        no positive κ.
         """
-        if self.random_margin <= 0:
+        if not 0 < self.random_margin < self.interval.low:
             return None
         return self.interval.estimate / self.random_margin
 
@@ -393,7 +382,7 @@ def random_mask(
 
 def device_values(u: np.ndarray, device: Device) -> np.ndarray:
     """A unit mask in the levels that were given; as it is where there are none."""
-    levels = device.values
+    levels = device.levels if np.ndim(device.levels) else device.values
     if levels is None:
         return u
     largest = float(np.abs(u).max())

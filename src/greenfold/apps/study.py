@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
 import tomllib
 import warnings
@@ -518,18 +519,24 @@ def _cell(name: str, value: Any) -> Any:
 
 
 def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
-    """Draw what the rows have: architectures beside each other, and a map over g and τ."""
+    """Draw what the rows have: architectures at each N, and a map over g and τ."""
     place = Path(folder).expanduser()
-    written = []
+    written, figures = [], []
     with drawing({"svg.hashsalt": "greenfold", "figure.constrained_layout.use": True}):
         for name in dict.fromkeys(row["dataset"] for row in rows):
             own = [row for row in rows if row["dataset"] == name]
-            for what, make in (("architectures", architectures), ("map", margin_map)):
-                figure = make(name, own)
-                if figure is not None:
-                    place.mkdir(parents=True, exist_ok=True)
-                    target = place / f"{name}_{what}.{kind}"
-                    written.append(write_figure(target, figure, bbox_inches="tight"))
+            sizes = sorted({row["neurons"] for row in own})
+            for n in sizes:
+                part = [row for row in own if row["neurons"] == n]
+                what = f"architectures_{n}" if len(sizes) > 1 else "architectures"
+                figures.append((name, what, architectures(name, part)))
+            figures.append((name, "map", margin_map(name, own)))
+        for name, what, figure in figures:
+            if figure is not None:
+                place.mkdir(parents=True, exist_ok=True)
+                legal = re.sub(r"[^\w.+=-]+", "-", name)  # Windows has no colons
+                target = place / f"{legal}_{what}.{kind}"
+                written.append(write_figure(target, figure, bbox_inches="tight"))
     return written
 
 

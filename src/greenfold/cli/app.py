@@ -25,6 +25,7 @@ from .memory import memory
 from .options import invocation
 from .predict import predict, score
 from .reproduce import reproduce
+from .show import printable
 from .study import study
 from .sweep import sweep
 
@@ -107,6 +108,9 @@ _ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
 #: An argument that is wrong, as `checks` and scikit-learn name it.
 _WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
 
+#: What the library calls otherwise than the command line.
+_CALLED = {"n_lags": "lags", "n_neurons": "neurons", "readout_noise": "noise"}
+
 
 def _in_options(text: str) -> str:
     """What the library says of arguments, said of the options of the running command."""
@@ -125,16 +129,17 @@ def _in_options(text: str) -> str:
         return option
 
     def named(found: re.Match[str]) -> str:
-        return f"with --{found[1]}" if f"--{found[1]}" in known else found[0]
+        name = _CALLED.get(found[1], found[1]).replace("_", "-")
+        return f"--{name}" if f"--{name}" in known else found[0]
 
     if "--more" in known:  # of recordings
         text = text.replace("the parts as a list", "the further parts with --more")
     text = _WRONG.sub(wrong, _ADVICE.sub(advice, text))
-    return re.sub(r"with `(\w+)`", named, text)
+    return re.sub(r"(?:(?<=with )|(?!`(?:drive|states|y)`))`(\w+)`(?! must)", named, text)
 
 
 def _say(text: str) -> None:
-    print(f"greenfold: {text}", file=sys.stderr)
+    print(f"greenfold: {printable(text)}", file=sys.stderr)
 
 
 def _say_warning(message: Any, *_: Any, **__: Any) -> None:

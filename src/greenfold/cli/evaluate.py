@@ -32,6 +32,10 @@ def evaluate(
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
     pooled : Also the pooled classifier, for series that are not aligned.
+    eta : Control parameter η of the soft margin, one for all rows, so that their κ compare;
+        fit chooses it by 'cv' instead.
+    noise : Noise on every neuron's state at the readout. Fit has none by default; here it
+        shows what a margin is good for.
     """
     from .inputs import load_task
 
@@ -97,24 +101,23 @@ def compare(
     from ..apps.report import comparison
     from .fit import fit_pooled
 
-    variants = [
-        (u, k) for k in ([0, order] if order else [0]) for u in ("random", "optimal")
-    ]
+    orders = [0, order] if order else [0]
     # Solving for u takes several times as long as solving for v.
-    weights = [weight_of(k) * (1 if u == "random" else 4) for u, k in variants]
+    weights = [weight_of(k) * one for k in orders for one in (1, 4)]
     drawing = 2 * weight_of(order) if report else 0
-    with options.progress(sum(weights) + 2 + drawing + 4 * pooled) as step:
-        todo = iter(weights)
+    how: dict[str, Any] = {"noise": noise, "seed": seed}
+    with options.progress(sum(weights) + 3 + drawing + 4 * pooled) as step:
+        step("drawing random u", 3)
+        plain = {"parameters": {**parameters, "certify": False}, "refit": False}
+        (first,) = comparison.compare(task, [("random", 0)], **how, **plain)
+        spread, todo = comparison.random_spread(first, task, seed=seed), iter(weights)
         rows = comparison.compare(
             task,
-            variants,
-            noise=noise,
-            seed=seed,
+            [(u, k) for k in orders for u in (spread.median, "optimal")],
+            **how,
             parameters=parameters,
             on_fit=lambda text: step(f"fitting {text}", next(todo)),
         )
-        step("drawing other random u", 2)
-        spread = comparison.random_spread(rows[0], task, seed=seed)
         other = None
         if pooled:
             step("fitting the pooled classifier", 4)
@@ -122,7 +125,8 @@ def compare(
             other = {"accuracy": accuracy, "seconds": round(seconds, 3)}
         if report:
             step("drawing the figures", drawing)
-            report = write_page(report, task, rows, remark=str(spread))
+            told = " ".join([str(spread), comparison.explained(rows[0])]).strip()
+            report = write_page(report, task, rows, remark=told)
     record = {
         "data": task.name,
         "n_train": len(task.y),
@@ -136,7 +140,7 @@ def compare(
         "pooled": other,
         "report": report,
     }
-    notes = [str(spread)]
+    notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
     if any(row.proven for row in rows):
         notes.insert(0, "✓ proven: no projections of this network do better at this η.")
     if other:

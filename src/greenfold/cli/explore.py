@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from . import options
+from . import options, show
 from .options import Answer, Network, Tested, arg, command, invocation, opt, pick, refuse_if
 
 _HELD_OUT = 0.3
@@ -16,8 +16,7 @@ _SHOWN: dict[str, Any] = {"autocompletion": options.complete_dataset, "show_defa
 def explore(
     source: str | None = arg(None, "DATA|MODEL", **_SHOWN),
     data: str | None = arg(None, "DATA", **_SHOWN),
-    out: Path | None = opt(None, "Output"),
-    classes: Any = opt(None, "Data", read=options.WORDS),
+    out: Path | None = opt(None, options.MAIN, "-o"),
     network: Network = Network(neurons=60),
     tau: float = opt(0.25, "Network"),
     duration: float = options.DURATION,
@@ -28,14 +27,15 @@ def explore(
 
     The page is one file and asks nothing of any server: it computes in the browser. The
     bound, and the solved projections for several η and readout times, are computed here
-    before. Opened in the browser, or written with --out.
+    before. Opened in the browser, or written with --out. With more than two classes, the
+    page lets you choose a pair.
 
     source : Name of a data set, path of a file with series, or a file that fit wrote.
         Built-in series by default.
     data : Series for MODEL, in place of those it has kept.
     out : Write the page here, one HTML file, instead of opening it.
-    classes : Only these classes. With more than two, the page lets you choose a pair.
     tau : Time constant in the unit of the duration.
+    neurons : Size of the network; small, because the page computes with it.
     """
     options.need("jinja2")
     import tempfile
@@ -44,8 +44,7 @@ def explore(
     from ..apps.explorer.page import make_explorer
 
     options.check_targets(out=out)
-    few = classes is not None and len(set(classes)) < 2
-    refuse_if(few, "--classes must name two or more, separated by commas")
+    classes = files.classes
     with options.progress(2.1) as step:
         step("reading the data")
         model = _model(source, files.format)
@@ -60,7 +59,9 @@ def explore(
             refuse_if(data is not None, f"{source!r} is no saved model; {how}")
             sources = _of_data(source, files, seed)
             reservoir = network.reservoir(tau, seed)
-        if classes is not None:
+        if classes is not None and model is not None and data is None:
+            few = len(set(classes)) < 2
+            refuse_if(few, "--classes must name two or more, separated by commas")
             sources = [sources[0].only(classes)]
         target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
         made |= {"seed": seed, "command": options.invocation.line(), "on_step": step}
@@ -120,7 +121,7 @@ def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
 
     task = load_task(data or options.SYNTHETIC, files, seed=seed, holdout=_HELD_OUT)
     named = Source(task.name, task.X, task.y, task.X_test, task.y_test, task.note)
-    own = data not in (None, options.SYNTHETIC)
+    own = data not in (None, options.SYNTHETIC) or files.classes is not None
     return [named] if own else [named, built_in_source(seed)]
 
 
@@ -130,7 +131,7 @@ def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
         shown = "; ".join(" or ".join(pair["classes"]) for pair in one["pairs"])
         more = len(material.pairs()) - len(one["pairs"])
         rest = f", without a bound {more} more" if more else ""
-        print(f"{one['name']}: {shown}{rest}.", *one["thinned"])
+        print(show.printable(f"{one['name']}: {shown}{rest}."), *one["thinned"])
     if not opened:
         print("No browser was found here; open that file in one.")
 

@@ -17,10 +17,10 @@ _OF_MARGIN = {"report", "projection", "order", "certify"} | {
 _WIDE = 0.05
 
 
-@command("greenfold fit ECG5000 --model ecg.gfm --report page.html")
+@command("greenfold fit ECG5000 --classes 1,2 --model ecg.gfm --report page.html")
 def fit(
     data: str = options.DATA,
-    model: Path | None = opt(None, "Output", "-m"),
+    model: Path | None = opt(None, options.MAIN, "-m"),
     classifier: Literal["margin", "pooled"] = opt("margin"),
     report: Path | None = options.REPORT,
     files: Tested = Tested(),
@@ -77,6 +77,8 @@ def fit(
         how: dict[str, Any] = {"noise": network.noise, "seed": seed, "refit": False}
         how["parameters"] = parameters
         (row,) = comparison.compare(task, [(projection, order)], **how)
+        told = [comparison.explained(row), comparison.fragility(row, task, seed=seed)]
+        notes = [one for one in told if one]
         step("writing the model", 0.2)
         if model:
             row.classifier.save(model)
@@ -86,10 +88,17 @@ def fit(
             other = "optimal" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             twin = comparison.compare(task, [(other, order)], **how)
-            write_page(report, task, comparison.share_bounds([*twin, row]))
+            shown = comparison.share_bounds([*twin, row])
+            write_page(report, task, shown, remark=" ".join(notes))
     record = _record(task, row.classifier, "margin", comparison.to_record(row))
-    record |= {"model": model, "report": report}
-    return Answer(record, lambda: show.facts(_facts(task, row, model, report)))
+    record |= {"model": model, "report": report, "notes": notes}
+
+    def tell() -> None:
+        show.facts(_facts(task, row, model, report))
+        for note in notes:
+            print(note)
+
+    return Answer(record, tell)
 
 
 def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +114,9 @@ def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict
 
 
 def _data(task: Any, fitted: Any) -> str:
-    sizes = f"{fitted.n_features_in_} steps, {len(fitted.classes_)} classes"
+    names = [str(one) for one in fitted.classes_[:6]] + ["…"] * (len(fitted.classes_) > 6)
+    few = f"{len(fitted.classes_)} classes ({', '.join(names)})"
+    sizes = f"{fitted.n_features_in_} steps, {few}"
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 

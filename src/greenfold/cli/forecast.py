@@ -15,15 +15,15 @@ _BUILT_IN = ("lorenz", "mackey-glass")
 @command("greenfold forecast sensor.csv --steps 500 --report page.html")
 def forecast(
     data: str = arg(..., "DATA"),
-    steps: int = opt(100, "Forecast", min=1),
-    columns: Any = opt(None, "Data", read=WORDS),
+    steps: int = opt(100, options.MAIN, min=1),
+    columns: Any = opt(None, options.MAIN, read=WORDS),
     holdout: float = opt(0.2, "Data", min=0.01, max=0.9),
     format: str | None = opt(None, "Data", metavar="FORMAT"),
-    neurons: int = opt(100, "Network", "-n", min=1),
-    search: int = opt(0, "Network", min=0),
+    neurons: int = opt(100, options.MAIN, "-n", min=1),
+    search: int = opt(0, options.MAIN, min=0),
     seed: int = options.SEED,
-    out: Path | None = opt(None, "Output"),
-    model: Path | None = opt(None, "Output"),
+    out: Path | None = opt(None, options.MAIN, "-o"),
+    model: Path | None = opt(None, options.MAIN, "-m"),
     report: Path | None = REPORT,
 ) -> Answer:
     """Forecast a series in closed loop, with solved input weights.
@@ -36,10 +36,10 @@ def forecast(
         or .parquet; a column named time gives the step. Or lorenz or mackey-glass, which
         are built in.
     steps : Steps to forecast.
-    columns : Columns to take; all but the time by default.
+    columns : Columns to take, or patterns ('x*'); all but the time by default.
     holdout : Share of the samples, at the end, to judge forecasts by.
     format : Format of DATA in place of its suffix: csv, npz or parquet.
-    neurons : Number of neurons.
+    neurons : Size of the network.
     search : Settings of the network to try first; 24 is a good number.
     out : Write the forecast to this CSV file.
     model : Write the fitted forecaster to this file; greenfold.load reads it.

@@ -72,16 +72,38 @@ def load_series(
     if is_file(data, reading.format):
         wanted = labels if y is None else "none"
         X, found = _read(data, reading, reading.format, wanted, keep, **known)
-        return X, found if y is None else _read_labels(y, len(X))
+        found = found if y is None else _read_labels(y, len(X))
+        return _of_classes(X, found, reading.classes, data)
     _refuse_path("--y", y)
+    table = reading.label_column
+    refuse_if(table, "--label-column goes with a file; a data set brings its own labels")
     if data == SYNTHETIC:
         drawn = demo_task(seed)
+        own = (drawn.X, drawn.y) if part == "train" else drawn.judged[:2]
         if part == "all":
-            return np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
-        return (drawn.X, drawn.y) if part == "train" else drawn.judged[:2]
+            own = np.vstack([drawn.X, drawn.X_test]), np.hstack([drawn.y, drawn.judged[1]])
+        return _of_classes(*own, reading.classes, data)
     missing = _missing(reading, keep)
     split: Any = None if part == "all" else part
-    return load_dataset(data, split, data_dir=reading.data_dir, missing=missing)
+    own = load_dataset(data, split, data_dir=reading.data_dir, missing=missing)
+    return _of_classes(*own, reading.classes, data)
+
+
+def _of_classes(X: Any, y: Any, wanted: list[str] | None, data: str) -> tuple[Any, Any]:
+    """The series of some classes, or of one and all others."""
+    if wanted is None:
+        return X, y
+    refuse_opened(X, "--classes")
+    refuse_if(not wanted, "--classes must name a class")
+    named = np.asarray(y).astype(str)
+    known = np.unique(named).tolist()
+    absent = next((one for one in wanted if one not in known), None)
+    few = f"--classes may name {', '.join(known[:8])}{', …' if len(known) > 8 else ''}"
+    require(absent is None, f"`{data}` has no class {absent!r}; {few}.", DataError)
+    if len(set(wanted)) == 1:
+        return X, np.where(named == wanted[0], wanted[0], f"not {wanted[0]}")
+    kept = np.flatnonzero(np.isin(named, wanted))
+    return _take(X, kept), np.asarray(y)[kept]
 
 
 def load_task(
@@ -98,18 +120,20 @@ def load_task(
     if not is_file(data, files.format):
         for option, path in (("--test", test), ("--y", files.y)):
             _refuse_path(option, path)
-        if data == SYNTHETIC:
+        if data == SYNTHETIC and files.classes is None:
             return _on_device(demo_task(seed), device)
         train = load_series(data, files, part="train", **drawn)
         judged = load_series(data, files, part="test", **drawn)
         told = "Training and test series of the archive."
-        return _on_device(Split(data, *train, *judged, told), device)
+        name = name_of(data, files.classes)
+        return _on_device(Split(name, *train, *judged, told), device)
     refuse_if(str(test) == data == _STDIN, "only one of DATA and --test can be -")
     X, y = load_series(data, files, y=files.y, **drawn)
-    name = name_of(data)
+    name = name_of(data, files.classes)
     if test is not None:
         form = None if _has_known_suffix(test) else files.format
-        X_test, y_test = _read(str(test), files, form, "required", keep)
+        judged = _read(str(test), files, form, "required", keep)
+        X_test, y_test = _of_classes(*judged, files.classes, str(test))
         task = Split(name, X, y, X_test, y_test, f"Test series from {test.name}.")
     elif holdout == 0:
         task = Split(name, X, y, note="All series of the file were used for training.")
@@ -126,9 +150,12 @@ def _refuse_path(option: str, path: Path | None) -> None:
     refuse_if(path is not None, f"{option} goes with a file; {own}")
 
 
-def name_of(data: str) -> str:
-    """What a person calls the data."""
-    return "standard input" if data == _STDIN else Path(data).name
+def name_of(data: str, classes: list[str] | None = None) -> str:
+    """What a person calls the data, or some classes of it."""
+    name = "standard input" if data == _STDIN else Path(data).name
+    if not classes:
+        return name
+    return f"{name}, {' or '.join(classes) if len(classes) > 1 else f'{classes[0]} or not'}"
 
 
 def _read(
@@ -148,6 +175,7 @@ def _read(
     else:
         asked: Labels = "none" if suffix_of(data, form) == ".npy" else labels
         missing = _missing(reading, keep)
+        known |= {"label_column": reading.label_column}
         X, y = read_series(source, missing=missing, labels=asked, format=form, **known)
     how = "give a file of them with --y, or write both into one file"
     found = labels != "required" or y is not None
@@ -264,7 +292,7 @@ def _weights_of_npz(content: bytes) -> np.ndarray:
 
 def _weights_of_table(content: bytes) -> np.ndarray:
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
-    separator = next((s for s in "\t," if lines and s in lines[0]), None)
+    separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     try:
         return np.loadtxt(lines, delimiter=separator, ndmin=2)
     except ValueError as error:

@@ -36,8 +36,10 @@ def _ends(text: str) -> tuple[float, float]:
 class Recorded:
     """How the recordings of the device are read, and what is fitted to them.
 
-    drive : Columns of the inputs; by default those called drive_0, input_0, u_0 …
-    states : Columns of the outputs; by default those called state_0, output_0, y_0 …
+    drive : Columns of the inputs, or patterns ('in*'); by default those called drive_0,
+        input_0, u_0 …
+    states : Columns of the outputs, or patterns ('x*'); by default those called state_0,
+        output_0, y_0 …
     more : A further recording of the same device; may be given several times.
     lags : Memory of the device in steps, or numbers to choose from; by default
         cross-validated.
@@ -112,11 +114,10 @@ def mask(
     hardware: Hardware = Hardware(),
     eta: Any = opt("10", "Mask", read=options.number_or("cv")),
     recorded: Recorded = Recorded(),
-    classes: Any = opt(None, "Data", read=options.WORDS),
-    out: Path | None = opt(None, "Output", "-o"),
-    readout: Path | None = opt(None, "Output"),
+    out: Path | None = opt(None, options.MAIN, "-o"),
+    readout: Path | None = opt(None, options.MAIN),
     report: Path | None = options.REPORT,
-    replicates: int = opt(20, "Mask", min=10),
+    replicates: int = opt(24, "Mask", min=10),
     draws: int = opt(20, "Mask", min=1),
     seed: int = options.SEED,
     reading: Labelled = Labelled(),
@@ -125,16 +126,16 @@ def mask(
 
     Feed white noise into its inputs, record its outputs, and give both with the labelled
     series. The mask is solved on what was measured, and said as a share of what no mask
-    can exceed. The training series of a data set are used.
+    can exceed. The training series of a data set are used; with more than two classes,
+    name two with --classes.
 
     recording : Random drive and outputs of the device, a column per channel: .csv, .npz or
         .parquet.
-    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
-    classes : Two classes to tell apart, or one against all others. Needed where there are
-        more than two.
+    eta : Control parameter η of the soft margin; 10 as in evaluate, so that κ compares. Or
+        'cv': chosen by cross-validation.
     out : Write the mask, a CSV file.
     readout : Write the weights of the outputs, a CSV file.
-    replicates : Replicates of the recording behind the interval.
+    replicates : Parts of the recording, held out in turn, behind the interval.
     draws : Random masks to compare with.
     """
     from ..analysis.eta import choose_eta
@@ -149,7 +150,7 @@ def mask(
         parts = recorded.read(recording)
         first = parts[0]
         step("reading the data")
-        X, labels, name = _two_classes(data, reading, classes, seed)
+        X, labels, name = _two_classes(data, reading, seed)
         stimuli = SampleStimuli(X, labels)
         step("fitting the response")
         device = MeasuredResponse.fit(
@@ -202,9 +203,7 @@ def mask(
     return Answer({**record, **files}, tell)
 
 
-def _two_classes(
-    data: str, reading: Labelled, chosen: list[str] | None, seed: int
-) -> tuple[Any, Any, str]:
+def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
     """Series of one length and labels of two classes, and what they are called."""
     import numpy as np
 
@@ -212,30 +211,18 @@ def _two_classes(
     from .inputs import load_series, name_of
 
     X, y = load_series(data, reading, y=reading.y, seed=seed)
-    name = name_of(data)
+    name = name_of(data, reading.classes)
     if isinstance(X, list):
         why = "a mask is solved for one readout time: cut or pad them to one length"
         raise DataError(f"`{name}` has series of different lengths; {why}.")
     X, y = np.asarray(X), np.asarray(y).astype(str)
     known = np.unique(y).tolist()
-    shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-    if chosen is None:
-        if len(known) != 2:
-            how = (
-                "name two to tell apart with --classes A,B, or one against the others with"
-            )
-            many = f"`{name}` has {len(known)} classes ({shown})"
-            raise DataError(f"{many}: {how} --classes A.")
-        return X, y, name
-    absent = [one for one in chosen if one not in known]
-    if absent:
-        raise DataError(f"`{name}` has no class {absent[0]!r}; --classes may name {shown}.")
-    if len(chosen) == 1 and len(known) > 1:
-        rest = f"not {chosen[0]}"
-        return X, np.where(y == chosen[0], chosen[0], rest), f"{name}, {rest} or not"
-    refuse_if(len(set(chosen)) != 2, "--classes must name one or two")
-    kept = np.isin(y, chosen)
-    return X[kept], y[kept], f"{name}, {' or '.join(chosen)}"
+    if len(known) != 2:
+        shown = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+        how = "name two to tell apart with --classes A,B, or one against the others with"
+        many = f"`{name}` has {len(known)} classes ({shown})"
+        raise DataError(f"{many}: {how} --classes A.")
+    return X, y, name
 
 
 def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
@@ -259,7 +246,6 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
     best, interval, fitted = study.projections, study.interval, device.fitted
     n_channels = stimuli.n_channels
     share = show.number(best.share, ".1%")
-    gain = f"{interval.estimate - study.random_margin:+.3g} in κ"
     return {
         "device": f"{device.n_inputs} inputs, {device.n_outputs} outputs; "
         f"{fitted.n_samples} samples, {fitted.n_lags} lags",
@@ -270,10 +256,13 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
         "expected κ": f"{interval.estimate:.5g}, {interval.level:.0%} interval "
         f"{interval.low:.5g} to {interval.high:.5g}",
         "κ as estimated": f"{best.soft_margin:.5g}",
-        "proven bound": f"{best.upper_bound:.5g}, of which the mask reaches {share}",
+        "proven bound": f"{best.upper_bound:.5g} on the response as estimated; the mask "
+        f"reaches {share} of it",
         "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
         f"({len(study.drawn)} drawn)",
-        "expected gain": gain if study.gain is None else f"×{study.gain:.2f}",
+        "expected gain": "none that the interval carries"
+        if study.gain is None
+        else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
     }
 
 
@@ -284,9 +273,15 @@ def _notes(study: Any, device: Any) -> list[str]:
             f"Only {device.fitted.linearity:.0%} of the outputs is a linear answer to the "
             "drive: drive the device more weakly, or record longer, before you trust κ."
         )
-    if study.interval.low < study.random_margin:
+    if study.interval.low < study.random_margin and device.n_inputs > 1:
         found.append(
             "The interval reaches down to random masks: a longer recording would tell."
+        )
+    if device.n_inputs == 1:
+        found.append(
+            "A device with one input has one mask, up to its sign: give it virtual nodes. "
+            "Hold each value of a series over several steps, multiply them by the mask, "
+            "and record every such step as an input of its own."
         )
     return found
 

@@ -26,7 +26,7 @@ def memory(
     noise: float = opt(0.1, "Memory"),
     ridge: float | None = opt(None, "Memory"),
     draws: int = opt(10, "Memory", min=1),
-    network: Network = Network(neurons=50),
+    network: Network = Network(),
     tau: float = opt(2.0, "Network"),
     dt: float = opt(0.5, "Network"),
     steps: int | None = opt(None, "Network", min=1, show_default=False),

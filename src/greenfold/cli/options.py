@@ -41,6 +41,12 @@ _Class = TypeVar("_Class")
 # How a command is made of a function
 
 
+#: What the help calls values of a type.
+_FORMS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH"}
+#: The panel of what matters most, which the help shows first.
+MAIN = "Options"
+
+
 class _Option(NamedTuple):
     """An option, or an argument if it has no names, as typer will read it."""
 
@@ -54,13 +60,17 @@ class _Option(NamedTuple):
 
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
         """A parameter of that name; so is the option, unless it has a long name."""
-        names = self.names
+        names, settings = self.names, self.settings
+        kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
+        kind = next(kinds, None)
+        if kind is not None:  # shorter than what typer makes of types and their ranges
+            settings = {"metavar": _FORMS[kind], **settings}
         if names is None:
-            mark = typer.Argument(**self.settings)
+            mark = typer.Argument(**settings)
         elif any(one.startswith("--") for one in names):
-            mark = typer.Option(*names, **self.settings)
+            mark = typer.Option(*names, **settings)
         else:
-            mark = typer.Option(f"--{name.replace('_', '-')}", *names, **self.settings)
+            mark = typer.Option(f"--{name.replace('_', '-')}", *names, **settings)
         given = inspect.Parameter.empty if default is ... else default
         return _keyword(name, Annotated[hint, mark], given)
 
@@ -171,6 +181,10 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
             groups[name] = list(own)
             for each in dataclasses.fields(hints[name]):
                 default, option = getattr(one.default, each.name), each.metadata["option"]
+                if each.name in helps:  # where a command means it otherwise
+                    option = option._replace(
+                        settings={**option.settings, "help": helps[each.name]}
+                    )
                 flat.append(option.parameter(each.name, own[each.name], default))
         if "json" not in hints:
             flat.append(JSON.parameter("json", bool, False))
@@ -285,12 +299,13 @@ DATA = arg(
     "DATA",
     help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, "
     ".tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which "
-    "need not fit into memory. [bold]-[/bold] is the standard input, with --format.",
+    "need not fit into memory. A table has one series per line, its label first. "
+    "[bold]-[/bold] is the standard input, with --format.",
     autocompletion=complete_dataset,
 )
 MODEL = arg(..., "MODEL", help="File that fit wrote.")
 JSON = opt(False, "Output", help="Print JSON and nothing else.")
-REPORT = opt(None, "Output", help="Write a report, one HTML file.")
+REPORT = opt(None, MAIN, help="Write a report, one HTML file.")
 JOBS = opt(None, "Output", "-j", help="Processes or threads.")
 DURATION = opt(10.0, "Network", help="Time the longest series takes.")
 DATA_DIR = opt(
@@ -307,14 +322,14 @@ def seed(what: str, panel: str | None = "Network", default: int | None = 0) -> A
     return opt(default, panel, help=what, min=0, max=2**32 - 1)
 
 
-SEED = seed("Seed of the network, of random projections and of splits.")
+SEED = seed("Seed of the network, of random projections and of splits.", MAIN)
 DATA_SEED = seed("Seed of the built-in synthetic series and of noise.", "Data")
 
 
 def holdout(default: float, least: float) -> Any:
     """The share of a file's series to test with."""
-    what = "Share of a file's series to hold out for testing."
-    return opt(default, "Data", help=what, min=least, max=0.9)
+    what = "Share of a file's series to hold out for testing, at most 0.9."
+    return opt(default, MAIN, help=what, min=least, max=0.9)
 
 
 @group("Data")
@@ -323,11 +338,14 @@ class Reading:
 
     trim : Take missing values at the end of a series for padding.
     format : Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.
+    label_column : Column of the labels in a table: its name, its number from 0, or last.
     """
 
     data_dir: Path | None = DATA_DIR
     trim: bool = opt(False)
     format: str | None = opt(None, metavar="FORMAT")
+    label_column: str | None = opt(None, metavar="COLUMN")
+    classes = None
 
 
 @group("Data")
@@ -335,9 +353,11 @@ class Labelled(Reading):
     """How DATA is read with its labels.
 
     y : Labels, one per series, where DATA has none: .npy, or text with one per line.
+    classes : Only series of these classes; one alone is told from all others.
     """
 
     y: Path | None = opt()
+    classes: Any = opt(None, MAIN, read=WORDS)
 
 
 @group("Data")
@@ -347,20 +367,20 @@ class Tested(Labelled):
     test : File with test series.
     """
 
-    test: Path | None = opt()
+    test: Path | None = opt(None, MAIN)
 
 
 @group("Network")
 class Network:
     """A random network, or your own.
 
-    neurons : Size.
-    g : Spread of the random weights.
+    neurons : Size of the network.
+    g : Spread of the random weights, about their spectral radius.
     weights : Your own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds
         the connections to neuron i. In place of a random network.
     """
 
-    neurons: int = opt(100, None, "-n", min=1)
+    neurons: int = opt(100, MAIN, "-n", min=1)
     g: float = opt(0.9)
     weights: Path | None = opt()
 
@@ -390,7 +410,8 @@ class Classifier(Network):
 
     alpha : Non-linearity of the gain y + αy²; used from order 1 on.
     tau : Time constant in the unit of the duration, or 'auto'.
-    eta : Control parameter η of the soft margin, or 'cv': chosen by cross-validation.
+    eta : Control parameter η of the soft margin: the larger, the more the spread of a class
+        costs. 'cv': chosen by cross-validation.
     noise : Standard deviation of the noise on every neuron's state at the readout.
     device : Where the network is run: cpu, cuda or cuda:1, … (PyTorch).
     """
@@ -398,10 +419,10 @@ class Classifier(Network):
     alpha: float = opt(0.05)
     tau: Any = opt("0.25", read=number_or("auto"))
     duration: float = DURATION
-    eta: Any = opt("cv", read=number_or("cv"))
-    noise: float = opt(0.0, min=0)
+    eta: Any = opt("cv", MAIN, read=number_or("cv"))
+    noise: float = opt(0.0, MAIN, min=0)
     jobs: int | None = JOBS
-    device: str = opt("cpu", "Output", metavar="DEVICE")
+    device: str = opt("cpu", "Output", metavar="NAME")
 
     def parameters(self, **more: Any) -> dict[str, Any]:
         """Parameters of the estimator, except the noise."""
@@ -417,7 +438,8 @@ class Runs:
 
     figures : Format of the figures.
     jobs : Processes; all cores by default.
-    dask : Of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this machine.
+    dask : Address of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this
+        machine.
     redo : Redo finished results too.
     """
 
@@ -452,13 +474,13 @@ def check_targets(**paths: Path | None) -> None:
         need("matplotlib", "jinja2")
 
 
-def need(*packages: str) -> None:
+def need(*packages: str, extra: str = "report") -> None:
     """Refuse to begin work that could not be drawn or written at its end."""
     for name in packages:
         try:
             import_module(name)
         except ImportError:
-            how = "install it with `pip install greenfold[report]`"
+            how = f"install it with `pip install greenfold[{extra}]`"
             raise ImportError(f"Pages and figures need {name}: {how}.") from None
 
 

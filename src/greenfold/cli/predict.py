@@ -47,7 +47,7 @@ def predict(
             _say_assumption(data, X, y)
         for i, label in enumerate(found.tolist()):
             numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
-            print("\t".join([str(label), *numbers]))
+            print("\t".join([show.printable(label), *numbers]))
         if accuracy is not None and sys.stderr.isatty():
             print(f"accuracy {accuracy:.2%} by the labels in the data", file=sys.stderr)
 
@@ -192,6 +192,8 @@ def _show(record: dict[str, Any]) -> None:
     if "readout_noise" in record:
         under = f"under readout noise {record['readout_noise']:g}"
         print(f"{under}: {record['accuracy_under_noise']:.2%}")
+        if record["accuracy_under_noise"] < record["accuracy"] - 0.1:
+            print("Fit with --noise of that size for a model that bears it.")
     known = [f"as {one['label']}" for one in classes if one["known"]]
     confused = known if len(known) <= _MAX_CLASSES else []
     rows = []

@@ -31,6 +31,9 @@ def reproduce(
     from ..apps.paper.figures import FIGURES
     from ..apps.paper.figures import reproduce as reproduced
 
+    unknown = next((one for one in names or () if one not in FIGURES), None)
+    known = f"there are {', '.join(FIGURES)}"
+    options.refuse_if(unknown, f"no figure or table is called {unknown!r}; {known}")
     outcomes = []
     for name in names or FIGURES:
         for outcome in reproduced(name, out, quick, data_dir, jobs, redraw):

@@ -15,6 +15,11 @@ def console() -> Any:
     return Console() if sys.stdout.isatty() else Console(width=110, no_color=True)
 
 
+def printable(text: Any) -> str:
+    """A text whose control characters, which could steer the terminal, are written out."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
 def table(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
@@ -36,11 +41,16 @@ def table(
     )
     for i, name in enumerate(columns):
         side = "left" if i < n_text else "right"
-        made.add_column(Text(name), justify=side, no_wrap=not wrap, overflow="fold")
+        made.add_column(
+            Text(printable(name)), justify=side, no_wrap=not wrap, overflow="fold"
+        )
     for i, row in enumerate(rows):
-        made.add_row(*map(Text, row), style="bold" if i in bold else None)
+        made.add_row(
+            *(Text(printable(one)) for one in row), style="bold" if i in bold else None
+        )
     screen = console()
-    for part in ([Text(title)] if title else []) + [made, *map(Text, notes)]:
+    said = [Text(printable(one)) for one in notes]
+    for part in ([Text(printable(title))] if title else []) + [made, *said]:
         screen.print(part)
 
 
@@ -54,7 +64,11 @@ def facts(values: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    known = {name: str(value) for name, value in values.items() if value is not None}
+    known = {
+        printable(name): printable(value)
+        for name, value in values.items()
+        if value is not None
+    }
     screen = console()
     if not screen.is_terminal:
         # A file or another program: a value is a line, however long.

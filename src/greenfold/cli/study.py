@@ -13,6 +13,8 @@ from .sweep import resumable, tell
 _AXES = ("dataset", "architecture", "neurons", "g", "tau", "order", "gain", "inside")
 #: Networks that are printed; the table in the folder has all.
 _BEST = 15
+#: Headers with which a table of all axes fits 80 columns.
+_SHORT = {"dataset": "data", "architecture": "network", "neurons": "N", "tau": "τ"}
 _JUDGED = "How they are judged"
 
 
@@ -39,15 +41,16 @@ class Networks:
 
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
         or all. Give it once for each.
-    neurons : Sizes; 50 by default.
-    g : Spectral radii; 0.9 by default.
+    neurons : Sizes; 50 by default, not 100 as elsewhere, because a study has many.
+    g : Spreads of the weights, about their spectral radii; 0.9 by default.
     tau : Time constants in the unit of the duration; 0.25 by default.
     seeds : Networks of each kind.
     order : Orders of the unfolding, or exact.
     gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.
     random : Draw so many networks instead of all combinations, from values or ranges A..B.
-    eta : η; 10 by default.
-    noise : Noise on every state at the readout, for the accuracy; 0,0.1 by default.
+    eta : Control parameter η of the soft margin; 10 by default, one for all networks.
+    noise : Noise on every neuron's state at the readout, for the accuracy; by default
+        0,0.1.
     memory : Memory capacity too.
     """
 
@@ -83,11 +86,10 @@ class Networks:
         return Grid(next(given), self.random, next(given))
 
 
-@command("greenfold study ECG5000:1,2 -a random -a cycle -n 50,100 --seeds 5")
+@command("greenfold study ECG5000 --classes 1,2 -a random -a cycle -n 50,100 --seeds 5")
 def study(
-    data: list[str] | None = arg(
-        None, "[DATA]...", autocompletion=options.complete_dataset
-    ),
+    data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
+    classes: Any = opt(None, read=options.WORDS),
     preset: str | None = opt(),
     config: Path | None = opt(),
     networks: Networks = Networks(),
@@ -102,6 +104,7 @@ def study(
 
     data : Names of data sets or their folders; of more than two classes, which two, as in
         ECG5000:1,2.
+    classes : Two classes of every data set that names none itself.
     preset : A study with a name: architectures.
     config : A study in a TOML file, with tables \[\[grid]], which also take inside,
         duration, draws and random_state.
@@ -114,6 +117,9 @@ def study(
     where = runs.arguments()
     planned = _plan(networks, preset, config)
     wanted = data or planned.datasets
+    if classes is not None:
+        refuse_if(len(set(classes)) != 2, "--classes must name two, as in --classes 1,2")
+        wanted = [one if ":" in one else f"{one}:{','.join(classes)}" for one in wanted]
     refuse_if(not wanted, "name a data set, or give --preset or --config")
     if runs.figures != "none":
         options.need("matplotlib")
@@ -165,10 +171,11 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         groups.setdefault(tuple(row[k] for k in _AXES), []).append(row)
     accuracies = [k for k in rows[0] if k.startswith("accuracy_") and "random" not in k]
     noise = accuracies[-1].partition("_")[2]
+    remembers = any(row.get("memory") is not None for row in rows)
 
     def mean(own: list[dict[str, Any]], key: str) -> float:
-        found = [float("nan") if row[key] is None else row[key] for row in own]
-        return sum(found) / len(found)
+        found = [row[key] for row in own if row.get(key) is not None]
+        return sum(found) / len(found) if found else float("nan")
 
     def cells(own: list[dict[str, Any]]) -> list[str]:
         values = (own[0][k] for k in varied)
@@ -180,15 +187,17 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
             f"{mean(own, 'kappa_random'):.4f}",
             f"{mean(own, f'accuracy_{noise}'):.1%}",
             f"{mean(own, f'accuracy_random_{noise}'):.1%}",
+            *([show.number(mean(own, "memory"), ".3g")] if remembers else []),
         ]
 
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
     few = f"The {_BEST} of largest κ of {len(ranked)}; the table has all."
-    numbers = ["nets", "κ", "bound", "κ random", f"accuracy, noise {noise}", "random"]
+    numbers = ["nets", "κ", "bound", "random κ", "accuracy", "random"]
+    told = f"Accuracies of solved and of random u are under noise {noise}."
     show.table(
-        [*varied, *numbers],
+        [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),
         n_text=len(varied),
         wrap=True,
-        notes=[few] if len(ranked) > _BEST else (),
+        notes=[told, few] if len(ranked) > _BEST else [told],
     )

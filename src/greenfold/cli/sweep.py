@@ -1,5 +1,6 @@
 """`greenfold sweep`: estimators × data sets × resamples, and their comparison."""
 
+import functools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +19,7 @@ from .options import Answer, Runs, arg, command, opt, refuse_if
     "--resamples 5 --compare"
 )
 def sweep(
-    data: list[str] | None = arg(
-        None, "[DATA]...", autocompletion=options.complete_dataset
-    ),
+    data: list[str] | None = arg(None, "DATA", autocompletion=options.complete_dataset),
     estimators: list[str] | None = opt(None, None, "--estimator", "-e", metavar="NAME"),
     resamples: str = opt("1", None, "-r", metavar="N"),
     out: Path = opt(Path("results"), "Output"),
@@ -62,7 +61,7 @@ def sweep(
     wrong = not estimators and data
     refuse_if(wrong, "DATA is for a sweep; name an estimator with -e")
     if compare and runs.figures != "none":
-        options.need("matplotlib")
+        options.need("matplotlib", "seaborn", "aeon", extra="sweep")
     try:
         numbers = sweeps.parse_resamples(resamples)
     except ValueError as error:
@@ -77,7 +76,11 @@ def sweep(
         if not json:  # before the comparison, which may refuse
             tell(summary, out)
     if not compare:
-        return Answer(record, lambda: None, bool(summary.failures))
+        record["accuracy"] = found = _accuracies(estimators or [], out)
+        rows = [(a, b, f"{one:.4f}") for a, own in found.items() for b, one in own.items()]
+        shown = ["estimator", "data", "accuracy"]
+        show_found = functools.partial(show.table, shown, rows, n_text=2)
+        return Answer(record, show_found if rows else lambda: None, bool(summary.failures))
     names = [] if published == "none" else options.words(published)
     made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
     folder = out / "comparison" if comparison is None else comparison
@@ -85,6 +88,19 @@ def sweep(
     files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
     record["comparison"] = {**made.record(), "files": files}
     return Answer(record, lambda: _show(made, folder), bool(summary.failures))
+
+
+def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]:
+    """Means over the resamples that are there, by estimator and data set."""
+    from ..apps import sweep as sweeps
+
+    scores = sweeps.read_folder(out)[0] if out.is_dir() else {}
+    wanted = [sweeps.parse_estimator(one).label for one in estimators]
+    return {
+        label: {name: sum(k.values()) / len(k) for name, k in scores[label].items() if k}
+        for label in wanted
+        if label in scores
+    }
 
 
 @contextmanager

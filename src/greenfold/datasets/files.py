@@ -65,6 +65,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
 _EXACT = 2.0**53
 _GZIP = b"\x1f\x8b"
+# Numbers as text are packed to a third or a tenth; what unpacks to far more is no data.
+_UNPACKED, _RATIO = 2**26, 100
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 
 
 class Parsed(NamedTuple):
@@ -147,7 +150,12 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
     if not content.startswith(_GZIP):
         return name, content
     with naming(name), readable("gzip", "fetch or write it again"):
-        return name, gzip.decompress(content)
+        most = max(_UNPACKED, _RATIO * len(content))
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+            found = packed.read(most + 1)
+        big = f"unpacks to more than {most / 2**20:.0f} MiB, {_RATIO} times its size"
+        refuse(len(found) > most, f"{big}, as no data does: unpack and look at it first.")
+        return name, found
 
 
 def _check_file(path: str | Path) -> None:
@@ -203,6 +211,8 @@ def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float6
             elif field.lower() not in MISSING_VALUES:
                 place = f"in {where}, position {step} (counting from 0)"
                 cure = "correct the value, or write `?` if it is missing."
+                if _DECIMAL_COMMA.fullmatch(field):
+                    cure = "write decimal points in place of commas."
                 raise DataError(f"has {field[:40]!r} instead of a number {place}: {cure}")
     return values
 
@@ -325,22 +335,32 @@ def _key(name: str) -> float | str:
 # Tables
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
+#: So many series that never share a label have none.
+_ALONE = 6
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBERED = re.compile(r"(.*\D)(\d+)", re.DOTALL | re.ASCII)
 
 
 def _parse_table(
-    content: bytes, labels: Labels, n_steps: int | None, classes: Iterable[Any]
+    content: bytes,
+    labels: Labels,
+    n_steps: int | None,
+    classes: Iterable[Any],
+    label_column: int | str | None,
 ) -> Parsed:
     """One univariate series per line; lines shorter than the longest count as padded."""
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
-    separator = next((s for s in "\t," if lines and s in lines[0]), None)
+    separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     rows = [line.split(separator) for line in lines]
     header = _read_header(rows)
-    if header:
-        rows = rows[1:]
-    column = _label_column(rows, header or _Header(), labels, n_steps, classes)
+    names, rows = (rows[0], rows[1:]) if header else ([], rows)
+    if label_column is not None and labels != "none":
+        column = _column_of(label_column, names, max(map(len, rows), default=0))
+    else:
+        column = _label_column(rows, header or _Header(), labels, n_steps, classes)
+        if labels == "required" and (header is None or header.label is None):
+            _check_repeat(rows, column)
     left_out = {column, *(header or ())[:2]}
     width = max((len(row) for row in rows), default=0)
     kept = [i for i in range(width) if i not in left_out]
@@ -421,7 +441,8 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
 
 def _is_word(field: str) -> bool:
     """Whether a field is neither a number nor a missing value."""
-    return field.casefold() not in MISSING_VALUES and number(field) is None
+    missing = field.casefold() in MISSING_VALUES or _DECIMAL_COMMA.fullmatch(field)
+    return not missing and number(field) is None
 
 
 def _counts(fields: Sequence[str]) -> bool:
@@ -445,13 +466,16 @@ def _label_column(
         cure = "names no column as labels: call that column `label`."
         refuse(labels == "required", cure)
         return None
+    width = max(len(row) for row in rows)
+    ends = {_is_word(bare(row[-1])) for row in rows} if width > 1 else set()
+    if ends == {True} and not any(_is_word(bare(row[0])) for row in rows):
+        return width - 1
     if labels == "required":
         return 0
     first = [bare(row[0]) for row in rows]
     numbers = [number(one) for one in first if one.lower() not in MISSING_VALUES]
     if None in numbers:
         return 0
-    width = max(len(row) for row in rows)
     if n_steps is not None and width in (n_steps, n_steps + 1):
         return 0 if width == n_steps + 1 else None
     known = {number(str(one)) for one in classes} - {None}
@@ -464,6 +488,31 @@ def _label_column(
         f"has {width} values a line{expected}, and it cannot be told whether the first is "
         "a label: pass labels='required' if it is, or labels='none' if not."
     )
+
+
+def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
+    """The number of a column that is counted or named."""
+    known = [bare(name) for name in names]
+    if wanted in known:
+        return known.index(str(wanted))
+    place: Any = {"first": 0, "last": -1}.get(str(wanted), wanted)
+    try:
+        return range(width)[int(place)]
+    except (ValueError, IndexError):
+        cure = (
+            f"count from 0 to {width - 1}, or say first, last or a name in its first line"
+        )
+        raise DataError(f"has no column {wanted!r} for the labels: {cure}.") from None
+
+
+def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
+    """Refuse a column as labels in which many series never share one."""
+    found = {bare(row[column or 0]) for row in rows}
+    alone = column is not None and len(rows) >= _ALONE and len(found) == len(rows)
+    each = f"has {len(rows)} series with {len(rows)} different labels"
+    taken = "taken from its first column" if column == 0 else "taken from its last column"
+    cure = "name the column of the labels with `label_column`, such as last"
+    refuse(alone, f"{each}, {taken}: {cure}.")
 
 
 def _split_at_data(
@@ -911,6 +960,7 @@ def read_series(
     format: str | None = None,
     n_steps: int | None = None,
     classes: Iterable[Any] = (),
+    label_column: int | str | None = None,
 ) -> tuple[Collection, Any]:
     r"""Read time series from one file, in the format that its suffix names.
 
@@ -938,6 +988,9 @@ def read_series(
         ``"ts"``, ``"csv"`` and so on, for a stream or in place of the suffix.
     n_steps, classes : int, iterable, optional
         Length of the series and their classes, where they are known; for tables.
+    label_column : int or str, optional
+        The column of the labels in a table: counted from 0, from the end where negative, or
+        a name of the first line; ``"first"`` and ``"last"`` are such too.
 
     Returns
     -------
@@ -972,7 +1025,12 @@ def read_series(
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
         must(value in get_args(kinds), argument, wanted, repr(value))
-    known = {"n_steps": n_steps, "classes": classes} if suffix in TABLES else {}
+    known: dict[str, Any] = {}
+    if suffix in TABLES:
+        known = {"n_steps": n_steps, "classes": classes, "label_column": label_column}
+    else:
+        only = f"is for tables ({', '.join(TABLES)}), not for {suffix}"
+        refuse(label_column is not None, f"`label_column` {only}; leave it out.")
     parse: Any = _FORMATS[suffix].parse
     name, content = read_bytes(path)
     with naming(name):

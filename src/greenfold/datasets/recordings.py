@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fnmatch
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -73,9 +74,9 @@ def read_recording(
         (arrays ``drive`` and ``states`` of shape (n_samples, n_channels), or one array per
         channel) or ``.parquet`` (``pip install greenfold[parquet]``).
     drive, states : sequence of str, optional
-        Columns of inputs and outputs. By default those whose names begin with ``drive``,
-        ``input``, ``in`` or ``u``, and with ``state``, ``output``, ``out`` or ``y``,
-        followed by a number or a separator.
+        Columns of inputs and outputs, or patterns such as ``"x*"``. By default those whose
+        names begin with ``drive``, ``input``, ``in`` or ``u``, and with ``state``,
+        ``output``, ``out`` or ``y``, followed by a number or a separator.
     format : str, optional
         ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or in place of the suffix.
 
@@ -144,7 +145,7 @@ def read_sampled(
         ``.csv`` (also ``.tsv``, ``.txt``; the first line names the columns), ``.npz`` or
         ``.parquet``; one column per channel, one row per sample.
     columns : sequence of str, optional
-        Columns to take; by default all but the time.
+        Columns to take, or patterns such as ``"x*"``; by default all but the time.
     format : str, optional
         ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or in place of the suffix.
 
@@ -215,10 +216,12 @@ def _choose(
         cure = f"{what.removesuffix('s')}_0 and so on, or name them with `{what}`."
         refuse(not found, f"has no column for `{what}` among {listed}; call them {cure}")
         return found
-    found = [given] if isinstance(given, str) else list(given)
-    lacking = next((key for key in found or ["(none)"] if key not in columns), None)
-    has = f"which `{what}` names; its columns are {listed}."
-    refuse(lacking is not None, f"has no column {lacking!r}, {has}")
+    found: list[str] = []
+    for one in [given] if isinstance(given, str) else list(given) or ["(none)"]:
+        fits = [one] if one in columns else fnmatch.filter(columns, one)
+        has = f"which `{what}` names; its columns are {listed}."
+        refuse(not fits, f"has no column {one!r}, {has}")
+        found += [key for key in fits if key not in found]
     return found
 
 

@@ -17,7 +17,10 @@ from .noise import covariance
 
 #: Bits of a readout beyond which it is as good as a free one.
 _MAX_BITS = 8
-_SIGNS = np.array([-1.0, 1.0])
+#: Ratio of two levels beyond which the smaller one is lost in the rounding of the other.
+_SPAN = 1e12
+#: Levels whose sizes are known from their number.
+_FEW = {2: np.array([-1.0, 1.0]), 3: np.array([-1.0, 0.0, 1.0])}
 _NOISES = ("input_noise", "state_noise", "readout_noise")
 
 
@@ -107,14 +110,17 @@ class Device(Shown):
     @property
     def values(self) -> np.ndarray | None:
         """Levels of the entries, up to a common factor, where they are known."""
-        if self.mask == "sign" or (isinstance(self.levels, int) and self.levels == 2):
-            return _SIGNS
-        return None if isinstance(self.levels, int) else self.levels
+        if self.mask == "sign":
+            return _FEW[2]
+        if self.levels is None or isinstance(self.levels, int):
+            return _FEW.get(self.levels or 0)
+        # By a power of two, which rounds nothing: of 1e200 the square would be infinite.
+        return np.ldexp(self.levels, 1 - np.frexp(np.abs(self.levels).max())[1])
 
     @property
     def n_levels(self) -> int | None:
         """Number of levels whose sizes are to be found."""
-        return self.levels if isinstance(self.levels, int) and self.levels > 2 else None
+        return self.levels if isinstance(self.levels, int) and self.levels > 3 else None
 
     @property
     def is_discrete(self) -> bool:
@@ -206,6 +212,11 @@ def _levels(value: Any, name: str) -> int | np.ndarray:
         return check.count(value, name, minimum=2)
     values = np.unique(check.host_array(value, name, ndim=(1,)))
     check.must(len(values) > 1, name, "hold at least two different values", len(values))
+    size = np.abs(values[values != 0])
+    span = f"be within a factor of {_SPAN:.0e} of each other"
+    check.must(
+        size.max() <= _SPAN * size.min(), name, span, f"{size.min():g} beside others"
+    )
     values.flags.writeable = False
     return values
 
@@ -221,8 +232,8 @@ def _box(value: Any, name: str) -> tuple[float, float]:
 
 def _bits(value: Any, name: str) -> int:
     bits = check.count(value, name)
-    free = "leave it out, a readout of so many bits is as good as a free one"
-    check.must(bits <= _MAX_BITS, name, f"be at most {_MAX_BITS}", f"{bits}: {free}")
+    free = "a readout of more is as good as a free one: leave it out"
+    check.must(bits <= _MAX_BITS, name, f"be 1 to {_MAX_BITS} ({free})", bits)
     return bits
 
 

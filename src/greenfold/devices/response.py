@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.stats import chi2
+from scipy.stats import t as student_t
 
 from .._base import checks as check
 from .._base import codec
@@ -25,6 +27,11 @@ from ..unfolding.kernel import Kernel
 #: Share of samples at the largest or smallest value from which an output counts as clipped;
 #: a Gaussian signal of 12 bits has far less.
 _CLIPPED = 0.05
+#: The same for a value at which samples pile up: a share that takes 0.4 % off the response.
+_PILED = 0.002
+#: Probability at which chance is believed, samples that are correlated, and held-out share
+#: of the outputs that lags may leave out.
+_CHANCE, _CORRELATED, _FORGOTTEN = 1e-3, 2**15, 0.02
 #: Ratio of sizes between recordings beyond which they can not be in one unit.
 _UNITS = 100.0
 #: The same between channels of one recording, which may well differ a lot.
@@ -67,8 +74,8 @@ class FitReport(Shown):
     n_samples : int
         Samples that were fitted, of all recordings.
     whole : ndarray (n_steps, n_outputs, n_inputs)
-        The response fitted with all lags of the stimuli: noisier than G where G has fewer,
-        but without the error of leaving them out.
+        The response fitted with all lags of the stimuli and hardly a penalty: noisier than
+        G, but without the errors of leaving lags out and of shrinking.
     influence : ndarray (n_blocks, n_steps, n_outputs, n_inputs)
         Change of ``whole`` with each stretch of the recordings, to draw replicates from.
     """
@@ -90,15 +97,15 @@ class FitReport(Shown):
         draws = rng.standard_normal((n, len(self.influence)))
         return self.whole + np.tensordot(draws, self.influence, axes=1)
 
-    def shortened(self, G: np.ndarray) -> np.ndarray:
-        """A response without the lags that were not chosen."""
-        made = np.array(G)
+    def estimated(self, whole: np.ndarray) -> np.ndarray:
+        """G of another ``whole``: without the lags that were not chosen, and shrunk."""
+        made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
-        return made
+        return made / (1 + self.ridge)
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Standard error of every entry of G, (n_steps, n_outputs, n_inputs)."""
+        """Standard error of every entry of ``whole``, (n_steps, n_outputs, n_inputs)."""
         return np.sqrt(np.einsum("bnoi,bnoi->noi", self.influence, self.influence))
 
 
@@ -172,7 +179,8 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
             Length of a step.
         n_lags : int or list of int, optional
             Lags of the filter, or those to choose from; by default a quarter, half, once
-            and twice ``n_steps``, as far as the recordings carry them.
+            and twice ``n_steps``, as far as the recordings carry them. Fewer than the
+            device remembers are refused.
         ridge : float or list of float, optional
             Penalty, or those to choose from, relative to the mean power of the drive;
             by default ten from 10⁻⁸ to 10.
@@ -183,7 +191,8 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         Raises
         ------
         DataError
-            Where the recordings cannot tell the response; the sentence says what to record.
+            Where the recordings cannot tell the response, or outputs follow the drive no
+            better than by chance; the sentence says what to record.
 
         Examples
         --------
@@ -212,12 +221,26 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         scale_in, scale_out = _deviation(drives), _deviation(outputs)
         drives = [d / scale_in for d in drives]
         _check_independent(np.concatenate(drives))
-        lags = _lags(n_lags, n_steps, drives)
-        data = _Regression(drives, [y / scale_out for y in outputs], lags[-1], n_blocks)
+        lags, carried = _lags(n_lags, n_steps, drives)
+        outputs = [y / scale_out for y in outputs]
+        data = _Regression(drives, outputs, max(lags[-1], carried), n_blocks)
         L, penalty = data.choose(lags, penalties)
-        explained = data.explained(L, penalty)
+        explained, variance = data.explained(L, penalty), scale_out**2
+        linearity = float(explained @ variance / variance.sum())
+        reached = float(data.explained(carried, penalty) @ variance / variance.sum())
         W = data.solve(L, penalty)
-        whole = W if n_steps <= L else data.solve(min(n_steps, lags[-1]), penalty)
+        longest = int(np.argmax([len(d) for d in drives]))
+        d, y = drives[longest], outputs[longest]
+        answer = _Answer(d, y)
+        answer.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
+        answer.check_chance(linearity, data.is_above_chance(L, penalty), L)
+        _refuse_if(
+            reached > linearity + _FORGOTTEN,
+            f"`n_lags` = {L} ends before the memory of the device: it explains "
+            f"{linearity:.0%} of the outputs, {carried} lags {reached:.0%}",
+            f"give up to {n_steps}, the steps of the stimuli",
+        )
+        whole = data.solve(max(carried, min(n_steps, L)), _RIDGES[0])
 
         def arranged(filters: np.ndarray) -> np.ndarray:
             """Filters (n, L · n_inputs, n_outputs), newest lag first, in order of time."""
@@ -227,15 +250,14 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
             G[:, n_steps - by_lag.shape[1] :] = by_lag[:, ::-1].transpose(0, 1, 3, 2)
             return G * (scale_out[:, None] / scale_in)
 
-        variance = scale_out**2
         report = FitReport(
             n_lags=L,
             ridge=penalty,
-            linearity=float(explained @ variance / variance.sum()),
+            linearity=linearity,
             linearity_per_output=explained,
             n_samples=data.n_samples,
             whole=arranged(whole[None])[0],
-            influence=arranged(data.influence(whole, penalty, n_steps)),
+            influence=arranged(data.influence(whole, _RIDGES[0], n_steps)),
         )
         return cls(arranged(W[None])[0], dt, fitted=report)
 
@@ -349,7 +371,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
             needs = "`replicates` needs a response that was fitted"
             raise ValueError(f"{needs}; {given}: use MeasuredResponse.fit.")
         made = self.fitted.replicates(check.count(n, "n"), check.generator(rng))
-        return self.fitted.shortened(made)
+        return self.fitted.estimated(made)
 
 
 _SHAPE = ("steps", "outputs", "inputs")
@@ -451,12 +473,64 @@ def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str
 
 def _check_clipping(outputs: list[np.ndarray]) -> None:
     for channel, values in enumerate(np.concatenate(outputs).T):
-        for extreme, word in ((values.max(), "largest"), (values.min(), "smallest")):
-            share = float((values == extreme).mean())
-            clipped = share > _CLIPPED and len(np.unique(values)) > 16
-            most = f"{100 * share:.0f} % of its samples have its {word} value"
+        levels, counts = np.unique(values, return_counts=True)
+        if len(levels) <= 16:
+            continue
+        for word, here, inside in (("largest", -1, -2), ("smallest", 0, 1)):
+            # A signal that ends by itself is at its end less often than just before it.
+            share, piled = counts[here] / len(values), counts[here] > 3 * counts[inside]
+            most = f"{100 * share:.2g} % of its samples have its {word} value"
             problem = f"`states` is clipped at output {channel}: {most}"
+            clipped = share > _CLIPPED or (piled and share > _PILED)
             _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
+
+
+class _Answer:
+    """When outputs answer: squared correlations with the drive by lag, over all pairs.
+
+    Of the longest recording. ``surprising`` is what no lag reaches by chance.
+    """
+
+    def __init__(self, drive: np.ndarray, outputs: np.ndarray) -> None:
+        d, y = drive[:_CORRELATED], outputs[:_CORRELATED]
+        n, size, df = len(d), 2 * len(d), drive.shape[1] * y.shape[1]
+        whole, Y = np.zeros(size), np.fft.rfft(y - y.mean(0), size, axis=0)
+        for one in d.T:
+            both = np.conj(np.fft.rfft(one, size))[:, None] * Y
+            whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
+        self.lags = np.arange(-(n // 2), n // 2)
+        self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
+        # Outputs that resemble each other make the same power more scattered.
+        excess = max(float(np.median(self.power)) / chi2.median(df), 1.0)
+        self.surprising = excess * float(chi2.isf(_CHANCE / n, df))
+
+    @property
+    def lag(self) -> int | None:
+        """That of the largest correlation; None where it is chance."""
+        top = int(self.power.argmax())
+        return int(self.lags[top]) if self.power[top] > self.surprising else None
+
+    def check_chance(self, linearity: float, above: bool, n_lags: int) -> None:
+        """Refuse outputs that do not follow the drive."""
+        share = f"a linear filter of {n_lags} lags explains {linearity:.1%} of the held-out"
+        chance = f"`states` do not follow `drive`: {share} variance, no more than chance"
+        how = "check that these columns were recorded together, or record longer"
+        if self.lag is not None and self.lag >= n_lags:
+            how = f"they follow most at lag {self.lag}: take that delay out, or give more"
+            how += " `n_lags`"
+        _refuse_if(not above or linearity <= 0, chance, how)
+
+    def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
+        """Refuse outputs that come before the drive, by what its past has ``left``."""
+        rest = _Answer(drive, left)
+        early = rest.lags[(rest.lags < 0) & (rest.power > rest.surprising)]
+        _refuse_if(
+            early.size,
+            "`states` answer `drive` before it comes: their largest correlation is at lag "
+            f"{self.lag}, the first at {early.min(initial=0)}",
+            f"shift the outputs by {-early.min(initial=0)} samples, or record both with "
+            "one clock",
+        )
 
 
 def _check_independent(drive: np.ndarray) -> None:
@@ -490,8 +564,11 @@ def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
 
 def _lags(
     given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
-) -> list[int]:
-    """Numbers of lags to compare, ascending; refuses what the recordings can not carry."""
+) -> tuple[list[int], int]:
+    """Numbers of lags to compare, ascending, and those of the stimuli that can be fitted.
+
+    Refuses what the recordings can not carry.
+    """
     n_inputs = drives[0].shape[1]
 
     def usable(lags: int) -> int:
@@ -525,7 +602,12 @@ def _lags(
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs apart"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
-    return fits
+    carried = n_steps
+    while carried > 1 and (
+        usable(carried) < 2 * carried * n_inputs or memory(carried) > _NORMAL_BYTES
+    ):
+        carried -= 1
+    return fits, carried
 
 
 class _Regression:
@@ -544,7 +626,8 @@ class _Regression:
         self.n_samples = sum(max(0, len(d) - n_lags + 1) for d in drives)
         p, m = n_lags * self.n_inputs, outputs[0].shape[1]
         fits = int(_INFLUENCE_BYTES // (8.0 * p * m))
-        self.n_blocks = max(2 * _N_FOLDS, min(n_blocks, fits, self.n_samples))
+        n_blocks = max(2 * _N_FOLDS, min(n_blocks, fits, self.n_samples))
+        self.n_blocks = n_blocks - n_blocks % _N_FOLDS
         self.A = np.zeros((_N_FOLDS, p, p))
         self.B = np.zeros((_N_FOLDS, p, m))
         self.yy = np.zeros((_N_FOLDS, m))
@@ -619,6 +702,16 @@ class _Regression:
     def explained(self, L: int, penalty: float) -> np.ndarray:
         """Share of the held-out variance that is explained, of each output."""
         return 1 - self._held_out(L, penalty) / self.yy.sum(0)
+
+    def is_above_chance(self, L: int, penalty: float) -> bool:
+        """Whether held-out stretches are explained by more than they differ."""
+        ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
+        filters = [_solve(*self._training(fold, L), ridge) for fold in range(_N_FOLDS)]
+        for block, past, y in self.stretches(self.n_blocks):
+            made = _filtered(past, filters[block * _N_FOLDS // self.n_blocks], self.n_lags)
+            found[block] += float((2 * y * made - made**2).sum())
+        least = float(student_t.isf(_CHANCE, self.n_blocks - 1))
+        return float(found.mean()) > least * float(found.std(ddof=1)) / self.n_blocks**0.5
 
     def solve(self, L: int, penalty: float) -> np.ndarray:
         """The filters of L lags, (L · n_inputs, n_outputs)."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from greenfold.apps.report.comparison import (
+    fragility,
     headline,
     random_spread,
     share_bounds,
@@ -46,7 +47,7 @@ def test_other_draws_stay_below_the_bound(task, rows):
     spread = random_spread(rows[0], task, n_draws=4)
     assert len(np.unique(spread.soft_margin)) == 4
     assert (spread.soft_margin <= rows[0].bound * (1 + 1e-12)).all()
-    assert "4 other random u" in str(spread)
+    assert "4 random u" in str(spread)
 
 
 def _row(order, projection, accuracy, noisy, proven=False) -> Any:
@@ -67,3 +68,16 @@ def test_the_headline_is_the_best_and_proven_where_that_is_equal():
     # What is better goes first even without a proof.
     assert headline([random, linear, _row(1, "solved", 0.999, 0.98)], 4332).order == 1
     assert headline([random], 10) is random
+
+
+def test_the_median_of_random_projections_is_one_of_them(task, rows):
+    spread = random_spread(rows[0], task, n_draws=5)
+    at = next(k for k in range(5) if (spread.u[k] == spread.median).all())
+    assert spread.soft_margin[at] == np.median(spread.soft_margin)
+
+
+def test_a_model_that_bears_no_noise_says_so(task, rows):
+    quiet = SimpleNamespace(**vars(rows[1]) | {"noise": 0.0, "accuracy": 1.5})
+    assert "fit with --noise 0.1" in fragility(quiet, task)  # pyright: ignore[reportArgumentType]
+    robust = SimpleNamespace(**vars(rows[1]) | {"noise": 0.0, "accuracy": 0.2})
+    assert fragility(robust, task) == ""  # pyright: ignore[reportArgumentType]

@@ -303,3 +303,16 @@ def test_missing_figures_are_named(task, rows, monkeypatch):
     monkeypatch.delattr("greenfold.apps.report.figures", raising=False)
     with pytest.raises(ImportError, match=r"greenfold\[report\]"):
         render(task, rows)
+
+
+def test_a_readout_that_comes_too_late_is_pointed_out(task, rows, monkeypatch):
+    from greenfold.apps.report import figures
+
+    def early(*_):
+        return np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.4, 0.2])
+
+    monkeypatch.setattr(figures, "_margins_over_time", early)
+    caption = figures.margin_over_time(task, rows).caption
+    assert "not the best time to read the linear network" in caption
+    monkeypatch.setattr(figures, "_margins_over_time", lambda *_: (early()[0], early()[0]))
+    assert "best time" not in figures.margin_over_time(task, rows).caption

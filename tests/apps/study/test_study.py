@@ -332,8 +332,11 @@ def test_a_study_in_a_file_with_its_figures(archive):
     planned = read_config("study.toml")
     assert planned.datasets == ["Beats"]
     where = ["--data-dir", str(archive), "--jobs", "1"]
-    assert "κ random" in invoke("study", "--config", "study.toml", *where).stdout
-    for name in ("study.csv", "Beats_architectures.svg", "Beats_map.svg"):
+    told = invoke("study", "--config", "study.toml", *where).stdout
+    assert "random κ" in told
+    table = told.partition("Table and figures")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    for name in ("study.csv", "Beats_architectures_8.svg", "Beats_map.svg"):
         assert Path("study", name).stat().st_size > 500
 
 
@@ -351,6 +354,21 @@ def test_wrong_files_are_named(text, message):
     Path("study.toml").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_config("study.toml")
+
+
+def test_every_size_is_drawn_under_a_legal_name_with_its_memory(archive):
+    """Windows has no colon in the name of a file."""
+    kinds = ["-a", "random", "-a", "cycle", "-n", "5,6", "--memory", "--classes", "1,2"]
+    where = ["--data-dir", str(archive), "--jobs", "1"]
+    told = json.loads(invoke("study", "Beats", *kinds, *where, "--json").stdout)
+    names = sorted(Path(one).name for one in told["files"])
+    assert [one for one in names if "architectures" in one] == [
+        "Beats-1-2_architectures_5.svg",
+        "Beats-1-2_architectures_6.svg",
+    ]
+    assert {row["dataset"] for row in told["rows"]} == {"Beats:1,2"}
+    shown = invoke("study", "Beats", *kinds, *where).stdout
+    assert "memory" in shown
 
 
 def test_presets_can_be_planned():

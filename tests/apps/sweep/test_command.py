@@ -48,6 +48,10 @@ def test_a_sweep_and_its_comparison(archive, own, tmp_path):
         "-e", OWN, "-e", "nb=sklearn.naive_bayes:GaussianNB", "--data-dir", archive, "-j1"
     )
     assert "6 results in results: 6 made now, 0 found." in said.stdout
+    # The accuracies are said without a comparison too.
+    assert said.stdout.count("Nearest") == said.stdout.count("nb ") == 3
+    again = json.loads(invoke("-e", OWN, "--data-dir", archive, "-j1", "--json").stdout)
+    assert len(again["accuracy"]["Nearest"]) == 3
     said = invoke("--compare", "--published", "none", "--figures", "none", "--json")
     made = json.loads(said.stdout)["comparison"]
     assert made["estimators"] == ["Nearest", "nb"]
@@ -57,6 +61,13 @@ def test_a_sweep_and_its_comparison(archive, own, tmp_path):
     assert json.loads(record)["mean_rank"] == made["mean_rank"]
     table = invoke("--compare", "--published", "none", "--figures", "none").stdout
     assert "3 data sets, the provided split" in table
+
+
+def test_what_figures_need_is_asked_for_before_the_work(archive, own, monkeypatch):
+    monkeypatch.setitem(sys.modules, "seaborn", None)
+    said = invoke("-e", OWN, "--compare", "--data-dir", archive, "-j1", code=1)
+    assert "greenfold[sweep]" in said.stderr
+    assert not Path("results").exists()
 
 
 def test_failures_are_told_and_give_one(archive, own):

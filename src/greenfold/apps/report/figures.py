@@ -342,18 +342,30 @@ def _bound_of_first(row: Row) -> float:
     return row.bound if len(bounds) == 1 else float(bounds[0])
 
 
+#: Times the κ at the end that an earlier readout must reach to be pointed out.
+_EARLIER = 1.1
+
+
 def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     """κ at the fitted u against the readout time."""
     x = "readout time t (units of τ)"
     with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
+        early = ""
         for row in rows:
             times, values = _margins_over_time(row.classifier, task.X, task.y)
-            made.axes.plot(_in_tau(row, times), values, **_style(row))
+            in_tau, top = _in_tau(row, times), int(values.argmax())
+            made.axes.plot(in_tau, values, **_style(row))
+            if row.is_solved and not early and values[top] > _EARLIER * abs(values[-1]):
+                early = (
+                    f" The end is not the best time to read the {row.network} network: at "
+                    f"t = {in_tau[top]:.3g} κ of this u is {values[top]:.3g}, at the end "
+                    f"{values[-1]:.3g}. Cut the series there, or try another tau."
+                )
         made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
         made.axes.margins(x=0)
     made.keys = _keys(rows)
     made.caption = (
-        "The fitted input projection, read at t by the readout that is best there."
+        f"The fitted input projection, read at t by the readout that is best there.{early}"
     )
     made.caption += _first_class(rows[0])
     return made
