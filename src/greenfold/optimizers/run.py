@@ -20,7 +20,7 @@ from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
-from . import certified
+from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
 from .ascent import ascend
 from .linear import LinearProblem, noise_cost, problem_under_noise
@@ -247,10 +247,14 @@ class Run:
     def convex(self) -> Projections:
         """The global optimum of a linear system, with its bound."""
         problem, tol = self.linear, self.tol or 1e-4
-        found, n_svd = certified.solve(problem, max_iter=self.max_iter, tol=tol)
+        solved = normal.solve(problem, tol=tol)
+        if solved is None:
+            limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": tol}
+            solved = *certified.solve(problem, **limits), problem.growth
+        found, n_iter, growth = solved
         if self.device.kind is not None and found.status != "interrupted":
             found = solve_mask(problem, self.device, found, self.rng)
-        return replace(self.finish([found], "convex", n_svd), growth=problem.growth)
+        return replace(self.finish([found], "convex", n_iter), growth=growth)
 
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
