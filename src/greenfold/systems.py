@@ -92,7 +92,7 @@ class NormalModes(Protocol):
 class ModalLinearSystem(LinearSystem, Protocol):
     """A linear system that may know its modes; None where it is not normal.
 
-    Optional: the joint optimum over u and v is then a convex problem that is solved exactly.
+    Optional: the joint optimum over u and v is then a convex problem, solved exactly.
     """
 
     def modes(self) -> NormalModes | None: ...

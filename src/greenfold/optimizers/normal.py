@@ -7,7 +7,7 @@ a_n = Re Σ_b γ_nb w_b, w_b = conj(y_b) x_b, and unit u and v reach *every* w o
 
     max a(w)·μ − (η/2) a(w)ᵀψ a(w)   over   Σ_b |w_b| ≤ 1 ,
 
-a lasso with a group of columns per block. Its dual has as many variables as ψ = SSᵀ has rank:
+a lasso with a group of columns per block. With ψ = SSᵀ its dual has rank(ψ) variables:
 
     min t + ½|c|²   over   |z_b| ≤ t ,   z_b = Σ_n γ_nb d_n ,   d = μ − √η S c .
 
@@ -29,20 +29,20 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from ..math.covariances import root
-from ..systems import ModalLinearSystem, NormalModes
+from ..stimuli.regression import RegressionTask
+from ..systems import LinearSystem, ModalLinearSystem, NormalModes
 from .linear import LinearProblem
-from .regression import LinearRegression
 from .result import Candidate, relative_gap
 
 #: Relative gap that is aimed at, far below what is asked for: the last digits cost little.
 _GAP = 1e-10
-#: Blocks to begin with, and blocks that join in a round, a quarter of them the worst and the
-#: others spread over all that are missing: neighbours on a long ring are almost equal.
+#: Blocks to begin with, and blocks that join in a round. A quarter are the worst, the rest
+#: spread over all that are missing, because neighbours on a long ring are almost equal.
 _FIRST, _JOINED = 256, 128
 #: Passes over all blocks, and those without progress, after which the search ends.
 _PASSES, _IDLE = 60, 3
-#: The gap on some blocks falls to this share of the gap on all before the next pass, by this
-#: factor at a time; Newton steps in between, and the square of a step that ends them.
+#: Before the next pass the gap on some blocks falls to this share of the gap on all, by so
+#: much at a time; Newton steps in between, and the square of a step that ends them.
 _SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 30.0, 40, 1e-3
 #: Added to the diagonal of Newton's matrix, which is one.
 _RIDGE = 1e-14
@@ -71,8 +71,8 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     found, status = _Weights.none(dual), "certified"
     passes, bound = 0, np.inf
     try:
-        for found, bound in _improved(dual):
-            passes += 1
+        for passes, (found, bound) in enumerate(_improved(dual), 1):  # noqa: B007
+            pass
     except KeyboardInterrupt:
         if not passes:
             raise
@@ -85,44 +85,36 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     return Candidate(u, v, margin, status, upper_bound=bound), passes, dual.largest
 
 
-def solve_regression(problem: LinearRegression) -> Candidate | None:
-    """The proven optimum of a ridge regression, with one channel or one target.
+def solve_regression(
+    system: LinearSystem, task: RegressionTask
+) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """The optimal u and V of a ridge regression, and the bound that they reach.
 
-    None where the network is not normal, or where there are several of both.
+    For several targets of one channel, or one target of several channels. None for several
+    of both, and where the network is not normal.
     """
-    modes, task = _modes(problem.system), problem.task
-    if modes is None or min(task.n_channels, len(task.cross)) > 1:
+    modes, n_targets = _modes(system), len(task.cross)
+    if modes is None or min(task.n_channels, n_targets) > 1:
         return None
     basis, sizes = root(task.covariance)
-    # Every target has variables of its own.
-    each = np.kron(np.eye(len(task.cross)), np.sqrt(2) * sizes * basis)
     mean = 2 * task.cross.reshape(-1, task.n_steps)
-    dual = _Dual(
-        _as_pairs(modes),
-        mean,
-        each.reshape(*mean.shape, -1),
-        np.zeros(modes.responses.shape[1]),
-        slope=0.0,
-        curvature=1 / (2 * task.ridge),
-    )
-    found, bound = _Weights.none(dual), np.inf
-    for found, bound in _improved(dual):
-        pass
-    sizes, w = found.sizes, found.complex_w
-    total = float(sizes.sum()) or 1.0
-    x = np.zeros((modes.responses.shape[1], task.n_channels), dtype=complex)
-    y = np.zeros((len(x), len(task.cross)), dtype=complex)
-    own, some = np.sqrt(sizes / total)[:, None], sizes > 0
-    blocks, w, own = found.blocks[some], w[some], own[some]
-    if not some.any():
-        x[0, 0] = 1.0
-    elif task.n_channels == 1:
-        x[blocks], y[blocks] = own, w.conj() / own
+    # Every target has variables of its own.
+    each = np.kron(np.eye(n_targets), np.sqrt(2) * sizes * basis).reshape(*mean.shape, -1)
+    free, curvature = np.zeros(modes.responses.shape[1]), 1 / (2 * task.ridge)
+    dual = _Dual(_as_pairs(modes), mean, each, free, slope=0.0, curvature=curvature)
+    *_, (found, bound) = _improved(dual)
+    # Of V and u the first has the norm Σ_b |w_b|, the other is a unit vector.
+    some, total = found.sizes > 0, float(found.sizes.sum())
+    own, w = np.sqrt(found.sizes[some])[:, None], found.complex_w[some]
+    x = np.zeros((len(free), task.n_channels), dtype=complex)
+    y = np.zeros((len(free), n_targets), dtype=complex)
+    if task.n_channels == 1:
+        x[found.blocks[some]], y[found.blocks[some]] = own, w.conj() / own
     else:
-        x[blocks], y[blocks] = w / (own * total), own * total
-    u, V = modes.vectors(x), modes.vectors(y)
-    margin = problem.gain(V, (problem.system.input_response(u) @ V).T)
-    return Candidate(u, V, margin, "certified", upper_bound=max(bound, margin.value))
+        x[found.blocks[some]], y[found.blocks[some]] = w / own, own
+    if not total:
+        x[0, 0] = total = 1.0
+    return modes.vectors(x / total**0.5), modes.vectors(y * total**0.5), bound
 
 
 def _modes(system: object) -> NormalModes | None:
@@ -199,7 +191,7 @@ class _Weights:
 
     @classmethod
     def none(cls, dual: _Dual) -> _Weights:
-        """w = 0, with the readout where noise costs nothing."""
+        """No weight at all, and the readout where noise costs nothing."""
         free = np.array([np.argmin(dual.prices)])
         return cls(free, np.zeros((1, 2, len(dual.mean))), np.ones(1))
 
@@ -231,7 +223,7 @@ class _Dual:
     target, have z_b = Σ_n γ_nb d_n. Without prices s is zero, and the constraint |z_b| ≤ t.
     """
 
-    #: (n_steps, n_blocks, 2), (n_signals, n_steps), (n_signals, n_steps, rank), (n_blocks,).
+    #: (n_steps, n_blocks, 2), (n_signals, n_steps), (…, rank) of these, and (n_blocks,).
     gamma: np.ndarray
     mean: np.ndarray
     roots: np.ndarray

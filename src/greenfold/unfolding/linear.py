@@ -407,8 +407,8 @@ class DenseModes:
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
         """Real vectors (N, …) of complex coordinates (n_blocks, …)."""
         made = np.zeros((len(self.basis), *coordinates.shape[1:]))
-        made[self.first] = coordinates.real
-        made[self.first[self.planes] + 1] = coordinates.imag[self.planes]
+        made[self.first] = np.real(coordinates)
+        made[self.first[self.planes] + 1] = np.imag(coordinates)[self.planes]
         return np.tensordot(self.basis, made, axes=1)
 
 
@@ -450,10 +450,11 @@ def normal_modes(
             p, q = first[planes], second
             numbers[planes] = (turned[p, p] + turned[q, q]) / 2
             numbers[planes] += 0.5j * (turned[q, p] - turned[p, q])
-            turned[p, p] -= numbers.real[planes]
-            turned[q, q] -= numbers.real[planes]
-            turned[q, p] -= numbers.imag[planes]
-            turned[p, q] += numbers.imag[planes]
+            scale, turn = np.real(numbers[planes]), np.imag(numbers[planes])
+            turned[p, p] -= scale
+            turned[q, q] -= scale
+            turned[q, p] -= turn
+            turned[p, q] += turn
         alone = first[~planes]
         turned[alone, alone] = 0.0
         if not np.linalg.norm(turned) <= _NORMAL * np.sqrt(n) * size:

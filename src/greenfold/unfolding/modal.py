@@ -50,7 +50,7 @@ class ModalSystem(Shown):
     E: np.ndarray
     F: np.ndarray
     n_steps: int
-    pairs: np.ndarray | None = None
+    pairs: Any = None
     on_ring: bool = False
 
     is_linear = True
@@ -65,7 +65,7 @@ class ModalSystem(Shown):
             object.__setattr__(self, name, given.astype(complex))
         got = f"{len(self.E)} and {len(self.F)}"
         check.must(len(self.E) == len(self.F), "F", "have one number per entry of E", got)
-        pairs = (self.E.imag != 0) | (self.F.imag != 0)
+        pairs = (np.imag(self.E) != 0) | (np.imag(self.F) != 0)
         if self.pairs is not None:
             given, pairs = (
                 np.asarray(self.pairs),
@@ -141,12 +141,12 @@ class ModalSystem(Shown):
     @cached_property
     def _first(self) -> np.ndarray:
         """The first neuron of every mode, away from a ring."""
-        return np.append(0, np.cumsum(1 + np.asarray(self.pairs))[:-1])
+        return np.append(0, np.cumsum(1 + self.pairs)[:-1])
 
     @cached_property
     def n_inputs(self) -> int:
         """Number of neurons N: rows of the input projection."""
-        return len(self.E) + int(np.sum(np.asarray(self.pairs)))
+        return len(self.E) + int(self.pairs.sum())
 
     @property
     def n_outputs(self) -> int:
@@ -180,8 +180,8 @@ class ModalSystem(Shown):
             n = self.n_inputs
             return np.fft.irfft(turned / self._fourier, n, axis=-1, norm="ortho").T
         made = np.empty((*turned.shape[:-1], self.n_inputs))
-        made[..., self._first] = turned.real
-        made[..., self._first[self.pairs] + 1] = turned.imag[..., self.pairs]
+        made[..., self._first] = np.real(turned)
+        made[..., self._first[self.pairs] + 1] = np.imag(turned)[..., self.pairs]
         return made.T
 
     def coordinates(self, vectors: np.ndarray) -> np.ndarray:
