@@ -43,9 +43,9 @@ _FIRST, _JOINED = 256, 128
 _PASSES, _IDLE = 60, 3
 #: Before the next pass the gap on some blocks falls to this share of the gap on all, by so
 #: much at a time; Newton steps in between, and the square of a step that ends them.
-_SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 30.0, 40, 1e-3
+_SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 10.0, 60, 1e-3
 #: Added to the diagonal of Newton's matrix, which is one.
-_RIDGE = 1e-14
+_RIDGE, _TINY = 1e-14, np.finfo(float).tiny
 #: Distance from its limit, relative, within which a block may have a weight.
 _NEAR = 1e-2
 #: Error of a sum of products, in roundings; and of a covariance that keeps the blocks.
@@ -208,19 +208,28 @@ class _Weights:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Variables of the dual."""
+    """Variables of the dual: c, and the multipliers e and f of |u|² = 1 and |v|² = 1."""
 
     c: np.ndarray
-    t: float
-    s: float = 0.0
+    e: float
+    f: float
+
+    @property
+    def t(self) -> float:
+        """What bounds |z_b| where noise costs nothing."""
+        return (self.e + self.f) / 2
+
+    def raised(self, t: float) -> _Point:
+        """The same with another t, e − f as it is."""
+        return _Point(self.c, self.e + t - self.t, self.f + t - self.t)
 
 
 @dataclass(frozen=True, eq=False)
 class _Dual:
-    """min h(t) + ½|c|² over |z_b|² ≤ (t + s)(t − s + price_b).
+    """min h(t) + ½|c|² over |z_b|² ≤ e (f + price_b), t = (e + f)/2.
 
     h(t) = slope · t + ½ curvature · t². Signals d = mean − roots · c, one per channel or
-    target, have z_b = Σ_n γ_nb d_n. Without prices s is zero, and the constraint |z_b| ≤ t.
+    target, have z_b = Σ_n γ_nb d_n. Without prices e = f, and the constraint is |z_b| ≤ t.
     """
 
     #: (n_steps, n_blocks, 2), (n_signals, n_steps), (…, rank) of these, and (n_blocks,).
@@ -242,20 +251,23 @@ class _Dual:
         return height + 0.5 * float(at.c @ at.c)
 
     def scan(self, at: _Point) -> tuple[np.ndarray, float]:
-        """The t that each block needs at c and s, and the bound that follows."""
+        """The t that each block needs at c and e − f, and the bound that follows."""
         d = self.mean - self.roots @ at.c
         n_steps, n_blocks, _ = self.gamma.shape
         z = (d @ self.gamma.reshape(n_steps, -1)).reshape(-1, n_blocks, 2)
-        half = self.prices / 2
-        needed = np.sqrt((at.s - half) ** 2 + (z**2).sum((0, 2))) - half
+        # The root of (t + s)(t − s + price) = |z|², without a difference of large numbers.
+        s, half, square = (at.e - at.f) / 2, self.prices / 2, (z**2).sum((0, 2))
+        whole = np.sqrt((s - half) ** 2 + square)
+        rest = square + s * (s - self.prices)
+        needed = np.where(half > 0, rest / np.maximum(whole + half, _TINY), whole)
         rounding = _ROUNDING * float(np.abs(d).sum()) * self.largest
         highest = max(float(needed.max()), 0.0) + rounding
-        return needed, self.value(replace(at, t=highest))
+        return needed, self.value(at.raised(highest))
 
 
 def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
     """Weights and a bound, after each pass over all blocks, until they meet."""
-    at = _Point(np.zeros(dual.roots.shape[2]), 0.0)
+    at = _Point(np.zeros(dual.roots.shape[2]), 0.0, 0.0)
     best, value = _Weights.none(dual), 0.0
     needed, bound = dual.scan(at)
     yield best, bound
@@ -264,7 +276,7 @@ def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
         if gap <= _GAP * abs(value) or idle > _IDLE:
             return
         barrier = _Barrier.of(dual, blocks)
-        at = replace(at, t=max(float(needed[blocks].max()), 0.0) + gap)
+        at = at.raised(max(float(needed[blocks].max()), 0.0) + gap)
         at, tau = barrier.follow(at, gap, max(_SHARE * gap, 0.1 * _GAP * abs(value)))
         for weights in (barrier.multipliers(at, tau), barrier.sparse(at)):
             if weights is not None and (reached := barrier.attained(weights))[1] > value:
@@ -291,7 +303,7 @@ def _spread(needed: np.ndarray, blocks: np.ndarray, count: int) -> np.ndarray:
 class _Barrier:
     """The dual on some blocks, z_b = p_b − A_b c, by a logarithmic barrier.
 
-    φ = τ (h(t) + ½|c|²) − Σ_b log g_b ,   g_b = (t + s)(t − s + price_b) − |z_b|² .
+    φ = τ (h(t) + ½|c|²) − Σ_b log g_b ,   g_b = e (f + price_b) − |z_b|² .
     """
 
     dual: _Dual
@@ -309,22 +321,22 @@ class _Barrier:
         A = np.tensordot(own, dual.roots, axes=(0, 1)).reshape(p.size, -1)
         return cls(dual, blocks, dual.prices[blocks], p.reshape(len(blocks), -1), A)
 
-    def _terms(self, at: _Point) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-        """z, t + s, t − s + price, and g, which is negative outside."""
+    def _terms(self, at: _Point) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """z, f + price, and g, which is negative outside."""
         z = self.p - (self.A @ at.c).reshape(self.p.shape)
-        left, right = at.t + at.s, at.t - at.s + self.prices
+        right = at.f + self.prices
         # A product of sum and difference keeps the digits of a small one.
-        mean = np.sqrt(np.maximum(left * right, 0.0))
+        mean = np.sqrt(np.maximum(at.e * right, 0.0))
         size = np.sqrt((z**2).sum(1))
-        inside = (right > 0) & (left > 0)
-        return z, left, right, np.where(inside, (mean - size) * (mean + size), -1.0)
+        inside = (right > 0) & (at.e > 0)
+        return z, right, np.where(inside, (mean - size) * (mean + size), -1.0)
 
     def _pulled(self, z: np.ndarray) -> np.ndarray:
         """A_bᵀ z_b of each block, (n_blocks, rank)."""
         return (self.A * z.reshape(-1, 1)).reshape(*self.p.shape, -1).sum(1)
 
     def _height(self, at: _Point, tau: float) -> float:
-        g = self._terms(at)[3]
+        g = self._terms(at)[2]
         if not (g > 0).all():
             return np.inf
         return tau * self.dual.value(at) - float(np.log(g).sum())
@@ -340,44 +352,44 @@ class _Barrier:
 
     def _centred(self, at: _Point, tau: float) -> _Point:
         """The minimiser of φ, by Newton's method."""
-        rank, free = len(at.c), bool(self.prices.any())
-        size = rank + 1 + free
+        rank = len(at.c)
+        size = rank + 2
         for _ in range(_NEWTON):
-            z, left, right, g = self._terms(at)
+            z, right, g = self._terms(at)
             slopes = np.empty((len(g), size))  # ∇g / g
             slopes[:, :rank] = 2 * self._pulled(z)
-            slopes[:, rank] = left + right
-            if free:
-                slopes[:, -1] = right - left
+            slopes[:, -2], slopes[:, -1] = right, at.e
             slopes /= g[:, None]
             gradient = -slopes.sum(0)
             gradient[:rank] += tau * at.c
-            gradient[rank] += tau * (self.dual.slope + self.dual.curvature * at.t)
+            gradient[-2:] += tau * (self.dual.slope + self.dual.curvature * at.t) / 2
             # Hessian: slopes of log g, and the curvature of g itself.
             H = slopes.T @ slopes
             weighted = self.A * np.repeat(np.sqrt(2 / g), self.p.shape[1])[:, None]
             H[:rank, :rank] += weighted.T @ weighted
-            own = np.full(size, 2 * float((1 / g).sum()))
-            own[:rank], own[rank] = tau, tau * self.dual.curvature - own[rank]
-            H[np.diag_indices(size)] += own
+            H[:rank, :rank][np.diag_indices(rank)] += tau
+            H[-2:, -2:] += tau * self.dual.curvature / 4
+            H[-2, -1] -= float((1 / g).sum())
+            H[-1, -2] = H[-2, -1]
             unit = 1 / np.sqrt(np.diag(H))
             H *= unit[:, None] * unit
             H[np.diag_indices(size)] += _RIDGE
             step = -unit * cho_solve(cho_factor(H), unit * gradient)
             decrement = -float(gradient @ step)
-            length, before = 1.0, self._height(at, tau)
-            while True:
-                shift = float(step[-1]) if free else 0.0
-                ahead = _Point(
-                    at.c + length * step[:rank],
-                    at.t + length * float(step[rank]),
-                    at.s + length * shift,
-                )
-                if self._height(ahead, tau) <= before - 0.1 * length * decrement:
-                    break
+            start, length = np.append(at.c, [at.e, at.f]), 2.0
+            ahead, height = at, self._height(at, tau)
+            # The best of halved steps, not the first that is lower: that may lie so near to
+            # the boundary that many small steps would follow.
+            while length > 1e-10:
                 length /= 2
-                if length < 1e-10:  # rounding is all that is left
-                    return at
+                *c, e, f = start + length * step
+                there = _Point(np.array(c), float(e), float(f))
+                if (lower := self._height(there, tau)) < height:
+                    ahead, height = there, lower
+                elif ahead is not at:
+                    break
+            if ahead is at:  # rounding is all that is left
+                return at
             at = ahead
             if decrement < _CENTRED:
                 break
@@ -385,9 +397,9 @@ class _Barrier:
 
     def multipliers(self, at: _Point, tau: float) -> _Weights:
         """What the constraints weigh at the centre of τ."""
-        z, left, _, g = self._terms(at)
+        z, _, g = self._terms(at)
         w = z * (2 / (tau * g))[:, None]
-        return _Weights(self.blocks, w.reshape(len(z), 2, -1), 2 * left / (tau * g))
+        return _Weights(self.blocks, w.reshape(len(z), 2, -1), 2 * at.e / (tau * g))
 
     def sparse(self, at: _Point) -> _Weights | None:
         """Weights of few blocks that are optimal where c is: w_b along z_b, c = Σ A_bᵀw_b.
@@ -395,14 +407,14 @@ class _Barrier:
         The norms of u and v are two further equations; non-negative least squares find a
         solution with no more blocks than equations. None where no block is at its limit.
         """
-        z, left, right, _ = self._terms(at)
+        z, right, _ = self._terms(at)
         size = np.sqrt((z**2).sum(1))
-        near = size > (1 - _NEAR) * np.sqrt(left * right)
+        near = size > (1 - _NEAR) * np.sqrt(at.e * right)
         if not near.any():
             return None
         w = np.zeros_like(z)
         w[near] = z[near] / size[near, None]
-        turned = np.sqrt(left / right[near])
+        turned = np.sqrt(at.e / right[near])
         total = self.dual.slope + self.dual.curvature * at.t
         unit = float(np.linalg.norm(at.c)) or 1.0
         rows = [
