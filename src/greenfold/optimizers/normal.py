@@ -21,7 +21,7 @@ the same form. The proofs are in the documentation, "The optimum and its certifi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -48,8 +48,9 @@ _SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 10.0, 60, 1e-3
 _RIDGE, _TINY = 1e-14, np.finfo(float).tiny
 #: Distance from its limit, relative, within which a block may have a weight.
 _NEAR = 1e-2
-#: Error of a sum of products, in roundings; and of a covariance that keeps the blocks.
-_ROUNDING, _SHARED = 16 * np.finfo(float).eps, 1e-10
+#: Error of a sum of products, and of a covariance that keeps the blocks; a soft margin that
+#: is nothing, relative to the states.
+_ROUNDING, _SHARED, _NOTHING = 16 * np.finfo(float).eps, 1e-10, 1e-15
 
 
 def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float] | None:
@@ -80,6 +81,10 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     u, v = _unit_pair(found, modes, dual.prices)
     margin = problem.margin_of_kernel(problem.kernel(u, v))
     bound = max(bound - 0.5 * least, margin.value)
+    # Class means that coincide: both are zero, up to the rounding of the series.
+    series = np.abs(stimuli.mu).sum() + np.abs(roots).sum() / problem.eta**0.5
+    if max(abs(bound), abs(margin.value)) <= _NOTHING * dual.largest * float(series):
+        bound = margin.value
     if status == "certified" and relative_gap(bound, margin.value) > tol:
         return None
     return Candidate(u, v, margin, status, upper_bound=bound), passes, dual.largest
@@ -278,9 +283,12 @@ def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
         barrier = _Barrier.of(dual, blocks)
         at = at.raised(max(float(needed[blocks].max()), 0.0) + gap)
         at, tau = barrier.follow(at, gap, max(_SHARE * gap, 0.1 * _GAP * abs(value)))
-        for weights in (barrier.multipliers(at, tau), barrier.sparse(at)):
-            if weights is not None and (reached := barrier.attained(weights))[1] > value:
-                best, value = reached
+        # Few blocks are better than many, if they reach the same.
+        for weights, less in (barrier.multipliers(at, tau), 0.0), (barrier.sparse(at), 0.1):
+            if weights is not None:
+                found, reached = barrier.attained(weights)
+                if reached > value - less * _GAP * abs(value):
+                    best, value = found, reached
         needed, proven = dual.scan(at)
         bound = min(bound, proven)
         idle = 0 if bound - value < 0.5 * gap else idle + 1
@@ -445,7 +453,7 @@ class _Barrier:
             longest = float((sizes[some] ** 2 / v[some]).sum()) ** -0.5
             cost = 0.5 * float(self.prices @ v)
         else:
-            longest = 1 / total
+            longest = 1 / total if total else 0.0
         scale = min(rising / curved, longest) if curved > 0 else longest
         value = scale * rising - 0.5 * scale**2 * curved - cost
         return _Weights(found.blocks, scale * found.w, v), value

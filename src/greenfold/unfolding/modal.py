@@ -14,6 +14,9 @@ from .._base.printing import Shown
 from .kernel import Kernel
 from .linear import modal_responses
 
+#: Up to so many neurons a sum of Green's functions is formed as a matrix.
+_DENSE_SIZE = 400
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModalSystem(Shown):
@@ -252,8 +255,14 @@ class ModalSum:
     #: What each channel is multiplied by, mode by mode, (n_channels, n_blocks).
     numbers: np.ndarray
 
-    def matrix(self) -> None:
-        """None: only its products are needed."""
+    def matrix(self) -> np.ndarray | None:
+        """G(d) as (n_neurons, n_channels · n_neurons), or None where it is too large."""
+        n = self.system.n_inputs
+        if n > _DENSE_SIZE:
+            return None
+        x = self.system.coordinates(np.eye(n))
+        made = [self.system.vectors(own[:, None] * x) for own in self.numbers]
+        return np.concatenate(made, axis=1)
 
     def drive(self, u: np.ndarray) -> np.ndarray:
         """States (n_neurons, n_vectors) for u (n_neurons, n_channels, n_vectors)."""
