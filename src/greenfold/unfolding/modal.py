@@ -146,7 +146,7 @@ class ModalSystem(Shown):
         """The first neuron of every mode, away from a ring."""
         return np.append(0, np.cumsum(1 + self.pairs)[:-1])
 
-    @cached_property
+    @property
     def n_inputs(self) -> int:
         """Number of neurons N: rows of the input projection."""
         return len(self.E) + int(self.pairs.sum())
