@@ -82,6 +82,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     method : {"convex", "ascent", "alternating", "random"}, optional
         "convex" (order 0, its default): the best pair found, with an upper bound on what
         any pair could reach; "certified" as the global optimum where the two meet.
+        On a normal network (symmetric, orthogonal, a ring, oscillators) they always do.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
         sphere, from the certified linear optimum with both signs and from random vectors;
         through `Dynamics` from the order-1 optimum too, where the gain has a square.
