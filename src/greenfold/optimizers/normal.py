@@ -29,6 +29,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import nnls
 
 from ..math.covariances import root
+from ..math.sphere import KernelQuadratic
 from ..stimuli.regression import RegressionTask
 from ..systems import LinearSystem, ModalLinearSystem, NormalModes
 from .linear import LinearProblem
@@ -60,9 +61,10 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     """
     modes = _modes(problem.system)
     prices = None if modes is None else _prices(problem, modes)
-    # With one block |w| = 1: that is no ball.
-    if modes is None or prices is None or len(prices) < 2:
+    if modes is None or prices is None:
         return None
+    if len(prices) == 1:
+        return _of_one_block(problem, modes)
     stimuli = problem.stimuli
     basis, sizes = root(stimuli.psi)
     shape = stimuli.n_channels, stimuli.n_steps
@@ -88,6 +90,22 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     if status == "certified" and relative_gap(bound, margin.value) > tol:
         return None
     return Candidate(u, v, margin, status, upper_bound=bound), passes, dual.largest
+
+
+def _of_one_block(
+    problem: LinearProblem, modes: NormalModes
+) -> tuple[Candidate, int, float]:
+    """The optimum of one neuron or one plane: there |w| = 1, a quadratic on a sphere."""
+    stimuli, gamma = problem.stimuli, modes.responses[:, 0]
+    sides = [np.real(gamma), -np.imag(gamma)][: problem.system.n_outputs]
+    rows = np.kron(np.eye(stimuli.n_channels), np.stack(sides, axis=1))
+    w = KernelQuadratic(stimuli.mu, stimuli.psi).maximize(rows, problem.eta)
+    parts = w.reshape(stimuli.n_channels, -1)
+    u = modes.vectors((parts[:, 0] + 1j * parts[:, 1:].sum(1))[None])
+    v = modes.vectors(np.ones(1, dtype=complex))
+    margin = problem.margin_of_kernel(problem.kernel(u, v))
+    found = Candidate(u, v, margin, "certified", upper_bound=margin.value)
+    return found, 1, float(np.abs(gamma).max())
 
 
 def solve_regression(
