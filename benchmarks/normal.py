@@ -41,11 +41,15 @@ def solved(kind: str, n: int, rounds: int) -> dict[str, Any]:
     stimuli = SampleStimuli(split.X_train, split.y_train)
     optimize(made(kind, 100), stimuli)  # what is made once
     before, seconds = resident_bytes(), []
+    system = best = None
     for _ in range(rounds):
+        system = best = None  # one at a time
         start = time.perf_counter()
         system = made(kind, n)
         best = optimize(system, stimuli)
         seconds.append(time.perf_counter() - start)
+    assert system is not None
+    assert best is not None
     used = np.abs(system.coordinates(best.u) * system.coordinates(best.v)) > 1e-9
     found = {"seconds": median(seconds), "gap": best.gap, "kappa": best.soft_margin}
     found |= {"status": best.status, "modes_used": int(used.sum()), "passes": best.n_iter}
