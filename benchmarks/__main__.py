@@ -12,6 +12,7 @@ from ._measure import machine, peers_needed, write_json
 NAMES = (
     "unfolding",
     "optimum",
+    "normal",
     "nonlinear",
     "dynamics",
     "echo_state",

@@ -28,6 +28,7 @@ _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
 #: Files of benchmarks as the table on their page has them; others follow by name.
 _BENCHMARKS = (
     "peers",
+    "normal",
     "nonlinear",
     "alternating",
     "echo-state",

@@ -75,6 +75,29 @@ class LinearSystem(HasSizes, Protocol):
     def response_sum(self, d: np.ndarray) -> ResponseSum: ...
 
 
+class NormalModes(Protocol):
+    """Directions and planes of neurons that every G_n of a normal network keeps.
+
+    ``responses`` γ (n_steps, n_blocks), complex, is what G_n multiplies each by, a plane
+    read as complex numbers. ``vectors(x)`` gives real vectors (n_neurons, …) of coordinates
+    (n_blocks, …): vᵀ G_n u = Re Σ_b γ_nb conj(y_b) x_b for coordinates x of u and y of v.
+    """
+
+    @property
+    def responses(self) -> np.ndarray: ...
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray: ...
+
+
+@runtime_checkable
+class ModalLinearSystem(LinearSystem, Protocol):
+    """A linear system that may know its modes; None where it is not normal.
+
+    Optional: the joint optimum over u and v is then a convex problem, solved exactly.
+    """
+
+    def modes(self) -> NormalModes | None: ...
+
+
 @runtime_checkable
 class System(HasSizes, Protocol):
     """A system, linear or not, as the optimisers see it.

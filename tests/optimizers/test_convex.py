@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from greenfold import GaussianStimuli, Reservoir, SampleStimuli, optimize, unfold
+from greenfold import (
+    GaussianStimuli,
+    MeasuredResponse,
+    Reservoir,
+    SampleStimuli,
+    optimize,
+    unfold,
+)
 from greenfold.optimizers import certified as convex
 from greenfold.optimizers.linear import LinearProblem
 
@@ -152,10 +159,13 @@ def test_the_two_bounds_agree(seed, n_channels):
 
 
 def test_relaxation_of_rank_two_is_reported_as_it_is():
-    """One neuron has the unit pairs ±1 only, while the ball holds all of [−1, 1]."""
+    """One neuron has the unit pairs ±1 only, while the ball holds all of [−1, 1].
+
+    Known by its response alone: of the network itself the exact optimum is found.
+    """
     unfolding = unfold(Reservoir([[0.5]], 0.25), n_steps=3, dt=0.5)
     stimuli = GaussianStimuli.random(3, strength=0.1, rng=0)
-    found = certify(unfolding, stimuli, ETA)
+    found = certify(MeasuredResponse(unfolding.greens1()), stimuli, ETA)
     a = unfolding.kernels([1.0], [1.0]).linear[0]
     curvature = ETA * a @ stimuli.psi @ a
     assert found.soft_margin == pytest.approx(
@@ -324,6 +334,6 @@ def test_interrupt_while_the_relaxation_is_improved(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(convex, "simplex_qp", stop)
-    found = certify(unfolding, stimuli, ETA)
+    found = certify(MeasuredResponse(unfolding.greens1()), stimuli, ETA)
     assert found.status == "interrupted"
     assert abs(found.u[0]) == 1

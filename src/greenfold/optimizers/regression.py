@@ -23,6 +23,7 @@ from ..math.margins import SoftMargin
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
+from . import normal
 from .ascent import ascend
 from .bounds import Relaxation
 from .linear import LinearProblem, Responses
@@ -174,6 +175,14 @@ def solve_regression(
     if u is not None:
         V, margin, _ = problem.evaluate(u)
         return _described(problem, Candidate(u, V, margin, "solved"), [], started)
+    if system.is_linear and (solved := normal.solve_regression(system.maps, task)):
+        u, V, bound = solved
+        margin = linear.gain(V, (system.maps.input_response(u) @ V).T)
+        bound = max(bound, margin.value)
+        if relative_gap(bound, margin.value) <= (tol or 1e-4):
+            found = Candidate(u, V, margin, "certified", upper_bound=bound)
+            return _described(problem, found, [], started)
+        u = None
     _, leading, _ = linear.leading(np.zeros_like(task.cross))
     wanted = 4 if n_starts is None else n_starts
     starts = [leading]

@@ -20,7 +20,7 @@ from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
-from . import certified
+from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
 from .ascent import ascend
 from .linear import LinearProblem, noise_cost, problem_under_noise
@@ -83,8 +83,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
         "convex" (order 0, its default): the best pair found, with an upper bound on what
-        any pair could reach; "certified" as the global optimum where the two meet, which
-        takes a tree of up to 30 bounds.
+        any pair could reach; "certified" as the global optimum where the two meet, for
+        which a tree of up to 30 bounds is searched. On a normal network (symmetric,
+        orthogonal, a ring, oscillators) they always meet.
         "exact" (order 0): the same with as many bounds as it takes. At 20 neurons that is
         seconds, at 100 it may be hours; Ctrl-C gives the best pair and its bound so far.
         `joblib.parallel_config` spreads the bounds over processes.
@@ -254,10 +255,14 @@ class Run:
     def convex(self, method: str = "convex", **limits: int) -> Projections:
         """The global optimum of a linear system, with its bound."""
         problem, tol = self.linear, self.tol or 1e-4
-        found, n_iter = certified.solve(problem, max_iter=self.max_iter, tol=tol, **limits)
+        solved = normal.solve(problem, tol=tol)
+        if solved is None:
+            given: dict[str, Any] = {"max_iter": self.max_iter, "tol": tol, **limits}
+            solved = *certified.solve(problem, **given), problem.growth
+        found, n_iter, growth = solved
         if self.device.kind is not None and found.status != "interrupted":
             found = solve_mask(problem, self.device, found, self.rng)
-        return replace(self.finish([found], method, n_iter), growth=problem.growth)
+        return replace(self.finish([found], method, n_iter), growth=growth)
 
     def exact(self) -> Projections:
         """The same, until the gap is closed."""

@@ -1,6 +1,7 @@
 """Recurrence into feed-forward: the unfolded network and its kernels."""
 
 from .kernel import Kernel
+from .modal import ModalSystem
 from .unfolding import Unfolding, unfold
 
-__all__ = ["Kernel", "Unfolding", "unfold"]
+__all__ = ["Kernel", "ModalSystem", "Unfolding", "unfold"]

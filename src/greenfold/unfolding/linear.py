@@ -7,13 +7,15 @@ thousands of times.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import device
-from scipy.linalg import expm_frechet
+from scipy.linalg import expm_frechet, schur
 
 from .._base.arrays import like, namespace
 from .propagators import Panel
@@ -22,6 +24,8 @@ from .walk import Plan
 #: G(d) is formed as a matrix while the powers that this takes stay below this size;
 #: beyond, it is only applied to vectors.
 DENSE_BYTES = 512 * 2**20
+#: Share of a normal matrix that rounding may leave outside its blocks, over √N.
+_NORMAL = 1e-13
 
 
 class LinearOrder:
@@ -219,6 +223,21 @@ class LinearOrder:
         """The same of a shortened last step."""
         return _repeat(self.plan.tail, self.plan.n_tail)
 
+    def modes(self) -> DenseModes | None:
+        """Modes that all Green's functions share; None unless the network is normal."""
+        return self._modes
+
+    @cached_property
+    def _modes(self) -> DenseModes | None:
+        plan = self.plan
+        pairs = [*self.step] if plan.tail is None else [*self.step, *self._tail]
+        found = normal_modes([matrix.T for matrix in pairs])
+        if found is None:
+            return None
+        (E, F, *tail), *basis = found
+        last = (tail[0], tail[1]) if tail else None
+        return DenseModes(modal_responses(E, F, plan.weights, self.n_steps, last), *basis)
+
     @cached_property
     def _step_powers(self) -> list[np.ndarray]:
         """E⁰ … E^s of the step propagator, s about √K (transposed)."""
@@ -352,3 +371,93 @@ def iterates(xp: Any, rows: Any, powers: list[Any], count: int) -> Any:
         filled += length
         level = min(level + 1, len(powers) - 1) if filled == 2 ** (level + 1) else level
     return found
+
+
+def modal_responses(
+    E: np.ndarray,
+    F: np.ndarray,
+    weights: np.ndarray,
+    n_steps: int,
+    tail: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:
+    """γ (n_steps, n_blocks) of a step E, F (n_blocks,), as a `Plan` reads it."""
+    found = np.zeros((n_steps, len(E)), dtype=complex)
+    bar = np.zeros(len(E), dtype=complex)
+    if tail is not None:
+        found[len(weights)], bar = tail[1], tail[0]
+    for step in range(len(weights) - 1, -1, -1):
+        # A tail carries the end of the last whole step on; the weights are zero then.
+        if weights[step]:
+            bar = bar + weights[step]
+        np.multiply(bar, F, out=found[step])
+        bar = bar * E
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class DenseModes:
+    """The modes of matrices, in an orthogonal basis (N, N) of their blocks."""
+
+    responses: np.ndarray
+    basis: np.ndarray
+    #: The first column of every block, and which blocks have two.
+    first: np.ndarray
+    planes: np.ndarray
+
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
+        """Real vectors (N, …) of complex coordinates (n_blocks, …)."""
+        made = np.zeros((len(self.basis), *coordinates.shape[1:]))
+        made[self.first] = np.real(coordinates)
+        made[self.first[self.planes] + 1] = np.imag(coordinates)[self.planes]
+        return np.tensordot(self.basis, made, axes=1)
+
+
+def normal_modes(
+    matrices: Sequence[np.ndarray],
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray] | None:
+    """Blocks that normal matrices share, or None where they share none.
+
+    Complex numbers (n_blocks,) of every matrix, the basis, the first column of each block,
+    and which blocks are planes.
+    """
+    n = len(matrices[0])
+    sizes = [float(np.linalg.norm(m)) or 1.0 for m in matrices]
+    # Cheap, and enough to refuse most: a normal matrix commutes with its transpose.
+    for m, size in zip(matrices, sizes, strict=True):
+        commutator = m @ m.T - m.T @ m
+        if not np.linalg.norm(commutator) <= 10 * _NORMAL * np.sqrt(n) * size**2:
+            return None
+    # One mixture tells apart what any of them does.
+    mixed = sum(
+        m * (0.6**k / s) for k, (m, s) in enumerate(zip(matrices, sizes, strict=True))
+    )
+    mixed = np.asarray(mixed)
+    if np.abs(mixed - mixed.T).max() <= _NORMAL * np.abs(mixed).max():
+        basis = np.linalg.eigh((mixed + mixed.T) / 2)[1]
+        starts = np.zeros(n, dtype=bool)
+    else:
+        decompose: Any = schur
+        triangle, basis = decompose(mixed)
+        starts = np.append(np.diag(triangle, -1) != 0, False)
+    first = np.flatnonzero(~np.append(False, starts[:-1]))
+    planes = starts[first]
+    second = first[planes] + 1
+    found = []
+    for m, size in zip(matrices, sizes, strict=True):
+        turned = basis.T @ m @ basis
+        numbers = np.diag(turned)[first].astype(complex)
+        if len(second):
+            p, q = first[planes], second
+            numbers[planes] = (turned[p, p] + turned[q, q]) / 2
+            numbers[planes] += 0.5j * (turned[q, p] - turned[p, q])
+            scale, turn = np.real(numbers[planes]), np.imag(numbers[planes])
+            turned[p, p] -= scale
+            turned[q, q] -= scale
+            turned[q, p] -= turn
+            turned[p, q] += turn
+        alone = first[~planes]
+        turned[alone, alone] = 0.0
+        if not np.linalg.norm(turned) <= _NORMAL * np.sqrt(n) * size:
+            return None
+        found.append(numbers)
+    return found, basis, first, planes

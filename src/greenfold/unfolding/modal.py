@@ -1,0 +1,275 @@
+"""A normal network known by its modes: no matrix of all pairs of neurons is ever formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import like, namespace
+from .._base.printing import Shown
+from .kernel import Kernel
+from .linear import modal_responses
+
+#: Up to so many neurons a sum of Green's functions is formed as a matrix.
+_DENSE_SIZE = 400
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModalSystem(Shown):
+    """A normal linear network that is known by its modes: a diagonal state-space model.
+
+    It stands in place of an `Unfolding` in `optimize` and takes memory and time that grow
+    with n_neurons · n_steps, so that 10⁵ neurons fit a laptop. `ring` and `oscillators`
+    make the networks of `Reservoir.cycle` and `Reservoir.oscillators`.
+
+    Parameters
+    ----------
+    E : array_like (n_blocks,), real or complex
+        What a step multiplies each mode by. A mode takes one neuron or a pair.
+    F : array_like (n_blocks,), real or complex
+        State of each mode after a step of unit input, from rest.
+    n_steps : int
+        Number of steps of the stimuli; the state is read after the last.
+    pairs : array_like of bool (n_blocks,), optional
+        Modes that take a pair of neurons; by default those with a complex number.
+    on_ring : bool
+        Modes are the Fourier modes of a ring, from the constant one on, and projections are
+        given neuron by neuron around it. Else neurons stand in the order of the modes.
+
+    Examples
+    --------
+    >>> from greenfold import GaussianStimuli, optimize
+    >>> from greenfold.unfolding import ModalSystem
+    >>> ring = ModalSystem.ring(1000, n_steps=10, dt=0.5)
+    >>> best = optimize(ring, GaussianStimuli.random(10, strength=1.0, rng=0))
+    >>> best.status, best.u.shape
+    ('certified', (1000,))
+    """
+
+    E: np.ndarray
+    F: np.ndarray
+    n_steps: int
+    pairs: Any = None
+    on_ring: bool = False
+
+    is_linear = True
+    degree = 1
+
+    def __post_init__(self) -> None:
+        for name in ("E", "F"):
+            given = np.asarray(getattr(self, name))
+            wanted = "have one finite number per mode"
+            fits = given.ndim == 1 and given.size and np.isfinite(given).all()
+            check.must(fits, name, wanted, f"shape {given.shape}")
+            object.__setattr__(self, name, given.astype(complex))
+        got = f"{len(self.E)} and {len(self.F)}"
+        check.must(len(self.E) == len(self.F), "F", "have one number per entry of E", got)
+        pairs = (np.imag(self.E) != 0) | (np.imag(self.F) != 0)
+        if self.pairs is not None:
+            given, pairs = (
+                np.asarray(self.pairs),
+                np.asarray(self.pairs, dtype=bool) | pairs,
+            )
+            fits = given.shape == self.E.shape
+            check.must(
+                fits, "pairs", "have one truth value per mode", f"shape {given.shape}"
+            )
+        object.__setattr__(self, "pairs", pairs)
+        object.__setattr__(self, "n_steps", check.count(self.n_steps, "n_steps"))
+
+    @classmethod
+    def continuous(
+        cls, rates: Any, drive: float, *, n_steps: int, dt: float, **options: Any
+    ) -> ModalSystem:
+        """Modes ẏ = rate · y + drive · u x of continuous time, in steps of length ``dt``.
+
+        ``options`` are ``pairs`` and ``on_ring``.
+        """
+        rates, dt = np.asarray(rates, dtype=complex), check.positive(dt, "dt")
+        grown = np.expm1(rates * dt)
+        still = rates == 0
+        F = drive * np.where(still, dt, grown / np.where(still, 1.0, rates))
+        return cls(grown + 1, F, n_steps, **options)
+
+    @classmethod
+    def oscillators(
+        cls,
+        decay_times: Any,
+        frequencies: Any,
+        tau: float | None = None,
+        *,
+        n_steps: int,
+        dt: float,
+    ) -> ModalSystem:
+        """The damped oscillators of `Reservoir.oscillators`; the arguments are its."""
+        T = check.host_array(decay_times, "decay_times", ndim=(1,))
+        omega = check.host_array(frequencies, "frequencies", ndim=(1,))
+        check.must(T.min() > 0, "decay_times", "be positive", f"{T.min():g}")
+        tau = float(T.min()) if tau is None else check.positive(tau, "tau")
+        grid: dict[str, Any] = {
+            "n_steps": n_steps,
+            "dt": dt,
+            "pairs": np.full(len(T), True),
+        }
+        return cls.continuous(1j * omega - 1 / T, 1 / tau, **grid)
+
+    @classmethod
+    def ring(
+        cls,
+        n_neurons: int,
+        weight: float = 0.9,
+        tau: float = 0.25,
+        *,
+        n_steps: int,
+        dt: float,
+    ) -> ModalSystem:
+        """The ring of `Reservoir.cycle`: each neuron drives the next with ``weight``."""
+        n, tau = check.count(n_neurons, "n_neurons"), check.positive(tau, "tau")
+        waves = np.arange(n // 2 + 1)
+        pairs = (waves > 0) & (2 * waves < n)
+        alone = np.where(waves == 0, 1.0, -1.0)
+        turn = np.where(pairs, np.exp(-2j * np.pi * waves / n), alone)
+        rates = (check.number(weight, "weight") * turn - 1) / tau
+        grid: dict[str, Any] = {"n_steps": n_steps, "dt": dt, "pairs": pairs}
+        return cls.continuous(rates, 1 / tau, **grid, on_ring=True)
+
+    def _facts(self) -> dict[str, Any]:
+        slowest = float(np.abs(self.E).max())
+        return {"neurons": self.n_inputs, "steps": self.n_steps, "slowest": slowest}
+
+    @cached_property
+    def _first(self) -> np.ndarray:
+        """The first neuron of every mode, away from a ring."""
+        return np.append(0, np.cumsum(1 + self.pairs)[:-1])
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of neurons N: rows of the input projection."""
+        return len(self.E) + int(self.pairs.sum())
+
+    @property
+    def n_outputs(self) -> int:
+        """Entries of the readout, one per neuron."""
+        return self.n_inputs
+
+    @cached_property
+    def responses(self) -> np.ndarray:
+        """γ (n_steps, n_blocks): what G_n multiplies each mode by."""
+        at_end = np.eye(1, self.n_steps, self.n_steps - 1)[0]
+        return modal_responses(self.E, self.F, at_end, self.n_steps)
+
+    def modes(self) -> ModalSystem:
+        """Itself: responses, and vectors of coordinates."""
+        return self
+
+    @property
+    def maps(self) -> ModalSystem:
+        """Itself."""
+        return self
+
+    @cached_property
+    def _fourier(self) -> np.ndarray:
+        """Size of the coordinate of each Fourier mode, √2 where it stands for a pair."""
+        return np.where(self.pairs, np.sqrt(2), 1.0)
+
+    def vectors(self, coordinates: np.ndarray) -> np.ndarray:
+        """Real vectors (n_neurons, …) of complex coordinates (n_blocks, …)."""
+        turned = coordinates.T
+        if self.on_ring:
+            n = self.n_inputs
+            return np.fft.irfft(turned / self._fourier, n, axis=-1, norm="ortho").T
+        made = np.empty((*turned.shape[:-1], self.n_inputs))
+        made[..., self._first] = np.real(turned)
+        made[..., self._first[self.pairs] + 1] = np.imag(turned)[..., self.pairs]
+        return made.T
+
+    def coordinates(self, vectors: np.ndarray) -> np.ndarray:
+        """Complex coordinates (n_blocks, …) of real vectors (n_neurons, …)."""
+        turned = np.asarray(vectors, dtype=np.float64).T
+        if self.on_ring:
+            return (np.fft.rfft(turned, axis=-1, norm="ortho") * self._fourier).T
+        made = turned[..., self._first].astype(complex)
+        made[..., self.pairs] += 1j * turned[..., self._first[self.pairs] + 1]
+        return made.T
+
+    def input_response(self, u: Any) -> np.ndarray:
+        """Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons,) or with channels."""
+        x = self.coordinates(np.reshape(u, (self.n_inputs, -1)))
+        return np.concatenate([self.vectors((self.responses * own).T).T for own in x.T])
+
+    def readout_response(self, v: Any) -> np.ndarray:
+        """L_v, (n_steps, n_neurons), or with a further axis for several readouts."""
+        y = self.coordinates(v)
+        if y.ndim == 1:
+            return self.vectors((self.responses.conj() * y).T).T
+        made = self.responses.conj()[:, :, None] * y
+        return self.vectors(made.swapaxes(0, 1)).swapaxes(0, 1)
+
+    def response_sum(self, d: np.ndarray) -> ModalSum:
+        """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
+        return ModalSum(self, d @ self.responses)
+
+    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
+        X = check.stimuli(X, self.n_steps)
+        return X, check.input_projection(u, self.n_inputs, X.shape[1])
+
+    def states(self, X: Any, u: Any) -> Any:
+        """States at the readout, (n_cases, n_neurons), where ``X`` lives."""
+        X, projection = self._inputs(X, u)
+        xp = namespace(X)
+        flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
+        return flat @ like(self.input_response(projection), X)
+
+    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
+        """Gradient with respect to the projections; see `Unfolding.pullback`."""
+        X, projection = self._inputs(X, u)
+        flat = check.host_array(X, "X").reshape(X.shape[0], -1)
+        bar = check.host_array(cotangent, "cotangent")
+        if v is not None:
+            readout = check.readout_vector(v, self.n_outputs)
+            d = (bar @ flat).reshape(projection.shape[1], -1)
+            u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))
+            return u_bar, (flat @ self.input_response(projection)).T @ bar
+        by_step = self.coordinates(bar.T @ flat).reshape(
+            -1, *projection.shape[1:], self.n_steps
+        )
+        pulled = np.einsum("bcn,nb->bc", by_step, self.responses.conj())
+        return self.vectors(pulled).reshape(np.shape(u))
+
+    def kernels(self, u: Any, v: Any) -> Kernel:
+        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections."""
+        projection = check.input_projection(u, self.n_inputs)
+        readout = check.readout_vector(v, self.n_outputs)
+        return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
+
+
+@dataclass(frozen=True, eq=False)
+class ModalSum:
+    """G(d) of a `ModalSystem`, a `greenfold.systems.ResponseSum` that is never formed."""
+
+    system: ModalSystem
+    #: What each channel is multiplied by, mode by mode, (n_channels, n_blocks).
+    numbers: np.ndarray
+
+    def matrix(self) -> np.ndarray | None:
+        """G(d) as (n_neurons, n_channels · n_neurons), or None where it is too large."""
+        n = self.system.n_inputs
+        if n > _DENSE_SIZE:
+            return None
+        x = self.system.coordinates(np.eye(n))
+        made = [self.system.vectors(own[:, None] * x) for own in self.numbers]
+        return np.concatenate(made, axis=1)
+
+    def drive(self, u: np.ndarray) -> np.ndarray:
+        """States (n_neurons, n_vectors) for u (n_neurons, n_channels, n_vectors)."""
+        x = self.system.coordinates(u)
+        return self.system.vectors(np.einsum("cb,bcr->br", self.numbers, x))
+
+    def pull(self, v: np.ndarray) -> np.ndarray:
+        """G(d)ᵀ v as (n_neurons, n_channels)."""
+        y = self.system.coordinates(v)
+        return self.system.vectors((self.numbers.conj() * y).T)
