@@ -255,6 +255,8 @@ class KernelQuadratic:
             half, _ = solve(factor, b, lower=1)
             v, _ = solve(factor, half, lower=1, trans=1)
             size = float(np.linalg.norm(v))
+            if not size:
+                return None
             if abs(size - 1) <= _ON_SPHERE:
                 self._last[0] = multiplier
                 return v / size
