@@ -13,6 +13,8 @@ of all sectors are lower. All starts and cuts are the same from call to call.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count, pairwise
@@ -22,6 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from .._base import checks as check
+from .._base.progress import Display, display
 from .alternating import alternate
 from .ascent import ascend
 from .bounds import AMPLIFIED, Relaxation, Sectors
@@ -178,35 +181,35 @@ class Search:
         """Cut the node of the largest bound into sectors until all bounds are closed."""
         if not self.relaxation.is_small or self.relaxation.shares.size < 2:
             return False
+        # On a terminal the share of the decades from this gap to the tolerance is shown.
+        first, shown = relative_gap(self.bound, self.value), 0.0
+        waits = display() if self.max_nodes > NODES else nullcontext(Display())
+        with waits as screen, screen.bar("searching for a proof", 1.0) as bar:
+            for gap in self._tree():
+                done = np.log(first / gap) / np.log(first / self.tol) if gap else 1.0
+                text = f"κ {self.value:.6g}, gap {gap:.2g}, {self.n_nodes} bounds"
+                bar.advance(float(done) - shown, text)
+                shown = float(done)
+        return self.is_closed
+
+    def _tree(self) -> Iterator[float]:
+        """Branch and bound; yields the gap after each round."""
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
-        closed = -np.inf
-        workers = Parallel()
-        width = effective_n_jobs()
+        workers, width = Parallel(), effective_n_jobs()
         while opened and -opened[0][0] > self._goal and self.n_nodes < self.max_nodes:
             taken = [heappop(opened) for _ in range(min(width, len(opened)))]
-            tasks = [
-                delayed(_lowered)(node, constraint, self._goal)
-                for _, _, node in taken
-                for constraint in _sectors(node)
-            ]
-            try:
-                made = cast("list[Relaxation]", workers(tasks))
-            except KeyboardInterrupt:
-                self.branched = max(-taken[0][0], closed)
-                raise
+            cut = [(node, one) for _, _, node in taken for one in _sectors(node)]
+            tasks = [delayed(_lowered)(node, one, self._goal) for node, one in cut]
+            made = cast("list[Relaxation]", workers(tasks))
             self.n_nodes += len(made)
-            parents = [-bound for bound, _, node in taken for _ in _sectors(node)]
-            for node, parent in zip(made, parents, strict=True):
-                node.lowest = min(node.lowest, parent)
+            for node, (parent, _) in zip(made, cut, strict=True):
+                node.lowest = min(node.lowest, parent.lowest)
                 if node.lowest > self._goal:
                     self.ascend(node.directions[:, :, 0], _REACH)
-                if node.lowest > self._goal:
-                    heappush(opened, (-node.lowest, next(order), node))
-                else:
-                    closed = max(closed, node.lowest)
-            self.branched = max(-opened[0][0] if opened else -np.inf, closed)
-        return self.is_closed
+                heappush(opened, (-node.lowest, next(order), node))
+            self.branched = -opened[0][0]
+            yield relative_gap(self.bound, self.value)
 
 
 def _sectors(node: Relaxation) -> list[Sectors]:
