@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -44,6 +45,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         "dtype": [np.float64, np.float32] if gaps else np.float64,
         "ensure_all_finite": "allow-nan" if gaps else True,
     }
+    X = check.unmasked(X, "X", np.nan if gaps else None)
     if _holds_series(X):
         return _read_list(estimator, X, fitting, options)
     if is_array(X) and not isinstance(X, np.ndarray):
@@ -181,7 +183,10 @@ def read_labelled(
     if sample_weight is None:
         return found, labels, np.ones(len(labels))
     weights = _check_sample_weight(
-        sample_weight, found.values, dtype=np.float64, ensure_non_negative=True
+        check.unmasked(sample_weight, "sample_weight"),
+        found.values,
+        dtype=np.float64,
+        ensure_non_negative=True,
     )
     used = weights > 0
     if not used.any():
@@ -223,7 +228,7 @@ def _brought(estimator: Any, y: Any) -> Any:
     check.require(
         y is not None, f"{name} requires y to be passed, but the target y is None."
     )
-    y = host_labels(y)
+    y = check.unmasked(host_labels(y), "y")
     return to_host(y) if is_array(y) else y
 
 
@@ -257,6 +262,19 @@ class Collection:
         for cases, values in self.groups:
             found[cases] = values.shape[2]
         return found
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Positions of the series by length, then by their values.
+
+        What is drawn from a list in this order does not depend on the order given.
+        """
+        found = []
+        for cases, values in self.groups:
+            rows = np.nan_to_num(to_host(values).reshape(len(cases), -1))
+            place = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+            found.append(cases[np.argsort(place, kind="stable")])
+        return np.concatenate(found)
 
     def take(self, chosen: np.ndarray) -> Collection:
         """The series at sorted positions ``chosen``, in that order."""
@@ -406,6 +424,10 @@ class _ChunkedCollection(Collection):
     def lengths(self) -> np.ndarray:
         return np.concatenate(self.chunks.collect(self._ask(attrgetter("lengths"))))
 
+    @property
+    def order(self) -> np.ndarray:
+        return np.arange(len(self))  # as given: sorting them would take them all here
+
     def take(self, chosen: np.ndarray) -> Collection:
         return collect(self.chunks.collect([self._promise(chosen)])[0])
 
@@ -436,7 +458,7 @@ class _ChunkedCollection(Collection):
 
 def _checked(X: Any, first: int) -> np.ndarray:
     """A chunk on the host in floating point, if it is finite or missing."""
-    host = to_host(X)
+    host = check.unmasked(to_host(X), "X", np.nan)
     wanted, got = "hold real numbers of fixed width", f"dtype {host.dtype}"
     check.must(host.dtype.kind in "iuf", "X", wanted, got, TypeError)
     if host.dtype not in (np.float32, np.float64):

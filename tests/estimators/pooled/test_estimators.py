@@ -360,6 +360,16 @@ def test_the_same_seed_gives_the_same_model_and_another_does_not(three, solved):
     assert (scores[2] != wanted).any()
 
 
+def test_the_order_of_the_training_series_does_not_matter(three, solved, rng):
+    X, y, X_test, _ = three
+    order = rng.permutation(len(X))
+    again = PooledReservoirClassifier(**SMALL).fit(X[order], y[order])
+    # Sums in another order, in single precision; a count may differ by a step.
+    told = again.predict_proba(X_test)
+    assert told == pytest.approx(solved.predict_proba(X_test), abs=1e-3)
+    assert (again.held_out_cases_ == np.arange(len(X))).all()
+
+
 # Hostile input
 
 

@@ -490,7 +490,8 @@ class ReservoirClassifier(
         if self.tau == "auto":
 
             def score(reservoir: Reservoir) -> float:
-                return self._cross_validate(self._unfold(reservoir), sample).score.max()
+                found = self._cross_validate(self._unfold(reservoir), sample)
+                return round(float(found.score.max()), 6)  # what is below is rounding
 
             tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
             self.reservoir_ = max(tried, key=score)  # the first among equals
