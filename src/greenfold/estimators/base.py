@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
+from .._base.arrays import exponent
 from .._base.codec import Arrays, Field, Saved, Stored
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
@@ -50,7 +52,7 @@ class FiniteArray(Options):
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether ``val`` is one of them."""
-        if val is None or isinstance(val, str):
+        if val is None or isinstance(val, str | np.ma.MaskedArray):
             return False
         try:
             dense = val.toarray() if hasattr(val, "toarray") else val
@@ -80,7 +82,7 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     "g": [POSITIVE],
     "tau": [POSITIVE],
     "duration": [POSITIVE],
-    "reservoir": [None, Network, FiniteArray("a square matrix of weights", 2, square=True)],
+    "reservoir": [None, Network, FiniteArray("a square matrix of finite weights", 2, square=True)],
     "readout_noise": [NOT_NEGATIVE],
     "random_state": ["random_state"],
 }
@@ -172,7 +174,15 @@ class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions for ``X`` against ``y``; 1 is best."""
-        return super().score(X, y, sample_weight)
+        return r_squared(np.asarray(y), self.predict(X), sample_weight)
+
+
+def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> float:
+    """R² on average over the targets, each in a unit whose square is a number."""
+    truth = check.host_array(truth, "y", ndim=(1, 2))
+    unit = exponent(truth, 0)
+    scaled = np.ldexp(truth, -unit), np.ldexp(predicted, -unit)
+    return float(r2_score(*scaled, sample_weight=weights))
 
 
 # The network that parameters describe

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -37,6 +36,7 @@ from .base import (
     Unset,
     check_constraints,
     describe_fitted,
+    r_squared,
 )
 from .onnx import new_graph
 
@@ -795,7 +795,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         wanted = f"longer than the washout of {skipped} samples to be scored"
         check.require(len(truth) > 1, f"`X` must be {wanted}; pass a longer sequence.")
         made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
-        return float(r2_score(truth, np.concatenate(made)))
+        return r_squared(truth, np.concatenate(made))
 
 
 class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):

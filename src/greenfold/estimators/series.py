@@ -26,6 +26,8 @@ from ..stimuli.chunks import Chunks, chunks_of, host_labels
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
+#: So many times the size of the usual series, a value leaves nothing of them.
+_VANISHING = 1e100
 #: Deviations whose squares, summed over any number of values, stay in floating point.
 _SQUARES = (1e-140, 1e140)
 #: Number of values of every channel, their mean, and the sum of squares around it.
@@ -43,15 +45,32 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     """
     options = {
         "dtype": [np.float64, np.float32] if gaps else np.float64,
-        "ensure_all_finite": "allow-nan" if gaps else True,
+        "ensure_all_finite": "allow-nan",
     }
     X = check.unmasked(X, "X", np.nan if gaps else None)
+    if getattr(X, "dtype", None) == object and X.ndim == 1:
+        X = list(X)  # as NumPy keeps series of unequal length
     if _holds_series(X):
-        return _read_list(estimator, X, fitting, options)
+        return _read_list(estimator, X, fitting, options, gaps)
     if is_array(X) and not isinstance(X, np.ndarray):
         if gaps:
             return _read_foreign(estimator, X, fitting)
         X = to_host(X)
+    n_axes = getattr(X, "ndim", 2)
+    wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
+    check.require(n_axes < 4, f"X must have shape {wanted}; got shape {np.shape(X)}.")
+    cube = _read_array(estimator, X, fitting, options)
+    if not gaps:
+        _check_finite(estimator, np.isnan(cube).any((1, 2)), "NaN")
+        if fitting:
+            _check_sizes(cube)
+    return cube
+
+
+def _read_array(
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+) -> np.ndarray:
+    """Series of equal length on the host, (n_cases, n_channels, n_steps)."""
     named = {"estimator": estimator, "input_name": "X", **options}
     if getattr(X, "ndim", 0) == 3:
         cube = _check_array(X, allow_nd=True, **named)
@@ -72,22 +91,46 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     return table[:, None, :]
 
 
+def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
+    """Refuse series of which some are ``wrong``, and name the first."""
+    if wrong.any():
+        where = f"in the series at index {int(np.argmax(wrong))}"
+        kind = "Regressor" if hasattr(estimator, "ridge") else "Classifier"
+        takes = f"PooledReservoir{kind} takes missing values (NaN)"
+        cure = f"impute such values or drop that series; {takes}"
+        raise ValueError(f"Input X contains {what}, {where}; {cure}.")
+
+
+def _check_sizes(cube: np.ndarray) -> None:
+    """Refuse values beside which all other series vanish."""
+    sizes = np.abs(cube).max((1, 2))
+    known, index = np.sort(sizes[sizes > 0]), int(np.argmax(sizes))
+    usual = known[len(known) // 2 - 1] if len(known) > 1 else sizes[index]
+    if sizes[index] / _VANISHING > usual:
+        value = f"a value of size {sizes[index]:.3g} in the series at index {index}"
+        beside = f"beside which the others, of size {usual:.3g}, vanish"
+        raise ValueError(f"X holds {value}, {beside}; impute it or drop that series.")
+
+
 def _holds_series(X: Any) -> bool:
     """Whether ``X`` is a list of which each entry must be read for itself."""
     if not isinstance(X, list | tuple) or not X:
         return False
-    try:
-        shapes = {np.shape(one) for one in X}
-    except ValueError:  # an entry is itself ragged; scikit-learn says so better
-        return False
+    shapes = set()
+    for index, one in enumerate(X):
+        try:
+            shapes.add(np.shape(one))
+        except ValueError:
+            ragged = f"X holds channels of unequal length in the series at index {index}"
+            cure = "give every series as one array (n_channels, n_steps)"
+            raise ValueError(f"{ragged}; {cure}.") from None
     ndims = {len(shape) for shape in shapes}
     return ndims == {2} or (ndims == {1} and len(shapes) > 1)
 
 
 def _read_list(
-    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any], gaps: bool
 ) -> list[np.ndarray]:
-    gaps = options["ensure_all_finite"] == "allow-nan"
     found = []
     for index, entry in enumerate(X):
         one = _check_array(
@@ -98,11 +141,10 @@ def _read_list(
             estimator=estimator,
         )
         check.require(one.shape[1], f"X holds an empty series at index {index}.")
-        good = not (np.isinf(one) if gaps else ~np.isfinite(one)).any()
-        what = f"{'infinity' if gaps else 'NaN or infinity'} in the series at index {index}"
-        cure = "impute such values or drop that series"
-        check.require(good, f"Input X contains {what}; {cure}.")
         found.append(one)
+    test = np.isinf if gaps else lambda one: ~np.isfinite(one)
+    wrong = np.array([test(one).any() for one in found])
+    _check_finite(estimator, wrong, "infinity" if gaps else "NaN or infinity")
     channels, lengths = ({one.shape[axis] for one in found} for axis in (0, 1))
     got = f"{min(channels)} to {max(channels)}"
     wanted = "X must hold series of the same number of channels"

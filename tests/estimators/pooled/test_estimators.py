@@ -266,7 +266,7 @@ def test_unequal_lengths_channels_and_gaps(rng):
     assert fitted.n_channels_in_ == 2
     assert fitted.n_features_in_ == 80
     # The second channel is noise; chance is 1 in 3, with a deviation of 0.09.
-    assert fitted.score(series[60:], y[60:]) > 0.6
+    assert fitted.score(series[60:], y[60:]) >= 0.6
     # Longer than every training series, and much shorter.
     assert fitted.predict([np.ones((2, 200)), np.ones((2, 3))]).shape == (2,)
 

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
+from ..._base.arrays import exponent
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
 from ...devices.noise import covariance
@@ -404,12 +405,13 @@ class ReservoirClassifier(
         self._build()
         small = small_codes(codes, n_classes)
         each = chunks.series, chunks.firsts, chunks.split(small)
-        parts = chunks.each(_summarise, each, n_classes, shape, self._fold_seed)
-        moments, sample, largest = chunks.total(parts, _merge)
+        given = self.input_scaling is None
+        parts = chunks.each(_summarise, each, n_classes, shape, self._fold_seed, given)
+        moments, sample, largest, counted = chunks.total(parts, _merge)
         self._set_unit(largest)
         # Exact, because the unit is a power of two.
         values = np.ldexp(sample.values.astype(np.float64), -self._exponent)
-        unit = float(np.ldexp(1.0, -self._exponent))
+        unit = float(np.ldexp(1.0, counted - self._exponent))
         self._stream = stream = ClassStream(
             [one.scaled(unit) for one in moments], replace(sample, values=values)
         )
@@ -455,8 +457,8 @@ class ReservoirClassifier(
 
         No square overflows then.
         """
-        given = self.input_scaling is None or largest == 0
-        self._exponent = 0 if given else int(np.clip(np.frexp(largest)[1], -1000, 1000))
+        given = self.input_scaling is None
+        self._exponent = 0 if given else int(exponent(np.array(largest)))
 
     def _in_unit(self, series: Series) -> Series:
         """Series in the internal unit; exact, because it is a power of two."""
@@ -769,23 +771,42 @@ def _noise_levels(
     return np.sqrt(square)
 
 
-#: Moments of every class, a sample of the series, and the largest value.
-_Summary = tuple[list[ClassMoments], StreamSample, float]
+#: Moments of every class, a sample of the series, the largest value, and the power of two
+#: in which the moments are counted.
+_Summary = tuple[list[ClassMoments], StreamSample, float, int]
 
 
 def _summarise(
-    X: Any, first: int, codes: np.ndarray, n_classes: int, shape: tuple[int, int], seed: int
+    X: Any,
+    first: int,
+    codes: np.ndarray,
+    n_classes: int,
+    shape: tuple[int, int],
+    seed: int,
+    given: bool,
 ) -> _Summary:
-    moments = moments_of_chunk(X, first, codes, n_classes, shape)
     host = np.asarray(checked_chunk(X, first, shape))
+    largest = float(max(host.max(), -host.min()))
+    # A unit only where squares leave floating point: it takes a copy.
+    small = given or 1e-100 < largest < 1e100 or not 0 < largest < np.inf
+    size = 0 if small else int(exponent(np.array(largest)))
+    own = X if small else np.ldexp(host, -size)
+    moments = moments_of_chunk(own, first, codes, n_classes, shape)
     empty = StreamSample.empty(n_classes, shape, seed)
     sample = empty.add(host, codes.astype(int), np.ones(len(codes)), first)
-    return moments, sample, float(max(host.max(), -host.min()))
+    return moments, sample, largest, size
 
 
 def _merge(one: _Summary, other: _Summary) -> _Summary:
-    moments = merge_classes(one[0], other[0])
-    return moments, one[1].merge(other[1]), max(one[2], other[2])
+    size = one[3] if one[2] >= other[2] else other[3]
+    both = [
+        [part.scaled(float(np.ldexp(1.0, summary[3] - size))) for part in summary[0]]
+        if summary[3] != size
+        else summary[0]
+        for summary in (one, other)
+    ]
+    sample, largest = one[1].merge(other[1]), max(one[2], other[2])
+    return merge_classes(*both), sample, largest, size
 
 
 def _read(

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._base import codec
 from ..._base.archive import refuse
+from ..._base.arrays import exponent
 from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
 from ...stimuli.chunks import by_chunks
@@ -410,12 +411,14 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         series = self._read(X, fitting=True)
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
-        table = targets.reshape(len(targets), -1)
+        # In powers of two: coefficients are in single precision.
+        self._exponents = exponent(targets.reshape(len(targets), -1), 0)
+        table = np.ldexp(targets.reshape(len(targets), -1), -self._exponents)
         # One penalty for targets of different units: each in its own deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
         head, _, held_out = self._fit_head(series, table / unit)
-        held_out = held_out * unit
+        held_out = np.ldexp(held_out * unit, self._exponents)
         self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
         self.head_ = LinearHead(
             head.means,
@@ -427,7 +430,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets (n_cases,) or (n_cases, n_targets)."""
-        found = self._scores(X)
+        found = np.ldexp(self._scores(X), self._exponents)
         return found[:, 0] if self._flat else found
 
 
@@ -467,6 +470,7 @@ def to_onnx(
         x = made.standardise(X)
         scores = made.array_scores(x, head) + head.intercept
         if isinstance(estimator, PooledReservoirRegressor):
+            scores = scores * np.ldexp(1.0, estimator._exponents)
             graph.output("prediction", scores[:, 0] if estimator._flat else scores)
             return
         two = len(estimator.classes_) == 2
@@ -566,4 +570,5 @@ describe_fitted(
     head_=_head("targets"),
     penalty_=codec.POSITIVE,
     _flat=codec.FLAG,
+    _exponents=codec.Numbers("targets", dtype=np.int64),
 )
