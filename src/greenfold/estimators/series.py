@@ -21,6 +21,7 @@ from .._base import checks as check
 from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
+from .base import moderate
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
@@ -83,12 +84,22 @@ def _read_array(
         was = f"as {type(estimator).__name__} was fitted with {n} channels"
         wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
         raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
-    if not fitting and estimator._any_length:
+    if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
         return _check_array(X, **named)[:, None, :]
     table = _validate_data(estimator, X, reset=fitting, **options)
     if fitting:
         estimator.n_channels_in_, estimator._any_length = 1, False
     return table[:, None, :]
+
+
+def _is_other_length(estimator: Any, X: Any) -> bool:
+    """Whether a table holds series of another length, which this estimator takes.
+
+    Columns with names are those of the fit, and one step is no series.
+    """
+    named = hasattr(X, "columns") or not estimator._takes_any_length
+    shape = () if named else np.shape(X)
+    return len(shape) == 2 and shape[1] not in (0, 1, estimator.n_features_in_)
 
 
 def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
@@ -189,6 +200,7 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     check.require(same, f"X has {n_channels} channels, {expecting} {wanted}.")
     wanted = f"{estimator.n_features_in_} features as input"
     same = n_steps == estimator.n_features_in_ or estimator._any_length
+    same = same or (estimator._takes_any_length and n_steps > 1)
     check.require(same, f"X has {n_steps} features, {expecting} {wanted}.")
 
 
@@ -230,6 +242,7 @@ def read_labelled(
         dtype=np.float64,
         ensure_non_negative=True,
     )
+    weights = moderate(weights)
     used = weights > 0
     if not used.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")

@@ -87,7 +87,14 @@ def test_twelve_channels_of_unequal_length(data_dir):
 
 #: Of the archive, those that are there and quick.
 SETS = ["ArrowHead", "CBF", "Coffee", "ECG200", "ECGFiveDays", "GunPoint"]
-SETS += ["ItalyPowerDemand", "Plane", "PowerCons", "SyntheticControl", "Trace", "TwoLeadECG"]
+SETS += [
+    "ItalyPowerDemand",
+    "Plane",
+    "PowerCons",
+    "SyntheticControl",
+    "Trace",
+    "TwoLeadECG",
+]
 
 
 @pytest.mark.slow

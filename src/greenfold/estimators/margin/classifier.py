@@ -730,7 +730,12 @@ def noisy_accuracy(
     True
     """
     level = check.number(sigma, "sigma")
-    check.must(level >= 0, "sigma", "not be negative", sigma)
+    check.must(0 <= level <= 1e100, "sigma", "lie between 0 and 1e100", sigma)
+    for name, noise in (("input_noise", input_noise), ("state_noise", state_noise)):
+        if noise is not None:
+            largest = float(np.abs(check.host_array(noise, name)).max())
+            wanted = "be at most 1e100, whose square is a number"
+            check.must(largest <= 1e100, name, wanted, f"{largest:g}")
     labels = column_or_1d(y)
     values = classifier.read_out(X)
     check_consistent_length(values, labels)
@@ -845,6 +850,7 @@ describe_fitted(
             etas=codec.Numbers("etas"),
             accuracy=codec.Numbers("etas", None, finite=False),
             score=codec.Numbers("etas", finite=False),
+            overlap=codec.Maybe(codec.Numbers("etas", "etas")),
         )
     ),
     heads_=codec.Several(HEAD, "scores"),

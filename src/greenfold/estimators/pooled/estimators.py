@@ -61,6 +61,7 @@ class PooledEstimator(SeriesEstimator):
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
     }
+    _takes_any_length: ClassVar[bool] = True
     #: What a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
     map_: FeatureMap
