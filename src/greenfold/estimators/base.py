@@ -30,7 +30,6 @@ from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import by_chunks
 from ..systems import Network
 
-
 # Parameters
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -27,6 +26,8 @@ from .base import moderate
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
+#: Values of a series, evenly spaced, that put it in its place among others.
+_LOOKS = 16
 #: So many times the size of the usual series, a value leaves nothing of them.
 _VANISHING = 1e100
 #: Deviations whose squares, summed over any number of values, stay in floating point.
@@ -49,7 +50,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         "ensure_all_finite": "allow-nan",
     }
     X = check.unmasked(X, "X", np.nan if gaps else None)
-    if getattr(X, "dtype", None) == object and X.ndim == 1:
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1:
         X = list(X)  # as NumPy keeps series of unequal length
     if _holds_series(X):
         return _read_list(estimator, X, fitting, options, gaps)
@@ -234,21 +235,26 @@ def read_labelled(
     """
     found = read_series(estimator, X, fitting=fitting)
     labels = read_labels(estimator, y, len(found))
-    if sample_weight is None:
-        return found, labels, np.ones(len(labels))
-    weights = _check_sample_weight(
-        check.unmasked(sample_weight, "sample_weight"),
-        found.values,
-        dtype=np.float64,
-        ensure_non_negative=True,
-    )
-    weights = moderate(weights)
+    weights = read_weights(sample_weight, len(labels))
     used = weights > 0
-    if not used.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
     if used.all():
         return found, labels, weights
     return found[used], labels[used], weights[used]
+
+
+def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
+    """Weights (n_cases,) that are not negative and not all zero; ones for None."""
+    if sample_weight is None:
+        return np.ones(n_cases)
+    weights = _check_sample_weight(
+        check.unmasked(sample_weight, "sample_weight"),
+        np.empty((n_cases, 0)),
+        dtype=np.float64,
+        ensure_non_negative=True,
+    )
+    some = "Sample weights must contain at least one non-zero number."
+    check.require(weights.any(), some)
+    return moderate(weights)
 
 
 def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
@@ -318,18 +324,25 @@ class Collection:
             found[cases] = values.shape[2]
         return found
 
-    @cached_property
+    @property
     def order(self) -> np.ndarray:
         """Positions of the series by length, then by their values.
 
         What is drawn from a list in this order does not depend on the order given.
         """
-        found = []
+        return np.lexsort(self.looks().T[::-1])
+
+    def looks(self) -> np.ndarray:
+        """Numbers (n_cases, …) by which series are told apart: some values, and sums."""
+        found = np.empty((self.n_cases, _LOOKS + 3))
         for cases, values in self.groups:
-            rows = np.nan_to_num(to_host(values).reshape(len(cases), -1))
-            place = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
-            found.append(cases[np.argsort(place, kind="stable")])
-        return np.concatenate(found)
+            rows = np.nan_to_num(to_host(values).reshape(len(cases), -1).astype(float))
+            size = rows.shape[1]
+            at = np.linspace(0, size - 1, _LOOKS).astype(int)
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = rows.sum(1), (rows * np.arange(size)).sum(1)
+            found[cases] = np.column_stack([np.full(len(cases), size), rows[:, at], *sums])
+        return found
 
     def take(self, chosen: np.ndarray) -> Collection:
         """The series at sorted positions ``chosen``, in that order."""
@@ -479,9 +492,8 @@ class _ChunkedCollection(Collection):
     def lengths(self) -> np.ndarray:
         return np.concatenate(self.chunks.collect(self._ask(attrgetter("lengths"))))
 
-    @property
-    def order(self) -> np.ndarray:
-        return np.arange(len(self))  # as given: sorting them would take them all here
+    def looks(self) -> np.ndarray:
+        return np.concatenate(self.chunks.collect(self._ask(Collection.looks)))
 
     def take(self, chosen: np.ndarray) -> Collection:
         return collect(self.chunks.collect([self._promise(chosen)])[0])

@@ -94,8 +94,6 @@ class Network(Shown, codec.Saved):
             weights = plan.draw(spectral_radius)
             try:
                 made = cls(weights, **parts)
-                vars(made)["n_draws"] = len(found) + 1
-                return made
             except UnstableError as error:
                 found.append(error.abscissa)
                 # The largest eigenvalue scatters by about 1/√N from draw to draw: far
@@ -105,6 +103,9 @@ class Network(Shown, codec.Saved):
                     allow = "allow_unstable" in str(error)
                     message = _say_draws(found, plan.g, hopeless, allow)
                     raise UnstableError(message, min(found)) from None
+            else:
+                vars(made)["n_draws"] = len(found) + 1
+                return made
 
     @classmethod
     def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:

@@ -526,3 +526,26 @@ def test_fit_head_is_what_the_classifier_uses(two):
         fitted.map_.scores(test, found.head)[:, 0], fitted.decision_function(X_test)
     )
     np.testing.assert_array_equal(found.held_out[:, 0], fitted.held_out_scores_)
+
+
+def test_a_series_of_weight_two_counts_as_two_of_weight_one(two):
+    X, y, X_test, _ = two
+    weights = np.where(np.arange(len(X)) < 20, 2.0, 1.0)
+    weights[-5:] = 0.0
+    made = PooledReservoirClassifier(**SMALL).fit(X, y, sample_weight=weights)
+    assert (made.held_out_cases_ == np.arange(len(X) - 5)).all()
+    # Features are standardised over the series, whatever their weights; ridge counts them.
+    np.testing.assert_allclose(
+        PooledReservoirClassifier(**SMALL)
+        .fit(X[:-5], y[:-5], sample_weight=weights[:-5])
+        .predict_proba(X_test),
+        made.predict_proba(X_test),
+    )
+    heavy = np.where(y == y[0], 50.0, 1.0)
+    one_sided = PooledReservoirClassifier(**SMALL).fit(X, y, sample_weight=heavy)
+    assert (one_sided.predict(X_test) == y[0]).sum() >= (made.predict(X_test) == y[0]).sum()
+    balanced = {y[0]: 50.0}
+    same = PooledReservoirClassifier(class_weight=balanced, **SMALL).fit(X, y)
+    np.testing.assert_allclose(
+        same.decision_function(X_test), one_sided.decision_function(X_test)
+    )

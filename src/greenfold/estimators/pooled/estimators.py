@@ -32,7 +32,7 @@ from ..base import (
     describe_fitted,
 )
 from ..onnx import Graph, decide, export
-from ..series import Collection, read_collection, read_labels, read_targets
+from ..series import Collection, read_collection, read_labels, read_targets, read_weights
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
 from .feature_map import (
     KINDS,
@@ -329,14 +329,25 @@ class PooledReservoirClassifier(
         self.class_weight = class_weight
 
     @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
-    def fit(self, X: Any, y: Any) -> PooledReservoirClassifier:
-        """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PooledReservoirClassifier:
+        """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
+
+        ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
+        times those of ``class_weight``. Scale and thresholds of the features are those of
+        all series of a weight above zero.
+        """
         self._check_parameters()
         series = self._read(X, fitting=True)
-        codes = self._encode(read_labels(self, y, len(series)))
+        labels = read_labels(self, y, len(series))
+        given = read_weights(sample_weight, len(series))
+        used = np.flatnonzero(given > 0)
+        if len(used) < len(given):
+            series, labels, given = series.take(used), labels[used], given[used]
+        codes = self._encode(labels)
         n_classes, weights = len(self.classes_), None
-        if self.class_weight is not None:
-            weights = class_weights(self, self.classes_, np.bincount(codes))[codes]
+        if self.class_weight is not None or sample_weight is not None:
+            totals = np.bincount(codes, given)
+            weights = given * class_weights(self, self.classes_, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
@@ -345,6 +356,7 @@ class PooledReservoirClassifier(
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], own)
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
+        self.held_out_cases_ = used[cases]
         self.head_ = head
         return self
 
