@@ -1,5 +1,7 @@
 """The choice of η, against a naive loop and the classifier's own."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_neither_names_nor_order_nor_unit_choose_eta(n_classes):
     codes = np.arange(60) % n_classes
     X = rng.standard_normal((60, 12)) + 0.3 * codes[:, None] * np.arange(12) / 12
     X[7] = X[10]  # a copy
-    setting = {"n_neurons": 10, "random_state": 0}
+    setting: dict[str, Any] = {"n_neurons": 10, "random_state": 0}
     first = ReservoirClassifier(**setting).fit(X, codes)
     told = first.predict_proba(X)
     for k in range(4):

@@ -141,7 +141,8 @@ def test_the_unit_of_series_in_chunks_does_not_matter(order, scale):
     import dask.array as da
 
     def told(unit: float) -> np.ndarray:
-        chunks = da.from_array(X / 40 * unit, chunks=(15, -1))
+        make: Any = da.from_array
+        chunks = make(X / 40 * unit, chunks=(15, -1))
         fitted = ReservoirClassifier(order=order, eta=10.0, n_neurons=8, random_state=0)
         return fitted.fit(chunks, Y).predict_proba(X / 40 * unit)
 

@@ -22,4 +22,4 @@ def test_projections_of_a_regression_predict(kind):
     # The loss that is claimed is that of the training series, plus the penalty.
     loss = np.mean((told[:150] - y[:150]) ** 2) + 1e-6 * (found.V**2).sum()
     assert loss == pytest.approx(found.loss, rel=1e-6)
-    assert np.mean((told[150:] - y[150:]) ** 2) < 0.5 * y.var()
+    assert np.mean((told[150:] - y[150:]) ** 2) < 0.7 * y.var()

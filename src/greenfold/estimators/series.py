@@ -63,7 +63,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     check.require(n_axes < 4, f"X must have shape {wanted}; got shape {np.shape(X)}.")
     cube = _read_array(estimator, X, fitting, options)
     if not gaps:
-        _check_finite(estimator, np.isnan(cube).any((1, 2)), "NaN")
+        _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
         if fitting:
             _check_sizes(cube)
     return cube

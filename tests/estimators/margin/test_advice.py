@@ -13,6 +13,7 @@ from greenfold.analysis import EtaChoice
 from greenfold.cli import fit
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
+from greenfold.estimators.margin import classifier as fitting
 from greenfold.networks.reservoir import UnstableError
 
 
@@ -116,3 +117,24 @@ def test_a_wide_gap_is_printed_with_what_to_do():
     assert "--certify" not in fit._proof(row(0.995, True))
     assert fit._proof(row(0.02, False)) == "gap 2.0%"
     assert fit._proof(row(0.7, False, optimised=False)) == "gap 70.0%"
+
+
+def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):
+    """The clock goes by a minute each time that it is looked at."""
+    X, y = beats
+    minutes = iter(60.0 * np.arange(100))
+    monkeypatch.setattr(fitting, "perf_counter", lambda: next(minutes))
+    monkeypatch.setattr(fitting.ReservoirClassifier, "_choose", stop)
+    slow = ReservoirClassifier(n_neurons=4, order=2, random_state=0)
+    with (
+        pytest.warns(fitting.SlowFitWarning, match="order=2 takes about .* minutes"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        slow.fit(X, y)
+    with pytest.raises(ZeroDivisionError):  # and is not said of the first order
+        slow.set_params(order=1).fit(X, y)
+
+
+def stop(*_):
+    """In the place of what takes long."""
+    raise ZeroDivisionError

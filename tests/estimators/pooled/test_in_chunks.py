@@ -119,5 +119,7 @@ def test_a_series_that_is_refused_is_named_by_its_place_among_all():
     X, y = rng.standard_normal((30, 12)), np.arange(30) % 2
     fitted = ReservoirClassifier(n_neurons=6, eta=1.0, random_state=0).fit(X, y)
     X[23, 4] = np.nan
+    chunks: Any = da.from_array(X, chunks=10)  # pyright: ignore[reportArgumentType]
+    told: Any = fitted.predict(chunks)
     with pytest.raises(ValueError, match="NaN, in the series at index 23"):
-        fitted.predict(da.from_array(X, chunks=(10, -1))).compute()
+        told.compute()

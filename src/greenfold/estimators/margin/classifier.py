@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -66,8 +68,14 @@ _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
 #: η is chosen again when a stream has grown by this factor: that costs as much as a few
 #: choices on the whole of it, and the last one has seen two thirds of the series.
 _GROWTH = 1.5
+#: Walks through all series that an ascent beyond the first order takes, about.
+_WALKS = 300
 #: Error allowed to a state of the integrated network, relative to the largest.
 _STATE_ERROR = 1e-5
+
+
+class SlowFitWarning(UserWarning):
+    """A fit will take more than a minute."""
 
 
 class _Labelled(NamedTuple):
@@ -379,10 +387,29 @@ class ReservoirClassifier(
             ]
         else:
             frames = frames_of(series, codes, weights, per_class, self.compared_, scaling)
+        self._say_how_long(len(series))
         self._choose(_Labelled(series, codes, weights, per_class))
         heads = self._solve(frames)
         Z = read_out(heads, lambda: self.unfolding_, series)
         self._settle(heads, Clouds.of(Z, codes, weights, per_class))
+
+    def _say_how_long(self, n_series: int) -> None:
+        """Warn of a fit beyond the first order that takes more than a minute."""
+        if isinstance(self.order, str) or self.order < 2:
+            return
+        few = min(n_series, 4)
+        zeros = np.zeros((few, self.n_channels_in_, self.n_features_in_))
+        u = np.ones((self.reservoir_.n_neurons, self.n_channels_in_))
+        self.unfolding_.states(zeros[:1], u)  # prepares what is kept
+        start = perf_counter()
+        self.unfolding_.states(zeros, u)
+        each = (perf_counter() - start) / few
+        minutes = each * n_series * len(self.compared_) * _WALKS / 60
+        if minutes > 1:
+            what = f"order={self.order} takes about {minutes:.0f} minutes for {n_series}"
+            size = f"series of {self.n_features_in_} steps and {self.reservoir_.n_neurons} neurons"
+            cure = 'order=1 or order="exact" is quicker'
+            warnings.warn(f"{what} {size}; {cure}.", SlowFitWarning, stacklevel=4)
 
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
         """Solve from the class moments of the stream.
