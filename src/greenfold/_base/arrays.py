@@ -98,7 +98,8 @@ def exponent(values: np.ndarray, axis: Any = None) -> Any:
     stay 24 below the ends of it, so that what belongs to the values does too.
     """
     largest = np.abs(values).max(axis=axis)
-    return np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
+    found = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
+    return found.astype(np.int64)
 
 
 def wide(array: Any) -> Any:

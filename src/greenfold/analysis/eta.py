@@ -146,7 +146,7 @@ class Folds:
         for fold in done:
             group, w = self._distinct[0][fold.cases], each[fold.cases]
             np.add.at(weight, group, w)
-            np.add.at(total, (slice(None), group), w * fold.judged)
+            np.add.at(total.T, group, (w * fold.judged).T)
         score = total.sum(1) / weight.sum()
         best = int(np.argmax(score >= score.max() - _ROUNDING))
         behind = score[best] - score

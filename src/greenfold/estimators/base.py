@@ -191,6 +191,7 @@ class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
 
     #: Whether targets were given as (n_cases,).
     _flat: bool
+    predict: Callable[[Any], np.ndarray]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions for ``X`` against ``y``; 1 is best."""

@@ -407,7 +407,8 @@ class ReservoirClassifier(
         minutes = each * n_series * len(self.compared_) * _WALKS / 60
         if minutes > 1:
             what = f"order={self.order} takes about {minutes:.0f} minutes for {n_series}"
-            size = f"series of {self.n_features_in_} steps and {self.reservoir_.n_neurons} neurons"
+            n_neurons = self.reservoir_.n_neurons
+            size = f"series of {self.n_features_in_} steps and {n_neurons} neurons"
             cure = 'order=1 or order="exact" is quicker'
             warnings.warn(f"{what} {size}; {cure}.", SlowFitWarning, stacklevel=4)
 
