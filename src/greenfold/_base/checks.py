@@ -102,7 +102,7 @@ def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
     if not isinstance(value, np.ma.MaskedArray):
         return value
     if fill is not None:
-        return value.astype(np.float64).filled(fill)
+        return np.ma.filled(value.astype(np.float64), fill)
     hidden = int(np.ma.count_masked(value))
     problem = f"`{name}` has {hidden} masked entries; fill or impute them first."
     require(not hidden, problem, TypeError)

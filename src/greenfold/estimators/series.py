@@ -26,6 +26,9 @@ from .base import moderate
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
+#: An array of series so many times as long, or short, as those of the fit is taken for a
+#: mistake.
+_OTHER_LENGTHS = 16
 #: Values of a series, evenly spaced, that put it in its place among others.
 _LOOKS = 16
 #: So many times the size of the usual series, a value leaves nothing of them.
@@ -58,9 +61,9 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         if gaps:
             return _read_foreign(estimator, X, fitting)
         X = to_host(X)
-    n_axes = getattr(X, "ndim", 2)
-    wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
-    check.require(n_axes < 4, f"X must have shape {wanted}; got shape {np.shape(X)}.")
+    if getattr(X, "ndim", 2) > 3:
+        wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
+        raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
     cube = _read_array(estimator, X, fitting, options)
     if not gaps:
         _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
@@ -96,11 +99,17 @@ def _read_array(
 def _is_other_length(estimator: Any, X: Any) -> bool:
     """Whether a table holds series of another length, which this estimator takes.
 
-    Columns with names are those of the fit, and one step is no series.
+    Columns with names are those of the fit.
     """
-    named = hasattr(X, "columns") or not estimator._takes_any_length
-    shape = () if named else np.shape(X)
-    return len(shape) == 2 and shape[1] not in (0, 1, estimator.n_features_in_)
+    shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+    return len(shape) == 2 and not hasattr(X, "columns") and _takes(estimator, shape[1])
+
+
+def _takes(estimator: Any, n_steps: int) -> bool:
+    """Whether features are pooled over time, in time scales that fit such series."""
+    n, far = estimator.n_features_in_, _OTHER_LENGTHS
+    near = n_steps > 1 and n <= far * n_steps and n_steps <= far * n
+    return estimator._takes_any_length and near
 
 
 def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
@@ -201,7 +210,7 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     check.require(same, f"X has {n_channels} channels, {expecting} {wanted}.")
     wanted = f"{estimator.n_features_in_} features as input"
     same = n_steps == estimator.n_features_in_ or estimator._any_length
-    same = same or (estimator._takes_any_length and n_steps > 1)
+    same = same or _takes(estimator, n_steps)
     check.require(same, f"X has {n_steps} features, {expecting} {wanted}.")
 
 

@@ -417,7 +417,9 @@ def test_predictions_of_another_shape(three, solved):
         fitted.predict(np.ones((1, 2, 60)))
     with pytest.raises(ValueError, match="X has 3 channels"):
         fitted.predict([np.ones((3, 60)), np.ones((3, 61))])
-    # Features are pooled over time: any length will do, however it is given.
+    with pytest.raises(ValueError, match="X has 1000 features, but .* expecting 60"):
+        fitted.predict(np.ones((3, 1000)))
+    # Features are pooled over time: other lengths will do, however they are given.
     short = fitted.predict_proba(X[:, 10:])
     np.testing.assert_array_equal(short, fitted.predict_proba(X[:, None, 10:]))
     np.testing.assert_array_equal(short, fitted.predict_proba(list(X[:, 10:])))
@@ -528,7 +530,7 @@ def test_fit_head_is_what_the_classifier_uses(two):
     np.testing.assert_array_equal(found.held_out[:, 0], fitted.held_out_scores_)
 
 
-def test_a_series_of_weight_two_counts_as_two_of_weight_one(two):
+def test_weights_of_series_are_those_of_classes_and_leave_out_the_zeros(two):
     X, y, X_test, _ = two
     weights = np.where(np.arange(len(X)) < 20, 2.0, 1.0)
     weights[-5:] = 0.0

@@ -334,7 +334,8 @@ class PooledReservoirClassifier(
 
         ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
         times those of ``class_weight``. Scale and thresholds of the features are those of
-        all series of a weight above zero.
+        all series of a weight above zero, and a series is left out as a whole: one of
+        weight two counts as two there only.
         """
         self._check_parameters()
         series = self._read(X, fitting=True)
