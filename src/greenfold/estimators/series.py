@@ -29,6 +29,8 @@ _check_sample_weight: Any = validation._check_sample_weight
 #: An array of series so many times as long, or short, as those of the fit is taken for a
 #: mistake.
 _OTHER_LENGTHS = 16
+#: So is one of fewer steps: second differences need three.
+_FEWEST_STEPS = 4
 #: Values of a series, evenly spaced, that put it in its place among others.
 _LOOKS = 16
 #: So many times the size of the usual series, a value leaves nothing of them.
@@ -108,7 +110,7 @@ def _is_other_length(estimator: Any, X: Any) -> bool:
 def _takes(estimator: Any, n_steps: int) -> bool:
     """Whether features are pooled over time, in time scales that fit such series."""
     n, far = estimator.n_features_in_, _OTHER_LENGTHS
-    near = n_steps > 1 and n <= far * n_steps and n_steps <= far * n
+    near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
     return estimator._takes_any_length and near
 
 
