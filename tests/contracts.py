@@ -40,9 +40,13 @@ warnings.simplefilter("error")
 warnings.filterwarnings("ignore", "numba is not installed")
 from sklearn.utils.estimator_checks import check_estimator
 from greenfold import *
-results = check_estimator({}, on_skip=None, on_fail=None)
+known = {"PooledReservoirClassifier": {"check_sample_weight_equivalence_on_dense_data":
+    "its features are standardised without weights, and cases are left out as a whole"}}
+made = {}
+results = check_estimator(made, on_skip=None, on_fail=None,
+                          expected_failed_checks=known.get(type(made).__name__))
 bad = [(r["check_name"], r["status"], r["exception"]) for r in results
-       if r["status"] != "passed"]
+       if r["status"] not in ("passed", "xfail")]
 assert not bad, bad
 assert len(results) > 40
 """
@@ -70,7 +74,7 @@ def pass_every_check(estimator: str) -> None:
     variable.
     """
     done = subprocess.run(
-        [sys.executable, "-c", _EVERY.replace("{}", estimator)],
+        [sys.executable, "-c", _EVERY.replace("made = {}", f"made = {estimator}")],
         env={**os.environ, "SCIPY_ARRAY_API": "1"},
         capture_output=True,
         text=True,

@@ -834,7 +834,9 @@ def sweeps():
 
 
 def path_of(made: Any, stimuli: Any, *given: Any, **options: Any) -> dict[str, Any]:
-    path = optimize_reservoir(made, stimuli, *given, rng=1, **options)
+    with warnings.catch_warnings():  # a dozen series are few
+        warnings.filterwarnings("ignore", "the soft margin of the series held out fell")
+        path = optimize_reservoir(made, stimuli, *given, rng=1, **options)
     return {
         **{f"{name} on the way": values for name, values in path.parameters.items()},
         "kappa": path.soft_margin,
@@ -1005,7 +1007,7 @@ def fit_classifier(n_channels: int = 1, n_classes: int = 2, **given: Any) -> dic
         }
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExpansionWarning)
+        warnings.simplefilter("ignore", UserWarning)
         classifier.fit(X[:9], names[:9])
     return classified(classifier, X[12:], odd=not given.get("order"))
 

@@ -125,13 +125,18 @@ def test_through_the_true_network(bridge, bias, beats):
     node = reservoir(12, lr=0.4, sr=0.9, seed=2, bias=bias)
     linear = bridge.solve_input(node, X, y)
     exact = bridge.solve_input(node, X, y, exact=True, n_starts=2, max_iter=25)
+    assert exact.projections.eta == linear.projections.eta == 10
+    # η belongs to series with ‖μ‖ = 1: states are counted in the size of those that run.
+    size = np.linalg.norm(exact.node.Win)
+    given = SampleStimuli(size * X.transpose(0, 2, 1), y, normalize=None)
+    unit = np.linalg.norm(given.mu)
     kappa = []
     for solved in (linear, exact):
         states = run(solved.node, X)[:, -1]
         means = [states[y == label].mean(0) for label in np.unique(y)]
         signs = np.where(y == np.unique(y)[1], 1, -1)
         M, Sigma = state_moments(states - (means[0] + means[1]) / 2, signs)
-        kappa.append(maximize_on_sphere(M, exact.projections.eta * Sigma).value)
+        kappa.append(maximize_on_sphere(M / unit, 10 * Sigma / unit**2).value)
     assert kappa[1] > kappa[0]
     # The κ that is claimed is the one of reservoirpy's own states.
     assert kappa[1] == pytest.approx(exact.projections.soft_margin, rel=1e-9)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -299,3 +299,14 @@ def test_a_gain_that_would_take_days_is_refused(tmp_path):
 def load_bytes(content: bytes, folder):
     (folder / "whole").write_bytes(content)
     return greenfold.load(folder / "whole")
+
+
+def test_a_description_that_would_lose_an_attribute_is_refused():
+    @dataclass
+    class Kept:
+        numbers: np.ndarray
+        forgotten: np.ndarray | None = None
+
+    with pytest.raises(TypeError, match="'forgotten', which no field .* saves"):
+        codec.Object(Kept, numbers=codec.Numbers(None))
+    codec.Object(Kept, numbers=codec.Numbers(None), forgotten=codec.Numbers(None))

@@ -7,7 +7,7 @@ Needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` is a
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ from .unfolding.unfolding import unfold
 
 __all__ = ["SolvedInput", "network_of", "solve_input", "solve_sequence"]
 
+#: What a result says in the unit of the states.
+_IN_STATES = ("soft_margin", "separation", "variance")
 _GAINS = {
     activations.identity: Gain.linear,
     activations.tanh: Gain.tanh,
@@ -270,7 +272,11 @@ def _ascend(
         optimize(system, given, eta / factor, u=linear.u, device=options["device"]),
         optimize(system, given, eta / factor, **options),
     ]
-    return max(found, key=lambda one: one.soft_margin)
+    best = max(found, key=lambda one: one.soft_margin)
+    # In that unit again, in which the states are smaller by the factor.
+    margin = {name: getattr(best, name) / factor for name in _IN_STATES}
+    lists = {"history": best.history / factor, "starts": best.starts / factor}
+    return replace(best, eta=eta, **margin, **lists)
 
 
 def _series(X: Any) -> np.ndarray:

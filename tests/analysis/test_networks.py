@@ -274,3 +274,11 @@ def test_series_that_cannot_be_split():
         optimize_reservoir(small(), stream, 0.1)
     found = optimize_reservoir(small(), stream, 0.1, held_out=None, max_evaluations=1)
     assert len(found.soft_margin) == 1
+
+
+def test_a_network_fitted_to_few_series_is_told():
+    """Noise: the half that is fitted gains what the other half loses."""
+    rng = np.random.default_rng(0)
+    few = SampleStimuli(rng.standard_normal((8, 6)), np.arange(8) % 2)
+    with pytest.warns(UserWarning, match="held out fell from .* to -.*use more of them"):
+        optimize_reservoir(Reservoir.random(6, rng=0), few, DT, eta=0.5, rng=0)

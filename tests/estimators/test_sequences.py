@@ -12,6 +12,7 @@ from greenfold import (
     Reservoir,
     ReservoirForecaster,
     SequenceRegressor,
+    load,
 )
 from greenfold.datasets import lorenz, narma
 from greenfold.estimators.sequences import DivergenceWarning, Readout, valid_steps
@@ -555,3 +556,30 @@ def test_aeon_adapter_passes_every_check_of_aeon():
     from ..contracts import pass_every_check_of_aeon
 
     pass_every_check_of_aeon(AeonReservoirForecaster, 19)  # as many as aeon has
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize("kind", [SequenceRegressor, ReservoirForecaster])
+def test_columns_in_another_order_are_refused(kind, tmp_path):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((120, 2)).cumsum(0), columns=["a", "b"])
+    table -= table.shift(3, fill_value=0.0)
+    setting = {"n_neurons": 6, "leak": 1.0, "spectral_radius": 0.3, "max_iter": 2}
+    model = kind(**setting, random_state=0)
+    swapped = table[["b", "a"]]
+    if kind is SequenceRegressor:
+        model.fit(table, table["a"])
+        use = model.predict
+    else:
+        model.fit(table)
+
+        def use(given):
+            return model.forecast(3, context=given)
+
+    np.testing.assert_array_equal(use(table), use(table.to_numpy()))
+    with pytest.raises(ValueError, match=r"have the columns a, b, in this order.*got b, a"):
+        use(swapped)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model")._names == ["a", "b"]

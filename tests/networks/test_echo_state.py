@@ -234,11 +234,16 @@ def test_a_time_constant_is_not_chosen_for_a_map():
 
 
 def test_the_estimator_says_which_networks_it_takes():
-    from greenfold import ReservoirClassifier
+    from greenfold import ReservoirClassifier, ReservoirRegressor
 
     X, y = np.random.default_rng(0).standard_normal((8, 5)), np.arange(8) % 2
-    with pytest.raises(ValueError, match="'reservoir' parameter"):
-        ReservoirClassifier(reservoir=network()).fit(X, y)
+    for kind in (ReservoirClassifier, ReservoirRegressor):
+        with pytest.raises(ValueError, match="'reservoir' .* EchoStateNetwork.*Sequence"):
+            kind(reservoir=network()).fit(X, y)
     biased = Reservoir.random(6, gain=Gain.sigmoid(), bias=0.2, rng=0)
-    fitted = ReservoirClassifier(reservoir=biased, eta=10.0).fit(X, y)
+    with pytest.warns(UserWarning, match='linearised at rest; order="exact"') as said:
+        fitted = ReservoirClassifier(reservoir=biased, eta=10.0).fit(X, y)
+    assert len(said) == 1
     assert fitted.predict(X).shape == (8,)
+    with pytest.warns(UserWarning, match="linearised at rest; optimize"):
+        ReservoirRegressor(reservoir=biased).fit(X, y)

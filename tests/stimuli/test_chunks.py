@@ -317,9 +317,8 @@ def test_a_device_that_is_not_there_is_named(beats):
     if torch.cuda.is_available():
         pytest.skip("there is one")
     X, y = beats
-    found = SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="cuda")
     with pytest.raises(ValueError, match="`device` = 'cuda' is not there"):
-        optimize(systems()["kernels"], found, eta=5.0, n_starts=1, rng=0)
+        SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="cuda")
     with pytest.raises(ValueError, match="`device` must be 'cpu', 'cuda'"):
         SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="gpu")
 

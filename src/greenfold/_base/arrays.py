@@ -91,6 +91,17 @@ def add_product(base: Any, left: Any, right: Any) -> Any:
     return base
 
 
+def exponent(values: np.ndarray, axis: Any = None) -> Any:
+    """Powers of two that bring the largest values along an axis to order one; 0 for zero.
+
+    Dividing by them is exact, and the squares of what is left are in floating point. They
+    stay 24 below the ends of it, so that what belongs to the values does too.
+    """
+    largest = np.abs(values).max(axis=axis)
+    found = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
+    return found.astype(np.int64)
+
+
 def wide(array: Any) -> Any:
     """The same in float64, in which sums over series are formed."""
     xp = namespace(array)

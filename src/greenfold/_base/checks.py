@@ -95,13 +95,34 @@ def count(value: Any, name: str, *, minimum: int = 1) -> int:
     return int(value)
 
 
+def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
+    """Refuse masked entries, which NumPy counts as data, or ``fill`` them.
+
+    Also those of the arrays of a list.
+    """
+    if isinstance(value, list | tuple):
+        if any(isinstance(one, np.ma.MaskedArray) for one in value):
+            return [unmasked(one, name, fill) for one in value]
+        return value
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    if fill is not None:
+        return np.ma.filled(value.astype(np.float64), fill)
+    hidden = int(np.ma.count_masked(value))
+    problem = f"`{name}` has {hidden} masked entries; fill or impute them first."
+    require(not hidden, problem, TypeError)
+    return value.data
+
+
 def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
     """An array of real numbers, as ``convert`` makes it."""
-    masked = f"`{name}` is a masked array; fill or impute its masked entries."
-    require(not isinstance(value, np.ma.MaskedArray), masked, TypeError)
+    value = unmasked(value, name)
     try:
         array = convert(value)
     except (TypeError, ValueError) as error:
+        if "inhomogeneous" in str(error):
+            wanted = "be one array; its entries have unequal lengths, cut or pad them first"
+            raise ValueError(f"`{name}` must {wanted}.") from None
         reason = f"could not be read as an array of numbers: {error}"
         raise TypeError(f"`{name}` {reason}.") from None
     if not isinstance(array, np.ndarray):

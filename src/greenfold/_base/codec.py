@@ -255,6 +255,11 @@ class Object(Field):
             if one.init and kind in _ANNOTATED and rest in ([], ["None"]):
                 plain = _ANNOTATED[kind]
                 fields.setdefault(one.name, Maybe(plain) if rest else plain)
+            # One that has a default would come back as that, whatever was saved.
+            lost = one.init and one.name not in fields and take is None
+            why = f"{make!r} has {one.name!r}, which no field of its description saves"
+            if lost:
+                raise TypeError(f"{why}.")
 
     def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
         if isinstance(self.make, type) and not isinstance(value, self.make):

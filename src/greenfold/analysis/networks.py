@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -494,6 +495,11 @@ class _Ascent:
                 raise
             status = "interrupted"
         seen, best = self.seen, self.seen[self._best]
+        if best.held_out < min(seen[0].held_out, 0.0):
+            fell = f"from {seen[0].held_out:.3g} to {best.held_out:.3g}"
+            what = f"the soft margin of the series held out fell {fell}: the network was"
+            cure = "fitted to few series; use more of them, or fewer parameters"
+            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=4)
         values = [self.family.values(one.place) for one in seen]
         return ReservoirPath(
             {k: np.array([one[k] for one in values]) for k in values[0]},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -20,15 +22,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
+from .._base.arrays import exponent
 from .._base.codec import Arrays, Field, Saved, Stored
+from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir, UnstableError
 from ..stimuli.chunks import by_chunks
 from ..systems import Network
-
-#: Draws of a network before its `g` is given up as unstable.
-_DRAWS = 100
-
 
 # Parameters
 
@@ -50,7 +50,7 @@ class FiniteArray(Options):
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether ``val`` is one of them."""
-        if val is None or isinstance(val, str):
+        if val is None or isinstance(val, str | np.ma.MaskedArray):
             return False
         try:
             dense = val.toarray() if hasattr(val, "toarray") else val
@@ -65,8 +65,9 @@ class FiniteArray(Options):
         return self.wanted
 
 
-POSITIVE = Number(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Number(Real, 0, None, closed="left")
+#: Sizes whose squares are numbers.
+POSITIVE = Number(Real, 1e-100, 1e100, closed="both")
+NOT_NEGATIVE = Number(Real, 0, 1e100, closed="both")
 COUNT = Number(Integral, 1, None, closed="left")
 N_JOBS = [None, COUNT, Number(Integral, None, -1, closed="right")]
 CLASS_WEIGHT = [None, StrOptions({"balanced"}), dict]
@@ -80,7 +81,11 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     "g": [POSITIVE],
     "tau": [POSITIVE],
     "duration": [POSITIVE],
-    "reservoir": [None, Network, FiniteArray("a square matrix of weights", 2, square=True)],
+    "reservoir": [
+        None,
+        Network,
+        FiniteArray("a square matrix of finite weights", 2, square=True),
+    ],
     "readout_noise": [NOT_NEGATIVE],
     "random_state": ["random_state"],
 }
@@ -89,6 +94,15 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
 def check_constraints(estimator: Any) -> None:
     """Refuse parameters that scikit-learn's constraints exclude, numbers said plainly."""
     given = estimator.get_params(deep=False)
+    wish, continuous = given.get("reservoir"), hasattr(estimator, "duration")
+    node = type(wish).__module__.startswith("reservoirpy")
+    if node or (continuous and isinstance(wish, EchoStateNetwork)):
+        why = f"The 'reservoir' parameter of {type(estimator).__name__} must be a Reservoir"
+        other = "greenfold.SequenceRegressor, ReservoirForecaster and optimize take one"
+        if node:
+            other = "greenfold.reservoirpy.solve_sequence and solve_input solve its weights"
+        got = f"got a {'node' if node else type(wish).__name__}, in discrete time"
+        raise InvalidParameterError(f"{why}; {got}. {other}.")
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
     validate_parameter_constraints(
         estimator._parameter_constraints, plain, type(estimator).__name__
@@ -102,8 +116,9 @@ class SeriesEstimator(Saved, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     n_features_in_: int
     n_channels_in_: int
-    #: Whether it was fitted on series of unequal length.
+    #: Whether it was fitted on series of unequal length, and whether it takes them anyway.
     _any_length: bool = False
+    _takes_any_length: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -133,7 +148,8 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
         wish = self.class_weight
         good = POSITIVE.is_satisfied_by
         if isinstance(wish, dict) and not (wish and all(map(good, wish.values()))):
-            self._refuse("class_weight", "None, 'balanced' or a dict of positive weights")
+            wanted = "None, 'balanced' or a dict of positive weights from 1e-100 to 1e100"
+            self._refuse("class_weight", wanted)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         """Set the classes and return the class of each series."""
@@ -161,7 +177,13 @@ def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np
     known = classes.tolist()
     if not set(wish) <= set(known):
         estimator._refuse("class_weight", f"keyed by labels among {sorted(known)}")
-    return np.array([float(wish.get(label, 1.0)) for label in known])
+    return moderate(np.array([float(wish.get(label, 1.0)) for label in known]))
+
+
+def moderate(weights: np.ndarray) -> np.ndarray:
+    """Weights as they are, or over the largest where they can be no numbers of series."""
+    largest = weights.max()
+    return weights if 1e-50 < largest < 1e50 else weights / largest
 
 
 class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
@@ -169,10 +191,19 @@ class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
 
     #: Whether targets were given as (n_cases,).
     _flat: bool
+    predict: Callable[[Any], np.ndarray]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions for ``X`` against ``y``; 1 is best."""
-        return super().score(X, y, sample_weight)
+        return r_squared(np.asarray(y), self.predict(X), sample_weight)
+
+
+def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> float:
+    """R² on average over the targets, each in a unit whose square is a number."""
+    truth = check.host_array(truth, "y", ndim=(1, 2))
+    unit = exponent(truth, 0)
+    scaled = np.ldexp(truth, -unit), np.ldexp(predicted, -unit)
+    return float(r2_score(*scaled, sample_weight=weights))
 
 
 # The network that parameters describe
@@ -184,14 +215,19 @@ def make_network(
     """Return the network given as ``reservoir``, or draw one."""
     given = estimator.reservoir
     if isinstance(given, Network):
+        name = type(estimator).__name__
+        if getattr(estimator, "order", 0) == 0 and not given.gain.is_linear:
+            exact = 'order="exact" solves through the network as it is'
+            if not hasattr(estimator, "order"):
+                exact = "optimize(Dynamics(…), RegressionTask(…)) takes it as it is"
+            linear = "is not linear, and is linearised at rest"
+            what = f"The gain of the 'reservoir' of {name} {linear}; {exact}."
+            warnings.warn(what, UserWarning, stacklevel=4)
         return given
     try:
         if given is not None:
             return Reservoir(given, tau, gain)
-        # Small networks scatter around the spectral radius g; those that happen to be
-        # unstable are drawn again, so that no seed fails by chance.
-        size = int(estimator.n_neurons)
-        return Reservoir.random(size, estimator.g, tau, gain, rng, max_draws=_DRAWS)
+        return Reservoir.random(int(estimator.n_neurons), estimator.g, tau, gain, rng)
     except UnstableError as error:
         # Said here in the words of the estimator, which has no `allow_unstable`.
         name, what = ("g", "lower it") if given is None else ("reservoir", "scale it")

@@ -9,8 +9,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
+from .._base.arrays import exponent
 from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.regression import solve_regression
@@ -121,6 +123,9 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
         table = targets.reshape(len(targets), -1)
+        # In powers of two, which are exact: no square leaves floating point.
+        size, own = exponent(series), exponent(table, 0)
+        series, table = np.ldexp(series, -size), np.ldexp(table, -own)
         random = check_random_state(self.random_state)
         rng = np.random.default_rng(random.randint(2**31))
         self.reservoir_ = make_network(self, rng, self.tau)
@@ -143,8 +148,15 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         self.ridge_ = ridge
         self.projections_ = found
         states = unfolding.input_response(found.u)
-        self.kernel_ = (states @ found.V).T * (deviation[:, None] / unit)
-        self.intercept_ = offset - self.kernel_ @ mean.ravel()
+        kernel = (states @ found.V).T * (deviation[:, None] / unit)
+        with np.errstate(over="ignore"):
+            self.kernel_ = np.ldexp(kernel, (own - size)[:, None])
+        largest = np.abs(self.kernel_).max(1)
+        fits = (largest >= np.finfo(float).tiny) & np.isfinite(largest)
+        apart = "X and y differ in size by more than floating point holds"
+        whole = bool((fits | ~kernel.any(1)).all())
+        check.require(whole, f"{apart}; rescale one of them.")
+        self.intercept_ = np.ldexp(offset - kernel @ mean.ravel(), own)
         return self
 
     def _read(self, X: Any, *, fitting: bool) -> np.ndarray:
@@ -173,7 +185,9 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         """Predicted targets (n_cases,) or (n_cases, n_targets), by the kernels."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
-        made = series.reshape(len(series), -1) @ self.kernel_.T + self.intercept_
+        with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            made = series.reshape(len(series), -1) @ self.kernel_.T + self.intercept_
+        check.finite_result(made, np)
         return made[:, 0] if self._flat else made
 
 

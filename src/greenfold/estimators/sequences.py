@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -37,6 +36,7 @@ from .base import (
     Unset,
     check_constraints,
     describe_fitted,
+    r_squared,
 )
 from .onnx import new_graph
 
@@ -274,6 +274,9 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_constraints(self)
+
+    #: Names of the columns of the table that was fitted.
+    _names: list[str] | None
 
     # Fit
 
@@ -528,6 +531,10 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         found = check_sequences(value, name)
         got = found[0].shape[1]
         check.must(got == width, name, f"have {width} channel(s), as in fit", got)
+        names = _names(value)
+        if name != "exog" and name != "y" and self._names and names:
+            wanted = f"have the columns {', '.join(self._names)}, in this order, as in fit"
+            check.must(names == self._names, name, wanted, ", ".join(names))
         return found
 
     def _shown(self, made: np.ndarray) -> np.ndarray:
@@ -717,6 +724,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
             self._x_scale, self._y_scale = Scale.of(inputs, "x"), Scale.of(targets, "y")
             self.n_features_in_ = inputs[0].shape[1]
             self._flat = np.ndim(_first(y)) == 1
+            self._names = _names(x)
             self._fit(*self._scaled(inputs, targets))
         return self
 
@@ -795,7 +803,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         wanted = f"longer than the washout of {skipped} samples to be scored"
         check.require(len(truth) > 1, f"`X` must be {wanted}; pass a longer sequence.")
         made = [one.reshape(len(one), -1)[skipped:] for one in self.predict(inputs)]
-        return float(r2_score(truth, np.concatenate(made)))
+        return r_squared(truth, np.concatenate(made))
 
 
 class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
@@ -852,7 +860,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         wanted = "have at least 3 samples per series"
         check.must(shortest >= 3, "series", wanted, shortest)
         with self._all_or_nothing():
-            self._flat = flat
+            self._flat, self._names = flat, _names(series)
             self._x_scale = self._y_scale = Scale.of(found, "series")
             self.n_channels_in_ = found[0].shape[1]
             if exog is not None:
@@ -1086,6 +1094,12 @@ def _first(value: Any) -> Any:
     return value[0] if _is_several(value) else value
 
 
+def _names(value: Any) -> list[str] | None:
+    """Names of the columns of a table; None of an array."""
+    columns = getattr(_first(value), "columns", None)
+    return None if columns is None else [str(one) for one in columns]
+
+
 def _check_whole(made: Any) -> None:
     """Refuse parts that were read from a file and do not fit each other."""
     driven, sums = made.driven_, made._sums
@@ -1131,6 +1145,7 @@ _COMMON: dict[str, codec.Field] = {
     "score_": Unset(codec.NUMBER),
     "projections_": Unset(codec.SAVED),
     "_flat": codec.FLAG,
+    "_names": codec.Maybe(codec.Several(codec.TEXT)),
     "_sees": codec.FLAG,
     "_x_scale": _SCALE,
     "_y_scale": _SCALE,

@@ -20,11 +20,21 @@ from .._base import checks as check
 from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
+from .base import moderate
 
 # scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
+#: An array of series so many times as long, or short, as those of the fit is taken for a
+#: mistake.
+_OTHER_LENGTHS = 16
+#: So is one of fewer steps: second differences need three.
+_FEWEST_STEPS = 4
+#: Values of a series, evenly spaced, that put it in its place among others.
+_LOOKS = 16
+#: So many times the size of the usual series, a value leaves nothing of them.
+_VANISHING = 1e100
 #: Deviations whose squares, summed over any number of values, stay in floating point.
 _SQUARES = (1e-140, 1e140)
 #: Number of values of every channel, their mean, and the sum of squares around it.
@@ -42,14 +52,32 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     """
     options = {
         "dtype": [np.float64, np.float32] if gaps else np.float64,
-        "ensure_all_finite": "allow-nan" if gaps else True,
+        "ensure_all_finite": "allow-nan",
     }
+    X = check.unmasked(X, "X", np.nan if gaps else None)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1:
+        X = list(X)  # as NumPy keeps series of unequal length
     if _holds_series(X):
-        return _read_list(estimator, X, fitting, options)
+        return _read_list(estimator, X, fitting, options, gaps)
     if is_array(X) and not isinstance(X, np.ndarray):
         if gaps:
             return _read_foreign(estimator, X, fitting)
         X = to_host(X)
+    if getattr(X, "ndim", 2) > 3:
+        wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
+        raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
+    cube = _read_array(estimator, X, fitting, options)
+    if not gaps:
+        _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
+        if fitting:
+            _check_sizes(cube)
+    return cube
+
+
+def _read_array(
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+) -> np.ndarray:
+    """Series of equal length on the host, (n_cases, n_channels, n_steps)."""
     named = {"estimator": estimator, "input_name": "X", **options}
     if getattr(X, "ndim", 0) == 3:
         cube = _check_array(X, allow_nd=True, **named)
@@ -62,7 +90,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
         was = f"as {type(estimator).__name__} was fitted with {n} channels"
         wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
         raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
-    if not fitting and estimator._any_length:
+    if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
         return _check_array(X, **named)[:, None, :]
     table = _validate_data(estimator, X, reset=fitting, **options)
     if fitting:
@@ -70,22 +98,62 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     return table[:, None, :]
 
 
+def _is_other_length(estimator: Any, X: Any) -> bool:
+    """Whether a table holds series of another length, which this estimator takes.
+
+    Columns with names are those of the fit.
+    """
+    shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+    return len(shape) == 2 and not hasattr(X, "columns") and _takes(estimator, shape[1])
+
+
+def _takes(estimator: Any, n_steps: int) -> bool:
+    """Whether features are pooled over time, in time scales that fit such series."""
+    n, far = estimator.n_features_in_, _OTHER_LENGTHS
+    near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
+    return estimator._takes_any_length and near
+
+
+def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
+    """Refuse series of which some are ``wrong``, and name the first."""
+    if wrong.any():
+        where = f"in the series at index {int(np.argmax(wrong))}"
+        kind = "Regressor" if hasattr(estimator, "ridge") else "Classifier"
+        takes = f"PooledReservoir{kind} takes missing values (NaN)"
+        cure = f"impute such values or drop that series; {takes}"
+        raise ValueError(f"Input X contains {what}, {where}; {cure}.")
+
+
+def _check_sizes(cube: np.ndarray) -> None:
+    """Refuse values beside which all other series vanish."""
+    sizes = np.abs(cube).max((1, 2))
+    known, index = np.sort(sizes[sizes > 0]), int(np.argmax(sizes))
+    usual = known[len(known) // 2 - 1] if len(known) > 1 else sizes[index]
+    if sizes[index] / _VANISHING > usual:
+        value = f"a value of size {sizes[index]:.3g} in the series at index {index}"
+        beside = f"beside which the others, of size {usual:.3g}, vanish"
+        raise ValueError(f"X holds {value}, {beside}; impute it or drop that series.")
+
+
 def _holds_series(X: Any) -> bool:
     """Whether ``X`` is a list of which each entry must be read for itself."""
     if not isinstance(X, list | tuple) or not X:
         return False
-    try:
-        shapes = {np.shape(one) for one in X}
-    except ValueError:  # an entry is itself ragged; scikit-learn says so better
-        return False
+    shapes = set()
+    for index, one in enumerate(X):
+        try:
+            shapes.add(np.shape(one))
+        except ValueError:
+            ragged = f"X holds channels of unequal length in the series at index {index}"
+            cure = "give every series as one array (n_channels, n_steps)"
+            raise ValueError(f"{ragged}; {cure}.") from None
     ndims = {len(shape) for shape in shapes}
     return ndims == {2} or (ndims == {1} and len(shapes) > 1)
 
 
 def _read_list(
-    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any], gaps: bool
 ) -> list[np.ndarray]:
-    gaps = options["ensure_all_finite"] == "allow-nan"
     found = []
     for index, entry in enumerate(X):
         one = _check_array(
@@ -96,11 +164,10 @@ def _read_list(
             estimator=estimator,
         )
         check.require(one.shape[1], f"X holds an empty series at index {index}.")
-        good = not (np.isinf(one) if gaps else ~np.isfinite(one)).any()
-        what = f"{'infinity' if gaps else 'NaN or infinity'} in the series at index {index}"
-        cure = "impute such values or drop that series"
-        check.require(good, f"Input X contains {what}; {cure}.")
         found.append(one)
+    test = np.isinf if gaps else lambda one: ~np.isfinite(one)
+    wrong = np.array([test(one).any() for one in found])
+    _check_finite(estimator, wrong, "infinity" if gaps else "NaN or infinity")
     channels, lengths = ({one.shape[axis] for one in found} for axis in (0, 1))
     got = f"{min(channels)} to {max(channels)}"
     wanted = "X must hold series of the same number of channels"
@@ -145,6 +212,7 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     check.require(same, f"X has {n_channels} channels, {expecting} {wanted}.")
     wanted = f"{estimator.n_features_in_} features as input"
     same = n_steps == estimator.n_features_in_ or estimator._any_length
+    same = same or _takes(estimator, n_steps)
     check.require(same, f"X has {n_steps} features, {expecting} {wanted}.")
 
 
@@ -178,17 +246,26 @@ def read_labelled(
     """
     found = read_series(estimator, X, fitting=fitting)
     labels = read_labels(estimator, y, len(found))
-    if sample_weight is None:
-        return found, labels, np.ones(len(labels))
-    weights = _check_sample_weight(
-        sample_weight, found.values, dtype=np.float64, ensure_non_negative=True
-    )
+    weights = read_weights(sample_weight, len(labels))
     used = weights > 0
-    if not used.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
     if used.all():
         return found, labels, weights
     return found[used], labels[used], weights[used]
+
+
+def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
+    """Weights (n_cases,) that are not negative and not all zero; ones for None."""
+    if sample_weight is None:
+        return np.ones(n_cases)
+    weights = _check_sample_weight(
+        check.unmasked(sample_weight, "sample_weight"),
+        np.empty((n_cases, 0)),
+        dtype=np.float64,
+        ensure_non_negative=True,
+    )
+    some = "Sample weights must contain at least one non-zero number."
+    check.require(weights.any(), some)
+    return moderate(weights)
 
 
 def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
@@ -223,7 +300,7 @@ def _brought(estimator: Any, y: Any) -> Any:
     check.require(
         y is not None, f"{name} requires y to be passed, but the target y is None."
     )
-    y = host_labels(y)
+    y = check.unmasked(host_labels(y), "y")
     return to_host(y) if is_array(y) else y
 
 
@@ -256,6 +333,26 @@ class Collection:
         found = np.empty(self.n_cases, dtype=int)
         for cases, values in self.groups:
             found[cases] = values.shape[2]
+        return found
+
+    @property
+    def order(self) -> np.ndarray:
+        """Positions of the series by length, then by their values.
+
+        What is drawn from a list in this order does not depend on the order given.
+        """
+        return np.lexsort(self.looks().T[::-1])
+
+    def looks(self) -> np.ndarray:
+        """Numbers (n_cases, …) by which series are told apart: some values, and sums."""
+        found = np.empty((self.n_cases, _LOOKS + 3))
+        for cases, values in self.groups:
+            rows = np.nan_to_num(to_host(values).reshape(len(cases), -1).astype(float))
+            size = rows.shape[1]
+            at = np.linspace(0, size - 1, _LOOKS).astype(int)
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = rows.sum(1), (rows * np.arange(size)).sum(1)
+            found[cases] = np.column_stack([np.full(len(cases), size), rows[:, at], *sums])
         return found
 
     def take(self, chosen: np.ndarray) -> Collection:
@@ -406,6 +503,9 @@ class _ChunkedCollection(Collection):
     def lengths(self) -> np.ndarray:
         return np.concatenate(self.chunks.collect(self._ask(attrgetter("lengths"))))
 
+    def looks(self) -> np.ndarray:
+        return np.concatenate(self.chunks.collect(self._ask(Collection.looks)))
+
     def take(self, chosen: np.ndarray) -> Collection:
         return collect(self.chunks.collect([self._promise(chosen)])[0])
 
@@ -436,7 +536,7 @@ class _ChunkedCollection(Collection):
 
 def _checked(X: Any, first: int) -> np.ndarray:
     """A chunk on the host in floating point, if it is finite or missing."""
-    host = to_host(X)
+    host = check.unmasked(to_host(X), "X", np.nan)
     wanted, got = "hold real numbers of fixed width", f"dtype {host.dtype}"
     check.must(host.dtype.kind in "iuf", "X", wanted, got, TypeError)
     if host.dtype not in (np.float32, np.float64):

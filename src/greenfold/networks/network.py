@@ -26,6 +26,8 @@ class Network(Shown, codec.Saved):
     bias: np.ndarray | None
     rest: np.ndarray = field(init=False)
 
+    #: Networks that were drawn until this one, the first that is stable.
+    n_draws: ClassVar[int] = 1
     #: The attribute that says how fast the neurons are, and its largest value.
     _speed: ClassVar[str]
     _fastest: ClassVar[float] = np.inf
@@ -91,7 +93,7 @@ class Network(Shown, codec.Saved):
         while True:
             weights = plan.draw(spectral_radius)
             try:
-                return cls(weights, **parts)
+                made = cls(weights, **parts)
             except UnstableError as error:
                 found.append(error.abscissa)
                 # The largest eigenvalue scatters by about 1/√N from draw to draw: far
@@ -101,6 +103,9 @@ class Network(Shown, codec.Saved):
                     allow = "allow_unstable" in str(error)
                     message = _say_draws(found, plan.g, hopeless, allow)
                     raise UnstableError(message, min(found)) from None
+            else:
+                vars(made)["n_draws"] = len(found) + 1
+                return made
 
     @classmethod
     def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:
@@ -209,7 +214,7 @@ def _range(value: float | np.ndarray) -> str:
 def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
     """What to do where no draw of a random network was stable."""
     if len(found) == 1 and not hopeless:
-        way = "draw again with max_draws=100, or scale it with spectral_radius=0.9"
+        way = "draw again with a larger max_draws, or scale it with spectral_radius=0.9"
     else:
         way = f"lower `g`, or scale the network with spectral_radius=0.9 (g={g:g} here)"
     drawn = "the network drawn is" if len(found) == 1 else f"all {len(found)} draws are"

@@ -62,7 +62,7 @@ class Series:
 
 def label_array(labels: Any, n_cases: int) -> np.ndarray:
     """Labels on the host, one of one kind for each series."""
-    array = to_host(labels)
+    array = to_host(check.unmasked(labels, "labels"))
     wanted = f"have one entry per series, shape ({n_cases},)"
     check.must(array.shape == (n_cases,), "labels", wanted, f"shape {array.shape}")
     if array.dtype.kind == "O":

@@ -6,6 +6,7 @@ Series in memory are one chunk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce, wraps
@@ -21,11 +22,14 @@ from .._base.arrays import (
     is_array,
     like,
     namespace,
+    on_device,
     to_host,
 )
 
 #: Memory that the series of one chunk of a file take, in float64.
 _CHUNK_BYTES = 2**24
+#: Where an estimator says which series it refuses.
+_INDEX = re.compile(r"(series at index )(\d+)")
 #: Parts that are merged in one task of dask.
 _FAN = 8
 
@@ -182,6 +186,8 @@ class DaskChunks(Chunks):
         self.device = check_device_name(device)
         self._client = client if client is not None else _default_client()
         self._check_client()
+        if self._client is None:  # a worker says so itself
+            on_device(np.empty(0), device)
         if X.ndim == 2:
             X = X[:, None, :]
         # Channels and steps of a series belong together.
@@ -365,7 +371,8 @@ def by_chunks(method: Method) -> Method:
             return _lazily(self, method, X)
         if is_sliced(X):
             chunks = Chunks.of_slices(X)
-            parts = chunks.each(_run, (chunks.series,), self, method, X.ndim)
+            lists = chunks.series, chunks.firsts
+            parts = chunks.each(_run, lists, self, method, X.ndim)
             return np.concatenate(chunks.collect(parts))
         return method(self, X)
 
@@ -373,9 +380,20 @@ def by_chunks(method: Method) -> Method:
 
 
 def _run(
-    X: np.ndarray, estimator: Any, method: Callable[..., Any], ndim: int
+    X: np.ndarray, first: int, estimator: Any, method: Callable[..., Any], ndim: int
 ) -> np.ndarray:
-    return method(estimator, X[:, 0, :] if ndim == 2 else X)
+    with _counted_from(first):
+        return method(estimator, X[:, 0, :] if ndim == 2 else X)
+
+
+@contextmanager
+def _counted_from(first: int) -> Iterator[None]:
+    """Name the series that is refused by its position among all of them."""
+    try:
+        yield
+    except ValueError as error:
+        said = _INDEX.sub(lambda found: f"{found[1]}{first + int(found[2])}", str(error))
+        raise type(error)(said) from None
 
 
 def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
@@ -401,5 +419,11 @@ def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
     )
 
 
-def _block(X: Any, estimator: Any, method: str, none: np.ndarray) -> np.ndarray:
-    return getattr(estimator, method)(X) if X.shape[0] else none
+def _block(
+    X: Any, estimator: Any, method: str, none: np.ndarray, block_info: Any = None
+) -> np.ndarray:
+    if not X.shape[0]:
+        return none
+    place = block_info[0]["array-location"][0][0] if block_info else 0
+    with _counted_from(0 if np.isnan(place) else int(place)):
+        return getattr(estimator, method)(X)

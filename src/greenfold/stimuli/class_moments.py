@@ -63,7 +63,9 @@ class ClassMoments:
                     check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
             square = f"`X` holds values of size {largest:.3g}, whose squares leave floating"
-            fits = largest == 0 or 1e-140 < largest < 1e140
+            fits = 1e-140 < largest < 1e140 or largest == 0
+            # A class of small values beside others is taken for what it is.
+            fits = fits or largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X))))
             check.require(fits, f"{square} point; rescale the series.")
             if weights is None:
                 each, count = None, float(flat.shape[0])
@@ -96,7 +98,8 @@ class ClassMoments:
 
     def scaled(self, unit: float) -> ClassMoments:
         """Of the series times ``unit``."""
-        return ClassMoments(self.count, self.mean * unit, self.scatter * unit**2)
+        with np.errstate(over="ignore"):  # of series beyond 1e154 there is no scatter
+            return ClassMoments(self.count, self.mean * unit, self.scatter * unit * unit)
 
     @property
     def covariance(self) -> Symmetric:

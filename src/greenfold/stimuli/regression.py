@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
+from .._base.arrays import to_host
 from .._base.printing import Shown
 from .base import match_steps
 
@@ -63,6 +64,11 @@ class RegressionTask(Shown):
         wanted = f"have one entry for each of the {len(series)} series"
         check.must(len(targets) == len(series), "y", wanted, len(targets))
         check.must(len(series) > 1, "X", "hold at least two series", len(series))
+        for name, values in (("X", series), ("y", targets)):
+            largest = float(np.abs(values).max())
+            square = f"`{name}` holds values of size {largest:.3g}, whose squares leave"
+            fits = largest == 0 or 1e-140 < largest < 1e140
+            check.require(fits, f"{square} floating point; rescale them.")
         flat = series.reshape(len(series), -1)
         mean, offset = flat.mean(0), targets.mean(0)
         x, t = flat - mean, targets - offset
@@ -128,6 +134,23 @@ class RegressionTask(Shown):
     def n_targets(self) -> int:
         """Number of targets."""
         return len(self.variance)
+
+    def predict(self, system: Any, found: Any, X: Any) -> np.ndarray:
+        """Targets (n_cases, n_targets) that projections predict for new series.
+
+        ``found`` is what ``optimize(system, task)`` returned for this task and system,
+        ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps).
+        """
+        series = check.stimuli(X, self.n_steps)
+        u = check.input_projection(found.u, system.n_inputs, self.n_channels)
+        shape = 1, self.n_channels, self.n_steps
+        # A readout is fitted to centred windows; the network itself to windows as given.
+        mean = self.mean.reshape(shape)
+        if system.is_linear:
+            return to_host(system.states(to_host(series) - mean, u)) @ found.V + self.offset
+        assert self.X is not None
+        own = to_host(system.states(self.X, u)).mean(0)
+        return (to_host(system.states(series, u)) - own) @ found.V + self.offset
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -249,7 +249,10 @@ class SampleStimuli(Stimuli):
                 "coincide; pass normalize=None (the soft margin then rests on the variance "
                 "alone, or on the non-linearity).",
             )
-            scale = check.positive(length, "length") / distance
+            length = check.positive(length, "length")
+            moderate = 1e-100 <= length <= 1e100
+            check.must(moderate, "length", "lie between 1e-100 and 1e100", length)
+            scale = length / distance
         means = [(part.mean - centre) * scale for part in parts]
         covariances = [part.covariance * scale**2 for part in parts]
         mu, psi = labelled_moments(means, covariances, share)

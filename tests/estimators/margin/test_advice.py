@@ -13,6 +13,7 @@ from greenfold.analysis import EtaChoice
 from greenfold.cli import fit
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
+from greenfold.estimators.margin import classifier as fitting
 from greenfold.networks.reservoir import UnstableError
 
 
@@ -49,7 +50,7 @@ def unstable_seeds(n_seeds: int) -> list[int]:
     found = []
     for seed in range(n_seeds):
         try:
-            Reservoir.random(30, rng=seed)
+            Reservoir.random(30, rng=seed, max_draws=1)
         except UnstableError:
             found.append(seed)
     return found
@@ -58,18 +59,21 @@ def unstable_seeds(n_seeds: int) -> list[int]:
 def test_random_networks_can_be_drawn_again_or_scaled():
     bad = unstable_seeds(200)
     assert 0 < len(bad) < 40
-    with pytest.raises(ValueError, match="max_draws=100, or .* spectral_radius=0.9"):
-        Reservoir.random(30, rng=bad[0])
+    with pytest.raises(ValueError, match="larger max_draws, or .* spectral_radius=0.9"):
+        Reservoir.random(30, rng=bad[0], max_draws=1)
     for seed in bad:
-        assert Reservoir.random(30, rng=seed, max_draws=100).is_stable
+        again = Reservoir.random(30, rng=seed)
+        assert again.is_stable
+        assert again.n_draws > 1
         scaled = Reservoir.random(30, rng=seed, spectral_radius=0.8)
         largest = np.abs(np.linalg.eigvals(scaled.weights)).max()
         assert largest == pytest.approx(0.8, rel=1e-9)
     good = next(seed for seed in range(200) if seed not in bad)
     np.testing.assert_array_equal(
-        Reservoir.random(30, rng=good, max_draws=100).weights,
+        Reservoir.random(30, rng=good, max_draws=1).weights,
         Reservoir.random(30, rng=good).weights,
     )
+    assert Reservoir.random(30, rng=good).n_draws == 1
     with pytest.raises(ValueError, match="all 100 draws are unstable.*lower `g`"):
         Reservoir.random(60, g=1.4, rng=0, max_draws=100)
     with pytest.raises(ValueError, match="lower `g`.*allow_unstable=True"):
@@ -113,3 +117,24 @@ def test_a_wide_gap_is_printed_with_what_to_do():
     assert "--certify" not in fit._proof(row(0.995, True))
     assert fit._proof(row(0.02, False)) == "gap 2.0%"
     assert fit._proof(row(0.7, False, optimised=False)) == "gap 70.0%"
+
+
+def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):
+    """The clock goes by a minute each time that it is looked at."""
+    X, y = beats
+    minutes = iter(60.0 * np.arange(100))
+    monkeypatch.setattr(fitting, "perf_counter", lambda: next(minutes))
+    monkeypatch.setattr(fitting.ReservoirClassifier, "_choose", stop)
+    slow = ReservoirClassifier(n_neurons=4, order=2, random_state=0)
+    with (
+        pytest.warns(fitting.SlowFitWarning, match="order=2 takes about .* minutes"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        slow.fit(X, y)
+    with pytest.raises(ZeroDivisionError):  # and is not said of the first order
+        slow.set_params(order=1).fit(X, y)
+
+
+def stop(*_):
+    """In the place of what takes long."""
+    raise ZeroDivisionError

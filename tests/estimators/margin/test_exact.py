@@ -64,7 +64,8 @@ def test_ascended_from_the_linear_optimum(beats):
     X, y, X_test, y_test = beats
     strong: dict[str, Any] = {"input_scaling": 3.0}
     fitted = exact(n=5, **strong).fit(X, y)
-    linear = make(reservoir=fitted.reservoir_, eta=10.0, **strong).fit(X, y)
+    with pytest.warns(UserWarning, match="linearised"):
+        linear = make(reservoir=fitted.reservoir_, eta=10.0, **strong).fit(X, y)
     kept = exact(n=5, input_projection=linear.u_, **strong).fit(X, y)
     assert fitted.soft_margin_ > kept.soft_margin_
     # Guessing scores 0.5 on 60 series, with a standard error of 0.065: three of them.

@@ -83,3 +83,28 @@ def test_twelve_channels_of_unequal_length(data_dir):
     X_test, y_test = load_dataset("JapaneseVowels", "test", data_dir=data_dir)
     fitted = ReservoirClassifier(n_neurons=20, eta=100.0, random_state=0).fit(X, y)
     assert fitted.score(X_test, y_test) > 0.8
+
+
+#: Of the archive, those that are there and quick.
+SETS = ["ArrowHead", "CBF", "Coffee", "ECG200", "ECGFiveDays", "GunPoint"]
+SETS += [
+    "ItalyPowerDemand",
+    "Plane",
+    "PowerCons",
+    "SyntheticControl",
+    "Trace",
+    "TwoLeadECG",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_eta_depends_on_neither_names_nor_order(name, data_dir):
+    X, y = load_dataset(name, "train", data_dir=data_dir)
+    codes, found = np.unique(y, return_inverse=True)[1], set()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        order, names = rng.permutation(len(X)), rng.permutation(codes.max() + 1)
+        classifier = ReservoirClassifier(random_state=0)
+        found.add(classifier.fit(X[order], names[codes][order]).eta_)
+    assert len(found) == 1

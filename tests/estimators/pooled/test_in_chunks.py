@@ -107,3 +107,19 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats, size):
         model.fit(from_array(X, chunks=(30, -1)), np.ones(80, int))
     with pytest.raises(ValueError, match=r"numbers of samples: \[80, 3\]"):
         model.fit(from_array(X, chunks=(30, -1)), y[:3])
+
+
+@pytest.mark.needs("dask")
+def test_a_series_that_is_refused_is_named_by_its_place_among_all():
+    import dask.array as da
+
+    from greenfold import ReservoirClassifier
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 12)), np.arange(30) % 2
+    fitted = ReservoirClassifier(n_neurons=6, eta=1.0, random_state=0).fit(X, y)
+    X[23, 4] = np.nan
+    chunks: Any = da.from_array(X, chunks=10)  # pyright: ignore[reportArgumentType]
+    told: Any = fitted.predict(chunks)
+    with pytest.raises(ValueError, match="NaN, in the series at index 23"):
+        told.compute()

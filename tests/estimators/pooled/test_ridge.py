@@ -94,7 +94,7 @@ def test_parts_are_averaged_ridge_regressions(weighted, monkeypatch, rng):
     monkeypatch.setattr(parts, "DUAL_CASES", 100)
     found = parts.fit_head(made, series, targets, omega, seed=1)
     # The same division, every part by scikit-learn on the same standardised features.
-    order = np.random.default_rng(1).permutation(150)
+    order = series.order[np.random.default_rng(1).permutation(150)]
     blocks = [made.blocks(series, scale) for scale in range(2)]
     own = [np.sort(part) for part in np.array_split(order[30:], 3)]
     scaled = []

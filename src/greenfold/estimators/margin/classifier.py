@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
+from ..._base.arrays import exponent
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
 from ...devices.noise import covariance
@@ -65,8 +68,14 @@ _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
 #: η is chosen again when a stream has grown by this factor: that costs as much as a few
 #: choices on the whole of it, and the last one has seen two thirds of the series.
 _GROWTH = 1.5
+#: Walks through all series that an ascent beyond the first order takes, about.
+_WALKS = 300
 #: Error allowed to a state of the integrated network, relative to the largest.
 _STATE_ERROR = 1e-5
+
+
+class SlowFitWarning(UserWarning):
+    """A fit will take more than a minute."""
 
 
 class _Labelled(NamedTuple):
@@ -378,10 +387,30 @@ class ReservoirClassifier(
             ]
         else:
             frames = frames_of(series, codes, weights, per_class, self.compared_, scaling)
+        self._say_how_long(len(series))
         self._choose(_Labelled(series, codes, weights, per_class))
         heads = self._solve(frames)
         Z = read_out(heads, lambda: self.unfolding_, series)
         self._settle(heads, Clouds.of(Z, codes, weights, per_class))
+
+    def _say_how_long(self, n_series: int) -> None:
+        """Warn of a fit beyond the first order that takes more than a minute."""
+        if isinstance(self.order, str) or self.order < 2:
+            return
+        few = min(n_series, 4)
+        zeros = np.zeros((few, self.n_channels_in_, self.n_features_in_))
+        u = np.ones((self.reservoir_.n_neurons, self.n_channels_in_))
+        self.unfolding_.states(zeros[:1], u)  # prepares what is kept
+        start = perf_counter()
+        self.unfolding_.states(zeros, u)
+        each = (perf_counter() - start) / few
+        minutes = each * n_series * len(self.compared_) * _WALKS / 60
+        if minutes > 1:
+            what = f"order={self.order} takes about {minutes:.0f} minutes for {n_series}"
+            n_neurons = self.reservoir_.n_neurons
+            size = f"series of {self.n_features_in_} steps and {n_neurons} neurons"
+            cure = 'order=1 or order="exact" is quicker'
+            warnings.warn(f"{what} {size}; {cure}.", SlowFitWarning, stacklevel=4)
 
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
         """Solve from the class moments of the stream.
@@ -404,12 +433,13 @@ class ReservoirClassifier(
         self._build()
         small = small_codes(codes, n_classes)
         each = chunks.series, chunks.firsts, chunks.split(small)
-        parts = chunks.each(_summarise, each, n_classes, shape, self._fold_seed)
-        moments, sample, largest = chunks.total(parts, _merge)
+        given = self.input_scaling is None
+        parts = chunks.each(_summarise, each, n_classes, shape, self._fold_seed, given)
+        moments, sample, largest, counted = chunks.total(parts, _merge)
         self._set_unit(largest)
         # Exact, because the unit is a power of two.
         values = np.ldexp(sample.values.astype(np.float64), -self._exponent)
-        unit = float(np.ldexp(1.0, -self._exponent))
+        unit = float(np.ldexp(1.0, counted - self._exponent))
         self._stream = stream = ClassStream(
             [one.scaled(unit) for one in moments], replace(sample, values=values)
         )
@@ -455,8 +485,8 @@ class ReservoirClassifier(
 
         No square overflows then.
         """
-        given = self.input_scaling is None or largest == 0
-        self._exponent = 0 if given else int(np.clip(np.frexp(largest)[1], -1000, 1000))
+        given = self.input_scaling is None
+        self._exponent = 0 if given else int(exponent(np.array(largest)))
 
     def _in_unit(self, series: Series) -> Series:
         """Series in the internal unit; exact, because it is a power of two."""
@@ -490,7 +520,8 @@ class ReservoirClassifier(
         if self.tau == "auto":
 
             def score(reservoir: Reservoir) -> float:
-                return self._cross_validate(self._unfold(reservoir), sample).score.max()
+                found = self._cross_validate(self._unfold(reservoir), sample)
+                return round(float(found.score.max()), 6)  # what is below is rounding
 
             tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
             self.reservoir_ = max(tried, key=score)  # the first among equals
@@ -727,7 +758,12 @@ def noisy_accuracy(
     True
     """
     level = check.number(sigma, "sigma")
-    check.must(level >= 0, "sigma", "not be negative", sigma)
+    check.must(0 <= level <= 1e100, "sigma", "lie between 0 and 1e100", sigma)
+    for name, noise in (("input_noise", input_noise), ("state_noise", state_noise)):
+        if noise is not None:
+            largest = float(np.abs(check.host_array(noise, name)).max())
+            wanted = "be at most 1e100, whose square is a number"
+            check.must(largest <= 1e100, name, wanted, f"{largest:g}")
     labels = column_or_1d(y)
     values = classifier.read_out(X)
     check_consistent_length(values, labels)
@@ -768,23 +804,42 @@ def _noise_levels(
     return np.sqrt(square)
 
 
-#: Moments of every class, a sample of the series, and the largest value.
-_Summary = tuple[list[ClassMoments], StreamSample, float]
+#: Moments of every class, a sample of the series, the largest value, and the power of two
+#: in which the moments are counted.
+_Summary = tuple[list[ClassMoments], StreamSample, float, int]
 
 
 def _summarise(
-    X: Any, first: int, codes: np.ndarray, n_classes: int, shape: tuple[int, int], seed: int
+    X: Any,
+    first: int,
+    codes: np.ndarray,
+    n_classes: int,
+    shape: tuple[int, int],
+    seed: int,
+    given: bool,
 ) -> _Summary:
-    moments = moments_of_chunk(X, first, codes, n_classes, shape)
     host = np.asarray(checked_chunk(X, first, shape))
+    largest = float(max(host.max(), -host.min()))
+    # A unit only where squares leave floating point: it takes a copy.
+    small = given or 1e-100 < largest < 1e100 or not 0 < largest < np.inf
+    size = 0 if small else int(exponent(np.array(largest)))
+    own = X if small else np.ldexp(host, -size)
+    moments = moments_of_chunk(own, first, codes, n_classes, shape)
     empty = StreamSample.empty(n_classes, shape, seed)
     sample = empty.add(host, codes.astype(int), np.ones(len(codes)), first)
-    return moments, sample, float(max(host.max(), -host.min()))
+    return moments, sample, largest, size
 
 
 def _merge(one: _Summary, other: _Summary) -> _Summary:
-    moments = merge_classes(one[0], other[0])
-    return moments, one[1].merge(other[1]), max(one[2], other[2])
+    size = one[3] if one[2] >= other[2] else other[3]
+    both = [
+        [part.scaled(float(np.ldexp(1.0, summary[3] - size))) for part in summary[0]]
+        if summary[3] != size
+        else summary[0]
+        for summary in (one, other)
+    ]
+    sample, largest = one[1].merge(other[1]), max(one[2], other[2])
+    return merge_classes(*both), sample, largest, size
 
 
 def _read(
@@ -823,6 +878,7 @@ describe_fitted(
             etas=codec.Numbers("etas"),
             accuracy=codec.Numbers("etas", None, finite=False),
             score=codec.Numbers("etas", finite=False),
+            overlap=codec.Maybe(codec.Numbers("etas", "etas")),
         )
     ),
     heads_=codec.Several(HEAD, "scores"),

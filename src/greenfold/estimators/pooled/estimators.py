@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._base import codec
 from ..._base.archive import refuse
+from ..._base.arrays import exponent
 from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
 from ...stimuli.chunks import by_chunks
@@ -31,7 +32,7 @@ from ..base import (
     describe_fitted,
 )
 from ..onnx import Graph, decide, export
-from ..series import Collection, read_collection, read_labels, read_targets
+from ..series import Collection, read_collection, read_labels, read_targets, read_weights
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
 from .feature_map import (
     KINDS,
@@ -60,6 +61,7 @@ class PooledEstimator(SeriesEstimator):
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
     }
+    _takes_any_length: ClassVar[bool] = True
     #: What a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
     map_: FeatureMap
@@ -327,14 +329,26 @@ class PooledReservoirClassifier(
         self.class_weight = class_weight
 
     @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
-    def fit(self, X: Any, y: Any) -> PooledReservoirClassifier:
-        """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PooledReservoirClassifier:
+        """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
+
+        ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
+        times those of ``class_weight``. Scale and thresholds of the features are those of
+        all series of a weight above zero, and a series is left out as a whole: one of
+        weight two counts as two there only.
+        """
         self._check_parameters()
         series = self._read(X, fitting=True)
-        codes = self._encode(read_labels(self, y, len(series)))
+        labels = read_labels(self, y, len(series))
+        given = read_weights(sample_weight, len(series))
+        used = np.flatnonzero(given > 0)
+        if len(used) < len(given):
+            series, labels, given = series.take(used), labels[used], given[used]
+        codes = self._encode(labels)
         n_classes, weights = len(self.classes_), None
-        if self.class_weight is not None:
-            weights = class_weights(self, self.classes_, np.bincount(codes))[codes]
+        if self.class_weight is not None or sample_weight is not None:
+            totals = np.bincount(codes, given)
+            weights = given * class_weights(self, self.classes_, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
@@ -343,6 +357,7 @@ class PooledReservoirClassifier(
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], own)
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
+        self.held_out_cases_ = used[cases]
         self.head_ = head
         return self
 
@@ -410,12 +425,14 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         series = self._read(X, fitting=True)
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
-        table = targets.reshape(len(targets), -1)
+        # In powers of two: coefficients are in single precision.
+        self._exponents = exponent(targets.reshape(len(targets), -1), 0)
+        table = np.ldexp(targets.reshape(len(targets), -1), -self._exponents)
         # One penalty for targets of different units: each in its own deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
         head, _, held_out = self._fit_head(series, table / unit)
-        held_out = held_out * unit
+        held_out = np.ldexp(held_out * unit, self._exponents)
         self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
         self.head_ = LinearHead(
             head.means,
@@ -427,7 +444,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets (n_cases,) or (n_cases, n_targets)."""
-        found = self._scores(X)
+        found = np.ldexp(self._scores(X), self._exponents)
         return found[:, 0] if self._flat else found
 
 
@@ -467,6 +484,7 @@ def to_onnx(
         x = made.standardise(X)
         scores = made.array_scores(x, head) + head.intercept
         if isinstance(estimator, PooledReservoirRegressor):
+            scores = scores * np.ldexp(1.0, estimator._exponents)
             graph.output("prediction", scores[:, 0] if estimator._flat else scores)
             return
         two = len(estimator.classes_) == 2
@@ -566,4 +584,5 @@ describe_fitted(
     head_=_head("targets"),
     penalty_=codec.POSITIVE,
     _flat=codec.FLAG,
+    _exponents=codec.Numbers("targets", dtype=np.int64),
 )

@@ -324,9 +324,9 @@ def fit_map(
         deviation[deviation == 0] = 1.0
     made = FeatureMap(bank, [], mean, deviation, engine)
     n_series = min(len(series), _SAMPLED_SERIES)
-    chosen = np.sort(rng.choice(len(series), n_series, replace=False))
-    starts = rng.uniform(size=n_series)
-    sample = series.take(chosen)
+    drawn = series.order[np.sort(rng.choice(len(series), n_series, replace=False))]
+    starts = rng.uniform(size=n_series)[np.argsort(drawn)]
+    sample = series.take(np.sort(drawn))
     for scale in range(len(bank.scales)):
         values = _sample(made, sample, scale, starts)
         quantiles = np.sort(rng.uniform(size=(N_THRESHOLDS, values.shape[1])), axis=0)

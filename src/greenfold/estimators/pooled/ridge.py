@@ -253,7 +253,7 @@ def _fit_parts(
     rng = np.random.default_rng(seed)
     n = len(series)
     omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = rng.permutation(n)
+    order = series.order[rng.permutation(n)]
     cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
     n_parts = max(2, round(len(others) / PART_CASES))
     parts = [np.sort(part) for part in np.array_split(others, n_parts)]
