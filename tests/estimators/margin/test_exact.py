@@ -69,7 +69,7 @@ def test_ascended_from_the_linear_optimum(beats):
     kept = exact(n=5, input_projection=linear.u_, **strong).fit(X, y)
     assert fitted.soft_margin_ > kept.soft_margin_
     # Guessing scores 0.5 on 60 series, with a standard error of 0.065: three of them.
-    assert exact(n=12, eta="cv").fit(X, y).score(X_test, y_test) > 0.69
+    assert exact(n=12).fit(X, y).score(X_test, y_test) > 0.69
 
 
 def test_one_series_is_read_as_in_a_batch(beats, fitted):
