@@ -38,9 +38,8 @@ NODES, _EDGE = 30, 0.6
 _EQUAL = 1e-6
 #: First step of an ascent from there: a step of one would leave for another optimum.
 _REACH = 0.1
-#: Evaluations of one ascent, the relative change of κ that ends it, and that which ends the
-#: first one, whose end is nearly always proven.
-_EVALUATIONS, _ASCENT_TOL, _COARSE_TOL = 500, 1e-12, 1e-7
+#: Evaluations of one ascent, and the relative change of κ that ends it.
+_EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 #: Amplification of which no digit is left of what is not amplified.
 _BEYOND = 1e15
 #: Where a network amplifies much: single inputs and random ones that are tried, how many of
@@ -79,12 +78,10 @@ class Search:
         """No pair has a larger κ."""
         return min(self.relaxation.lowest, self.branched)
 
-    def ascend(
-        self, start: np.ndarray, reach: float = 1.0, tol: float = _ASCENT_TOL
-    ) -> None:
+    def ascend(self, start: np.ndarray, reach: float = 1.0) -> None:
         """Ascend from an input projection, and keep what is better than before."""
-        found = ascend(self.problem, start, max_iter=_EVALUATIONS, tol=tol, reach=reach)
-        self.keep(found)
+        limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": _ASCENT_TOL}
+        self.keep(ascend(self.problem, start, reach=reach, **limits))
 
     def keep(self, found: Candidate) -> None:
         """Take a pair that is better than the best; Ctrl-C goes on from here."""
@@ -137,12 +134,9 @@ class Search:
         # is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
         self.rounding = 1e-14 * (abs(mean) + np.sqrt(2 * spread / problem.eta))
-        self.ascend(u, tol=_COARSE_TOL)
+        self.ascend(u)
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
-        assert self.best is not None
-        if not self.certify() or relative_gap(self.bound, self.value) > _EQUAL:
-            self.ascend(self.best.u, _REACH)
 
     def _lower(self) -> bool:
         """Lower the bound, as far as the best pair at most."""
