@@ -315,7 +315,10 @@ class Run:
         linear = self.linear_start()
         if linear.status == "interrupted":
             return [linear]
-        starts = [linear.u, -linear.u, *self.starts(max(0, n_starts - 2))][:n_starts]
+        # The sign of a linear optimum is chance; the better one comes first.
+        both = [self.solve_readout(u).margin.value for u in (linear.u, -linear.u)]
+        u = linear.u if both[0] >= both[1] else -linear.u
+        starts = [u, -u, *self.starts(max(0, n_starts - 2))][:n_starts]
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol or 1e-7}
         return _collect(starts, lambda u: ascend(problem, u, **limits))
 
