@@ -1422,7 +1422,7 @@ def test_the_last_digits_are_compared():
     assert difference([3.0, 1e-5], recorded)
     assert difference(1e-6, 1.01e-6)
     assert difference(None, 0.0)
-    assert difference("certified", "relaxed")
+    assert difference("certified", "bounded")
     assert difference([True, False], [True, True])
 
 

@@ -30,7 +30,7 @@ def record(reservoir, n_samples, dt, rng, noise=0.1):
 
 def true_margin(unfolding, stimuli, best):
     problem = LinearProblem(unfolding.maps, stimuli, best.eta)
-    return problem.margin_of_kernel(problem.kernel(best.u[:, None], best.v)).value
+    return problem.margin(best.u[:, None], best.v).value
 
 
 def test_normal_equations_are_those_of_the_regressors(rng):
