@@ -60,6 +60,22 @@ def test_no_pair_is_above_the_bound(rng):
         assert LinearRegression(network.maps, task).relaxation.at(anywhere, u) >= best.gain
 
 
+@pytest.mark.parametrize("delays", [[1], [2], [0, 1], [1, 2], [0, 1, 2]])
+@pytest.mark.parametrize("ridge", [0.1, 0.01])
+def test_tiny_problems_are_not_beaten_by_random_inputs(delays, ridge):
+    """Three neurons, where an ascent may end in an optimum that is not the best."""
+    network = unfold(Reservoir.random(3, rng=266, max_draws=100), n_steps=3, dt=1.0)
+    task = RegressionTask.memory(delays, 3, ridge=ridge)
+    best, other = (optimize(network, task, rng=seed) for seed in (0, 1))
+    problem, rng = LinearRegression(network.maps, task), np.random.default_rng(0)
+    drawn = [problem.evaluate(unit(rng, 3, 1))[1].value for _ in range(200)]
+    assert best.gain >= max(drawn)
+    # The luck of other random starts changes nothing: an ascent ends at 1e-12 of J.
+    assert best.gain == pytest.approx(other.gain, rel=1e-9)
+    assert best.gap is not None
+    assert best.gap < 0.01
+
+
 def test_the_loss_is_that_of_simulated_states(rng):
     """Ridge on states of the ODE solver, whatever the window: the judge of J and R²."""
     reservoir = small(n=6)
