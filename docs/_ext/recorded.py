@@ -35,6 +35,7 @@ _BENCHMARKS = (
     "dynamics",
     "dynamics-cuda",
     "saturation",
+    "proofs",
     "masks",
     "shared-input",
     "regression",
