@@ -19,7 +19,6 @@ from itertools import count, pairwise
 from typing import Any, cast
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 
 from .._base import checks as check
 from .alternating import alternate
@@ -172,6 +171,8 @@ class Search:
         """Cut the node of the largest bound into sectors until all bounds are closed."""
         if not self.relaxation.is_small or self.relaxation.shares.size < 2:
             return False
+        from joblib import Parallel, delayed, effective_n_jobs
+
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
         closed = -np.inf
