@@ -18,6 +18,7 @@ NAMES = (
     "echo_state",
     "saturation",
     "classification",
+    "proofs",
     "masks",
     "shared_input",
     "regression",

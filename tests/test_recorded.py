@@ -254,7 +254,8 @@ def regression(best: Any) -> dict[str, Any]:
         "loss": best.loss,
         "r2": best.r2,
         "status": best.status,
-        "starts": best.starts,
+        # While a gap is left, it ascends from directions that rounding turns.
+        "starts": best.starts[:1] if best.status == "bounded" else best.starts,
         "u": sign * best.u,
         "V": sign * best.V,
     }
@@ -764,7 +765,8 @@ REGRESSION: dict[str, Callable[[], Any]] = {
     "order 1": lambda: optimize(expanded(1), task(), **TWO),
     "integrated": lambda: optimize(dynamics(), task(), **SHORT),
 }
-enter("regression", REGRESSION, regression, {"bound": 1e-3})  # see `KINKED`
+SEARCHED = {"u": 1e-5, "V": 1e-5, "r2": 1e-6}
+enter("regression", REGRESSION, regression, {"bound": 1e-3, **SEARCHED})  # see `KINKED`
 
 
 # Questions around an optimum
@@ -1424,7 +1426,7 @@ def test_the_last_digits_are_compared():
     assert difference([3.0, 1e-5], recorded)
     assert difference(1e-6, 1.01e-6)
     assert difference(None, 0.0)
-    assert difference("certified", "relaxed")
+    assert difference("certified", "bounded")
     assert difference([True, False], [True, True])
 
 

@@ -36,6 +36,7 @@ _BENCHMARKS = (
     "dynamics",
     "dynamics-cuda",
     "saturation",
+    "proofs",
     "masks",
     "shared-input",
     "regression",

@@ -12,7 +12,7 @@ import greenfold.math.covariances as covariances
 from greenfold import Reservoir, ReservoirClassifier, SampleStimuli, unfold
 from greenfold.math.covariances import Factored, outer, root, trace
 from greenfold.optimizers import optimize
-from greenfold.optimizers.certified import tighten
+from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.stimuli import class_moments
 from greenfold.stimuli.class_moments import ClassMoments
@@ -91,9 +91,10 @@ def test_the_bound_is_lowered_as_far(factored, monkeypatch, weight):
     with monkeypatch.context() as plain:
         plain.setattr(class_moments, "DENSE_SIZE", 10**6)
         full = SampleStimuli(X, y)
-    low = [
-        tighten(LinearProblem(unfolding.maps, s, 10.0), np.zeros(40)) for s in (kept, full)
-    ]
+    low = []
+    for stimuli in (kept, full):
+        relaxation = Relaxation([LinearProblem(unfolding.maps, stimuli, 10.0)])
+        low.append(relaxation.lower([np.zeros(40)], np.eye(30)[:, :1]))
     best = optimize(unfolding, full, 10.0)
     assert min(low) >= best.soft_margin * (1 - 1e-9)
     assert low[0] <= low[1] * (1 + 1e-2)

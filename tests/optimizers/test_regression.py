@@ -32,7 +32,7 @@ def test_the_bound_is_tight_on_memory(n_neurons, delays):
     best = optimize(network, task, tol=1e-3, rng=0)
     assert best.gap is not None
     assert best.gap <= 1e-3
-    assert best.status in ("certified", "relaxed")
+    assert best.status == "certified"
     drawn = [
         optimize(
             network, task, u=np.random.default_rng(100 + k).standard_normal(n_neurons)
@@ -56,7 +56,24 @@ def test_no_pair_is_above_the_bound(rng):
         kernels = (network.input_response(u) @ V).T
         assert problem.gain(V, kernels).value <= best.gain <= best.upper_bound
         # At any kernels, however far from those of a pair.
-        assert problem.bound(rng.standard_normal(kernels.shape))[0] >= best.gain
+        anywhere = list(rng.standard_normal(kernels.shape))
+        assert LinearRegression(network.maps, task).relaxation.at(anywhere, u) >= best.gain
+
+
+@pytest.mark.parametrize("delays", [[1], [2], [0, 1], [1, 2], [0, 1, 2]])
+@pytest.mark.parametrize("ridge", [0.1, 0.01])
+def test_tiny_problems_are_not_beaten_by_random_inputs(delays, ridge):
+    """Three neurons, where an ascent may end in an optimum that is not the best."""
+    network = unfold(Reservoir.random(3, rng=266, max_draws=100), n_steps=3, dt=1.0)
+    task = RegressionTask.memory(delays, 3, ridge=ridge)
+    best, other = (optimize(network, task, rng=seed) for seed in (0, 1))
+    problem, rng = LinearRegression(network.maps, task), np.random.default_rng(0)
+    drawn = [problem.evaluate(unit(rng, 3, 1))[1].value for _ in range(200)]
+    assert best.gain >= max(drawn)
+    # The luck of other random starts changes nothing: an ascent ends at 1e-12 of J.
+    assert best.gain == pytest.approx(other.gain, rel=1e-9)
+    assert best.gap is not None
+    assert best.gap < 0.01
 
 
 def test_the_loss_is_that_of_simulated_states(rng):
@@ -102,21 +119,6 @@ def test_gradients_by_their_taylor_remainder(rng, kind):
             - margin.value
             - h * (gradient * direction).sum()
         )
-        for h in steps
-    ]
-    assert slope(steps, rest) > 1.9
-
-
-def test_the_gradient_of_the_bound(rng):
-    network = unfold(small(n=5), n_steps=6, dt=0.5)
-    X = rng.standard_normal((60, 6))
-    task = RegressionTask.from_cases(X, X[:, 3:5], ridge=0.1)
-    problem = LinearRegression(network.maps, task)
-    a, direction = rng.standard_normal((2, 6)), rng.standard_normal((2, 6))
-    value, gradient = problem.bound(a)
-    steps = np.array([1e-2, 3e-3, 1e-3])
-    rest = [
-        abs(problem.bound(a + h * direction)[0] - value - h * (gradient * direction).sum())
         for h in steps
     ]
     assert slope(steps, rest) > 1.9

@@ -167,7 +167,6 @@ def test_sample_stimuli_and_their_stream_have_the_same_optimum(rng):
     [
         ("convex", "evaluate", 1),
         ("convex", "evaluate", 3),
-        ("convex", "best_atom", 1),
         ("alternating", "best_readout", 1),
         ("alternating", "best_readout", 4),
         ("alternating", "best_input", 0),

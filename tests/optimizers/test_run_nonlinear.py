@@ -146,7 +146,7 @@ def test_streamed_stimuli_say_that_they_have_no_series(method):
             "convex",
             "`method`.*ascent, alternating, random for a non-linear.*'convex'",
         ),
-        (0, None, "ascent", "`method`.*convex, alternating, random for a linear.*'ascent'"),
+        (0, None, "ascent", "`method`.*convex, exact, alt.* for a linear.*'ascent'"),
         (2, None, "alternating", "'alternating'.*order 1.*use 'ascent'"),
         (1, 1.7, "alternating", "'alternating'.*end of a step.*use 'ascent'"),
         (1, None, "newton", "`method`.*for a non-linear system; got 'newton'"),

@@ -9,8 +9,9 @@ import pytest
 
 from greenfold import Reservoir, optimize, unfold
 from greenfold.datasets import load_dataset
+from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.optimizers.shared import SharedBound, SharedProblem, solve_shared
+from greenfold.optimizers.shared import SharedProblem, solve_shared
 from greenfold.stimuli import SampleStimuli
 
 
@@ -79,27 +80,6 @@ def test_gradient(case):
     assert slope == pytest.approx(2, abs=0.05)
 
 
-def test_gradient_of_the_bound(case):
-    """Of the smoothed bound, in kernels and weights, by its Taylor remainder."""
-    problem, system, rng = case
-    n_channels = problem.parts[0].stimuli.n_channels
-    u = drawn(rng, system, n_channels)
-    kernels = problem.kernels(u, problem.best_readouts(u)[0])
-    logs = rng.standard_normal(len(kernels)) * 0.2 - 1
-    turn = [rng.standard_normal(len(a)) for a in kernels]
-    turn_logs = rng.standard_normal(len(kernels))
-    bound = SharedBound(problem)
-    _, value, by_kernel, by_log = bound.smoothed(kernels, logs, 0.1)
-    slope = sum(g @ t for g, t in zip(by_kernel, turn, strict=True)) + by_log @ turn_logs
-    steps = np.geomspace(1e-2, 1e-4, 5)
-    rest = []
-    for h in steps:
-        moved = [a + h * t for a, t in zip(kernels, turn, strict=True)]
-        _, at, _, _ = bound.smoothed(moved, logs + h * turn_logs, 0.1)
-        rest.append(abs(at - value - h * slope))
-    assert np.polyfit(np.log(steps), np.log(rest), 1)[0] == pytest.approx(2, abs=0.05)
-
-
 @pytest.mark.parametrize("certify", [False, True])
 def test_bound_above_every_input(case, proven, certify):
     """Fifty random u, each with its optimal readouts, and the one that was found."""
@@ -123,8 +103,9 @@ def test_bound_holds_anywhere(case, proven):
     n_channels = problem.parts[0].stimuli.n_channels
     best = proven[0].total
     for size in (0.0, 0.1, 1.0):
-        bound = SharedBound(problem)
-        kernels = [size * rng.standard_normal(part.mean.size) for part in problem.parts]
+        bound = Relaxation(problem.parts)
+        sizes = [part.stimuli.mu.size for part in problem.parts]
+        kernels = [size * rng.standard_normal(n) for n in sizes]
         assert bound.at(kernels, drawn(rng, system, n_channels)) >= best
 
 
@@ -135,10 +116,10 @@ def test_relaxation_is_solved_to_its_end(case, proven):
     """
     problem, system, rng = case
     found, _ = proven
-    near = SharedBound(problem).tighten(problem.kernels(found.u, found.V), found.u, -np.inf)
+    near = Relaxation(problem.parts).lower(problem.kernels(found.u, found.V), found.u)
     u = drawn(rng, system, problem.parts[0].stimuli.n_channels)
-    zero = [np.zeros(part.mean.size) for part in problem.parts]
-    far = SharedBound(problem).tighten(zero, u, -np.inf)
+    zero = [np.zeros(part.stimuli.mu.size) for part in problem.parts]
+    far = Relaxation(problem.parts).lower(zero, u)
     assert near >= found.total * (1 - 1e-9)
     assert far == pytest.approx(near, rel=1e-3)
 
@@ -169,11 +150,11 @@ def test_operator_gives_the_same_bound(case, monkeypatch):
     problem, system, rng = case
     u = drawn(rng, system, problem.parts[0].stimuli.n_channels)
     kernels = problem.kernels(u, problem.best_readouts(u)[0])
-    formed = SharedBound(problem).at(kernels, u)
+    formed = Relaxation(problem.parts).at(kernels, u)
     start = problem.stacked_atom()
     kind = type(problem.parts[0].system.response_sum(np.ones((u.shape[1], 6))))
     monkeypatch.setattr(kind, "matrix", lambda self: None)
-    assert SharedBound(problem).at(kernels, u) == pytest.approx(formed, rel=1e-5)
+    assert Relaxation(problem.parts).at(kernels, u) == pytest.approx(formed, rel=1e-5)
     overlap = abs((problem.stacked_atom() * start).sum())
     assert overlap == pytest.approx(1, abs=1e-5)
 

@@ -37,7 +37,7 @@ _PROBES, _NEGLIGIBLE = 64, 1e-9
 #: Error of an eigenvalue in units of its size, and how many of a large network are sought.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
-_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 12, 1e-7
+_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 40, 1e-7
 #: Directions below this share are not started from, nor more than so many; angles between
 #: the leading two in units of theirs, and mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
@@ -329,7 +329,8 @@ class _CentralPath:
 
     def centre(self, mu: float) -> None:
         """Newton steps at one barrier, until they gain a tenth of it at most."""
-        plus, merit = self.is_positive, self._merit(self.x, self.factor, mu)
+        plus = self.is_positive
+        self.merit = self._merit(self.x, self.factor, mu)
         for _ in range(_NEWTON_STEPS):
             W = self.inverse @ self.slopes
             gradient = self.linear + self.quadratic @ self.x + mu * np.einsum("ijj->i", W)
@@ -339,18 +340,25 @@ class _CentralPath:
             hessian[plus, plus] += mu / self.x[plus] ** 2
             hessian[np.diag_indices_from(hessian)] *= 1 + 1e-13
             step = -np.linalg.solve(hessian, gradient)
-            gain, length = float(-gradient @ step), 1.0
-            while length > 1e-8:
-                x = self.x + length * step
-                factor = self._factor(x)
-                if factor is not None:
-                    new = self._merit(x, factor, mu)
-                    if new <= merit - 0.1 * length * gain:
-                        self.x, self.factor, merit = x, factor, new
-                        break
+            gain, length, x, merit = float(-gradient @ step), 1.0, self.x, self.merit
+            while not self._move(x + length * step, mu, merit - 0.1 * length * gain):
                 length *= 0.5
-            if gain <= 0.1 * mu or length <= 1e-8:
+                if length <= 1e-8:
+                    return
+            if gain <= 0.1 * mu:
                 return
+            # Far from the path a step is too short: it grows while that pays.
+            while self._move(x + 2 * length * step, mu, self.merit - 0.1 * gain):
+                length *= 2
+
+    def _move(self, x: np.ndarray, mu: float, limit: float) -> bool:
+        """Go to x where that is inside and its merit not above the limit."""
+        factor = self._factor(x)
+        merit = np.inf if factor is None else self._merit(x, factor, mu)
+        if factor is None or not merit <= limit:
+            return False
+        self.x, self.factor, self.merit = x, factor, merit
+        return True
 
 
 class Relaxation:
@@ -488,7 +496,7 @@ class Relaxation:
         slopes, prices = block.complete(self.constraints)
         c = metric.root.T @ kernel
         start = block.constant + np.tensordot(c, slopes[:rank], axes=1)
-        unit = float(np.linalg.eigvalsh(start)[-1]) + 0.5 * float(c @ block.curvature @ c)
+        unit = float(np.linalg.eigvalsh(start)[-1] + 0.5 * c @ block.curvature @ c)
         if unit <= 0:
             return
         slopes[:rank] /= np.sqrt(unit)  # kernels in units of √unit, all else in units
@@ -503,7 +511,7 @@ class Relaxation:
         x = np.concatenate([c / np.sqrt(unit), [0.0], z / unit, [0.0]])
         x[is_positive] = np.maximum(x[is_positive], 1e-2)
         top = float(np.linalg.eigvalsh(M0 + np.tensordot(x, slopes, axes=1))[-1])
-        x[-1] = top + 0.1 * abs(top) + 1e-3
+        x[-1] = top + 0.1 * (1 + abs(top))
         path = _CentralPath(x, linear, quadratic, M0, slopes, is_positive)
         mu = 0.1 / len(M0)
         while True:

@@ -21,7 +21,6 @@ from itertools import count, pairwise
 from typing import Any, cast
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 
 from .._base import checks as check
 from .._base.progress import Display, display
@@ -188,6 +187,8 @@ class Search:
 
     def _tree(self) -> Iterator[float]:
         """Branch and bound; yields the gap after each round."""
+        from joblib import Parallel, delayed, effective_n_jobs
+
         order = count()
         opened = [(-self.bound, next(order), self.relaxation)]
         workers, width = Parallel(), effective_n_jobs()

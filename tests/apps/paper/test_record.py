@@ -26,7 +26,7 @@ def test_recorded_in_full_with_todays_parameters(name):
 RECORDED = {
     "kappa": 0.25,
     "curve": [0.0, 1e-6, 2.0],
-    "rows": [{"gap": 1e-5, "status": "certified"}, {"gap": None, "status": "relaxed"}],
+    "rows": [{"gap": 1e-5, "status": "certified"}, {"gap": None, "status": "bounded"}],
     "trustworthy": True,
     "seconds": 3.0,
 }
@@ -66,7 +66,7 @@ def test_within_the_tolerance(path, value):
         (["curve", 1], 5e-9 + 1e-6),
         (["rows"], []),
         (["rows", 0, "gap"], 2e-4),
-        (["rows", 0, "status"], "relaxed"),
+        (["rows", 0, "status"], "bounded"),
         (["rows", 1, "gap"], 0.0),
         (["trustworthy"], False),
         (["new"], 1.0),
