@@ -259,6 +259,15 @@ def drawn_problem(n: int, strength: float, seed: int) -> LinearProblem:
     return LinearProblem(unfold(reservoir, n_steps=10, dt=1.0).maps, stimuli, ETA)
 
 
+def test_the_bound_of_a_large_network_is_lowered_to_its_end():
+    """From two starts to 1e-6; lowered too fast, the barrier left one 0.5 % higher."""
+    problem = drawn_problem(100, 1.0, 4)
+    u = problem.best_atom(problem.stimuli.mu)[1]
+    kernels = (np.zeros(10), problem.kernel(u, problem.best_readout(u)[0]))
+    low = [Relaxation([problem]).lower([kernel], u) for kernel in kernels]
+    assert low[0] == pytest.approx(low[1], rel=1e-6)
+
+
 #: Neurons, strength and seed of problems whose relaxation is not tight.
 OPEN = [(20, 0.19, 1), (20, 1.0, 1), (12, 0.19, 2)]
 

@@ -37,7 +37,7 @@ _PROBES, _NEGLIGIBLE = 64, 1e-9
 #: Error of an eigenvalue in units of its size, and how many of a large network are sought.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
-_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 40, 1e-7
+_NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 300, 1e-7
 #: Directions below this share are not started from, nor more than so many; angles between
 #: the leading two in units of theirs, and mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
@@ -530,7 +530,7 @@ class Relaxation:
                 return
             if self.lowest <= goal:
                 return
-            mu *= 0.15
+            mu *= 0.3
 
     def within(self, constraints: Sequence[Constraint]) -> Relaxation:
         """The same bound of fewer input projections."""
