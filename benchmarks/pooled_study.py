@@ -174,10 +174,10 @@ class HalfSolved(PooledReservoirClassifier):
 
     noise = 0.0
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Keep the classes for the readouts, and fit."""
         self._codes = np.unique(y, return_inverse=True)[1]
-        return super().fit(X, y)
+        return super().fit(X, y, sample_weight)
 
     def _fit_map(self, series: Any) -> None:
         super()._fit_map(series)
