@@ -7,6 +7,7 @@ import pytest
 
 from greenfold import (
     Device,
+    GaussianStimuli,
     MeasuredResponse,
     Reservoir,
     ReservoirClassifier,
@@ -199,3 +200,12 @@ def test_accuracy_under_state_and_input_noise(rng):
 def test_bad_arguments(setting, options, message):
     with pytest.raises(ValueError, match=message):
         optimize(*setting, device=Device(**options))
+
+
+def test_noise_beyond_floats_is_named():
+    network, stimuli = (
+        unfold(small(n=3), n_steps=4, dt=0.5),
+        GaussianStimuli.random(4, rng=0),
+    )
+    with pytest.raises(ValueError, match="`input_noise` must be at most 1e\\+70"):
+        optimize(network, stimuli, device=Device(input_noise=1e200))

@@ -15,6 +15,9 @@ from scipy import linalg
 from .._base import checks as check
 from ..networks.reservoir import Reservoir
 
+#: The largest noise whose square and what is made of it are floats.
+_LARGEST = 1e70
+
 
 def covariance(value: Any, name: str, size: int) -> np.ndarray:
     """A covariance from a standard deviation, from ``size`` of them, or from a matrix."""
@@ -22,6 +25,8 @@ def covariance(value: Any, name: str, size: int) -> np.ndarray:
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim
     check.must(fits, name, one, f"shape {array.shape}")
+    largest = float(np.abs(array).max(initial=0.0))
+    check.must(largest <= _LARGEST, name, f"be at most {_LARGEST:g}", f"{largest:g}")
     if array.ndim < 2:
         check.must((array >= 0).all(), name, "not be negative", f"{array.min():g}")
         return np.diag(np.broadcast_to(array**2, (size,)).copy())
