@@ -1,8 +1,9 @@
 """The pictures of the README and of the first page: ``python docs/pictures.py``.
 
-Writes ``_pictures/clouds.svg``, ``_pictures/clouds.json`` with the numbers that
-are drawn, and ``_static/social.png``. Needs ECG5000 (`GREENFOLD_DATA`, or a download). The
-noise curves are those that ``greenfold reproduce beyond`` has recorded.
+Writes ``_pictures/clouds.svg``, the same for phones in ``clouds-narrow.svg``, the numbers
+that are drawn in ``clouds.json``, and ``_static/social.png``. Needs ECG5000
+(`GREENFOLD_DATA`, or a download). The noise curves are those that
+``greenfold reproduce beyond`` has recorded.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def plane(
     classes = [rest[signs == sign] for sign in (-1, 1)]
     within = sum(np.cov(part.T, bias=True) for part in classes)
     across = np.linalg.eigh(within)[1][:, -1]
+    across *= np.sign(classes[1].mean(0) @ across)  # an eigenvector has no sign of its own
     return states @ np.column_stack([v, across])
 
 
@@ -112,11 +114,15 @@ def draw_noise(axes: Any, rows: list[dict[str, Any]], noises: list[float]) -> No
     axes.legend(loc="lower left")
 
 
-def draw(made: dict[str, Any]) -> Figure:
-    """Random clouds, solved clouds, noise curves."""
+def draw(made: dict[str, Any], *, is_narrow: bool = False) -> Figure:
+    """Random clouds, solved clouds, noise curves; one below the other for a phone."""
     record = json.loads((HERE / "_reproduction" / "beyond.json").read_text("utf-8"))
-    figure = Figure(figsize=(9.4, 3.25), layout="constrained", facecolor="white")
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
+    size = (3.7, 10.6) if is_narrow else (9.4, 3.25)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    if is_narrow:
+        left, middle, right = figure.subplots(3, 1)
+    else:
+        left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
     reach = (1.02, 1.02)
     for axes, name, colour in ((left, "random", RANDOM), (middle, "solved", SOLVED)):
         draw_cloud(axes, made, name, reach)
@@ -125,7 +131,10 @@ def draw(made: dict[str, Any]) -> Figure:
     left.set_ylabel("state across it")
     left.legend(loc="lower left", markerscale=1.6, handletextpad=0.1, borderpad=0)
     left.annotate(f" noise ±{MARKED:g}", (MARKED, 0.97), va="top", size=8.5)
-    middle.set_yticklabels([])
+    if is_narrow:
+        middle.set_ylabel("state across it")
+    else:
+        middle.set_yticklabels([])
     text = f"proven: κ ≤ {made['bound']:.3f}\nfor unit u and v"
     middle.annotate(text, (0.03, 0.03), xycoords="axes fraction", size=8.5)
     draw_noise(right, record["numbers"]["noise"], record["parameters"]["noises"])
@@ -160,8 +169,9 @@ def main() -> None:
     made = clouds(ecg5000_paper())
     write_json(place / "clouds.json", made)
     with mpl.rc_context(LOOK):
-        figure = draw(made)
-        figure.savefig(place / "clouds.svg", metadata={"Date": None})
+        for name, is_narrow in (("clouds", False), ("clouds-narrow", True)):
+            figure = draw(made, is_narrow=is_narrow)
+            figure.savefig(place / f"{name}.svg", metadata={"Date": None})
         social = draw_social(made)
         social.savefig(
             HERE / "_static" / "social.png", dpi=100, metadata={"Software": None}
