@@ -50,6 +50,7 @@ def per_network(name: str, start: str, key: str = "ratios") -> np.ndarray:
     return np.array([float(x.strip("%")) for x in row(name, start)["detail"][key].split()])
 
 
+ECG, LONG = "ECG5000, 500/4500 × 140", "1000/1000 × 1000"
 SYSTEMS = [(name, size) for name in ("Lorenz", "Mackey–Glass") for size in (50, 100)]
 
 
@@ -144,7 +145,71 @@ def ranks() -> list[str]:
     return [" ".join(table), f"ROCKET's because of three sets ({sets})"]
 
 
-ECG, LONG = "ECG5000, 500/4500 × 140", "1000/1000 × 1000"
+def published() -> list[str]:
+    """Sentences of `paper.md` that the README does not have, each with its record."""
+    ratio = {
+        one: value("forecast", f"{one[0]}, N = {one[1]}, noise 0 %") for one in SYSTEMS
+    }
+    lorenz, mackey = (list(ratio.values())[i : i + 2] for i in (0, 2))
+    dysts = row("forecast-systems", "20 systems")
+    narma = [value("sequences", f"NARMA-10, N = {size}") for size in (50, 100)]
+    echo = row("echo-state", "N = 100: what noise costs")["detail"]
+    masks = [value("masks", start) for start in ("random ±1", "two levels")]
+    ring = row("normal", "ring, N = 100,000")
+    gains = per_network("nonlinear", "‖μ‖ = 0.19: non-linear")
+    true = per_network("saturation", "biased tanh, ‖μ‖ = 0.19: κ of")
+    ascent = row("alternating", "ascent")
+    rival = [value("pooled", f"{ECG}, against {name}") for name in ("ROCKET", "MiniROCKET")]
+    sweep = record("_sweep/comparison.json")
+    both = zip(sweep["mean_accuracy"], sweep["mean_rank"], strict=True)
+    mean = dict(zip(sweep["estimators"], both, strict=True))
+    theirs = {
+        name: "{:.3f} and {:.2f}".format(*mean[f"{name} (published)"])
+        for name in ("HC2", "ROCKET", "MR-Hydra")
+    }
+    pooled = mean["PooledReservoirClassifier"]
+    return [
+        f"valid {lorenz[0]:.2f} (N = 50) and {lorenz[1]:.2f} (N = 100) times as long on "
+        f"Lorenz and {mackey[0]:.2f} and {mackey[1]:.2f} times as long on Mackey–Glass "
+        "(`docs/_benchmarks/forecast.json`)",
+        f"on {dysts['value']:.0f} of 20 chaotic systems from dysts [@gilpin2021], "
+        f"{dysts['detail']['median_ratio']:.1f} times as long in the median "
+        "(`docs/_benchmarks/forecast-systems.json`)",
+        f"falls to {narma[0]:.2f} (N = 50) and {narma[1]:.2f} (N = 100) of the error",
+        f"loses {echo['random_loses_points']:.1f} points of accuracy to noise with random "
+        f"input weights and {echo['solved_loses_points']:.1f} points",
+        f"reach {masks[1]:.1f} % of the proven bound; random ones reach {masks[0]:.1f} %",
+        f"A ring of 100,000 neurons takes {ring['value']:.1f} s, with a gap of "
+        f"{ring['detail']['gap']:.0e}",
+        f"order 1 reaches {gains.min():.1f} to {gains.max():.1f} times the κ",
+        f"has {true.min():.1f} to {true.max():.1f} times the κ of the other projections",
+        f"on {ascent['detail']['higher_or_equal']} of {ascent['detail']['of']} problems "
+        f"and {ascent['value']:.0f} times faster in the median",
+        f"mean accuracy of {pooled[0]:.3f} and a mean rank of {pooled[1]:.2f} of seven",
+        f"HC2 [@middlehurst2021] has {theirs['HC2']}, ROCKET {theirs['ROCKET']}, MR-Hydra "
+        f"{theirs['MR-Hydra']}",
+        f"ROCKET takes {rival[0]:.0f} times as long and MiniROCKET {rival[1]:.1f} times",
+        f"mean accuracy of {mean['ReservoirClassifier'][0]:.3f} on the same 14 sets",
+    ]
+
+
+@pytest.mark.parametrize("claim", published())
+def test_the_paper_says_what_was_recorded(claim):
+    assert claim in plain("paper.md")
+
+
+def test_the_paper_repeats_the_readme():
+    """Numbers of tables that it writes as sentences."""
+    text = plain("paper.md")
+    cells = re.findall(r"\| \**(\d+\.\d+)", " ".join(reproduced()))
+    assert len(cells) == 6
+    assert all(cell in text for cell in cells)
+    bounds = reproduced()[-1].partition("networks. ")
+    assert bounds[0] in text
+    assert bounds[2].replace("of them", "of the networks") in text
+    cited = set(re.findall(r"@([a-z]+\d{4}\w*)", text))
+    assert cited == set(re.findall(r"^@\w+\{(\w+),", lines_of("paper.bib"), re.MULTILINE))
+    assert all((ROOT / name).exists() for name in re.findall(r"`(docs/\S+\.json)`", text))
 
 
 @pytest.mark.parametrize("claim", [*reproduced(), *measured(), *forecasts(), *ranks()])
