@@ -4,11 +4,19 @@ Writes ``_pictures/clouds.svg``, the same for phones in ``clouds-narrow.svg``, t
 that are drawn in ``clouds.json``, and ``_static/social.png``. Needs ECG5000
 (`GREENFOLD_DATA`, or a download). The noise curves are those that
 ``greenfold reproduce beyond`` has recorded.
+
+``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the explorer going from
+random input projections to the solved one. It needs Chromium and Pillow.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +37,8 @@ SIZE = 100
 """Neurons of the networks behind the noise curves."""
 MARKED = 0.1
 """σ whose accuracies are written into the figure."""
+FILM_WIDTH = 1000
+"""Pixels of the film."""
 LOOK: dict[Any, Any] = BASE | {
     "grid.color": "#E4E4E4",
     "legend.frameon": False,
@@ -162,6 +172,74 @@ def draw_social(made: dict[str, Any]) -> Figure:
     return figure
 
 
+def film() -> None:
+    """Write about ten seconds of the explorer, from random u to the solved one."""
+    from PIL import Image
+
+    sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
+    import explorer  # pyright: ignore[reportMissingImports]
+
+    from tests.apps.report.test_browser import NAMES, Browser
+
+    program = next(found for name in NAMES if (found := shutil.which(name)))
+    frames: list[Image.Image] = []
+    durations: list[int] = []
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "explorer.html"
+        explorer.make(page)
+        browser = Browser(program, Path(place) / "profile")
+
+        def shoot(milliseconds: int) -> None:
+            found = browser.call("Page.captureScreenshot", format="png", clip=clip)
+            image = Image.open(io.BytesIO(base64.b64decode(found["data"]))).convert("RGB")
+            frames.append(image)
+            durations.append(milliseconds)
+
+        try:
+            browser.visit(page.as_uri(), FILM_WIDTH, "light")
+            # From the gauge down to the buttons; the rest of the page stands still.
+            box = "document.getElementById('{}').getBoundingClientRect().{}"
+            top = browser.ask(box.format("kappa-value", "top")) - 40
+            bottom = browser.ask(box.format("solve", "bottom")) + 24
+            clip = {
+                "x": 0,
+                "y": top,
+                "width": FILM_WIDTH,
+                "height": bottom - top,
+                "scale": 1,
+            }
+            n = browser.ask("window.greenfold.state.mine.length")
+            shoot(1200)
+            for u in np.random.default_rng(0).standard_normal((2, n)):
+                browser.ask(f"window.greenfold.at({json.dumps({'u': u.tolist()})}); 0")
+                shoot(1200)
+            start = float(browser.ask("document.getElementById('angle').value"))
+            # u and −u are the same; the nearer end of the solved line is where it goes.
+            end = 0.0 if start <= 90 else 180.0
+            for share in np.linspace(0, 1, 31)[1:]:
+                angle = start + (end - start) * share**2 * (3 - 2 * share)
+                given = json.dumps({"turning": True, "plane": 0, "angle": angle})
+                browser.ask(f"window.greenfold.at({given}); 0")
+                shoot(100)
+            durations[-1] = 3400
+        finally:
+            browser.close()
+    # One palette for all frames, from the first and the last, so that colours stay.
+    both = Image.new("RGB", (frames[0].width, 2 * frames[0].height))
+    both.paste(frames[0])
+    both.paste(frames[-1], (0, frames[0].height))
+    colours = both.quantize(256, kmeans=1)
+    drawn = [one.quantize(palette=colours, dither=Image.Dither.NONE) for one in frames]
+    drawn[0].save(
+        HERE / "_pictures" / "explorer.gif",
+        save_all=True,
+        append_images=drawn[1:],
+        duration=durations,
+        loop=0,
+        optimize=True,
+    )
+
+
 def main() -> None:
     """Compute, draw, write."""
     place = HERE / "_pictures"
@@ -179,4 +257,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    film() if sys.argv[1:] == ["film"] else main()
