@@ -1,13 +1,22 @@
 """The pictures of the README and of the first page: ``python docs/pictures.py``.
 
-Writes ``_pictures/clouds.svg``, ``_pictures/clouds.json`` with the numbers that
-are drawn, and ``_static/social.png``. Needs ECG5000 (`GREENFOLD_DATA`, or a download). The
-noise curves are those that ``greenfold reproduce beyond`` has recorded.
+Writes ``_pictures/clouds.svg``, the same for phones in ``clouds-narrow.svg``, the numbers
+that are drawn in ``clouds.json``, and ``_static/social.png``. Needs ECG5000
+(`GREENFOLD_DATA`, or a download). The noise curves are those that
+``greenfold reproduce beyond`` has recorded.
+
+``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the explorer going from
+random input projections to the solved one. It needs Chromium and Pillow.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import shutil
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +37,8 @@ SIZE = 100
 """Neurons of the networks behind the noise curves."""
 MARKED = 0.1
 """σ whose accuracies are written into the figure."""
+FILM_WIDTH = 1000
+"""Pixels of the film."""
 LOOK: dict[Any, Any] = BASE | {
     "grid.color": "#E4E4E4",
     "legend.frameon": False,
@@ -46,6 +57,7 @@ def plane(
     classes = [rest[signs == sign] for sign in (-1, 1)]
     within = sum(np.cov(part.T, bias=True) for part in classes)
     across = np.linalg.eigh(within)[1][:, -1]
+    across *= np.sign(classes[1].mean(0) @ across)  # an eigenvector has no sign of its own
     return states @ np.column_stack([v, across])
 
 
@@ -112,11 +124,15 @@ def draw_noise(axes: Any, rows: list[dict[str, Any]], noises: list[float]) -> No
     axes.legend(loc="lower left")
 
 
-def draw(made: dict[str, Any]) -> Figure:
-    """Random clouds, solved clouds, noise curves."""
+def draw(made: dict[str, Any], *, is_narrow: bool = False) -> Figure:
+    """Random clouds, solved clouds, noise curves; one below the other for a phone."""
     record = json.loads((HERE / "_reproduction" / "beyond.json").read_text("utf-8"))
-    figure = Figure(figsize=(9.4, 3.25), layout="constrained", facecolor="white")
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
+    size = (3.7, 10.6) if is_narrow else (9.4, 3.25)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
+    if is_narrow:
+        left, middle, right = figure.subplots(3, 1)
+    else:
+        left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
     reach = (1.02, 1.02)
     for axes, name, colour in ((left, "random", RANDOM), (middle, "solved", SOLVED)):
         draw_cloud(axes, made, name, reach)
@@ -125,7 +141,10 @@ def draw(made: dict[str, Any]) -> Figure:
     left.set_ylabel("state across it")
     left.legend(loc="lower left", markerscale=1.6, handletextpad=0.1, borderpad=0)
     left.annotate(f" noise ±{MARKED:g}", (MARKED, 0.97), va="top", size=8.5)
-    middle.set_yticklabels([])
+    if is_narrow:
+        middle.set_ylabel("state across it")
+    else:
+        middle.set_yticklabels([])
     text = f"proven: κ ≤ {made['bound']:.3f}\nfor unit u and v"
     middle.annotate(text, (0.03, 0.03), xycoords="axes fraction", size=8.5)
     draw_noise(right, record["numbers"]["noise"], record["parameters"]["noises"])
@@ -153,6 +172,74 @@ def draw_social(made: dict[str, Any]) -> Figure:
     return figure
 
 
+def film() -> None:
+    """Write about ten seconds of the explorer, from random u to the solved one."""
+    from PIL import Image
+
+    sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
+    import explorer  # pyright: ignore[reportMissingImports]
+
+    from tests.apps.report.test_browser import NAMES, Browser
+
+    program = next(found for name in NAMES if (found := shutil.which(name)))
+    frames: list[Image.Image] = []
+    durations: list[int] = []
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place) / "explorer.html"
+        explorer.make(page)
+        browser = Browser(program, Path(place) / "profile")
+
+        def shoot(milliseconds: int) -> None:
+            found = browser.call("Page.captureScreenshot", format="png", clip=clip)
+            image = Image.open(io.BytesIO(base64.b64decode(found["data"]))).convert("RGB")
+            frames.append(image)
+            durations.append(milliseconds)
+
+        try:
+            browser.visit(page.as_uri(), FILM_WIDTH, "light")
+            # From the gauge down to the buttons; the rest of the page stands still.
+            box = "document.getElementById('{}').getBoundingClientRect().{}"
+            top = browser.ask(box.format("kappa-value", "top")) - 40
+            bottom = browser.ask(box.format("solve", "bottom")) + 24
+            clip = {
+                "x": 0,
+                "y": top,
+                "width": FILM_WIDTH,
+                "height": bottom - top,
+                "scale": 1,
+            }
+            n = browser.ask("window.greenfold.state.mine.length")
+            shoot(1200)
+            for u in np.random.default_rng(0).standard_normal((2, n)):
+                browser.ask(f"window.greenfold.at({json.dumps({'u': u.tolist()})}); 0")
+                shoot(1200)
+            start = float(browser.ask("document.getElementById('angle').value"))
+            # u and −u are the same; the nearer end of the solved line is where it goes.
+            end = 0.0 if start <= 90 else 180.0
+            for share in np.linspace(0, 1, 31)[1:]:
+                angle = start + (end - start) * share**2 * (3 - 2 * share)
+                given = json.dumps({"turning": True, "plane": 0, "angle": angle})
+                browser.ask(f"window.greenfold.at({given}); 0")
+                shoot(100)
+            durations[-1] = 3400
+        finally:
+            browser.close()
+    # One palette for all frames, from the first and the last, so that colours stay.
+    both = Image.new("RGB", (frames[0].width, 2 * frames[0].height))
+    both.paste(frames[0])
+    both.paste(frames[-1], (0, frames[0].height))
+    colours = both.quantize(256, kmeans=1)
+    drawn = [one.quantize(palette=colours, dither=Image.Dither.NONE) for one in frames]
+    drawn[0].save(
+        HERE / "_pictures" / "explorer.gif",
+        save_all=True,
+        append_images=drawn[1:],
+        duration=durations,
+        loop=0,
+        optimize=True,
+    )
+
+
 def main() -> None:
     """Compute, draw, write."""
     place = HERE / "_pictures"
@@ -160,8 +247,9 @@ def main() -> None:
     made = clouds(ecg5000_paper())
     write_json(place / "clouds.json", made)
     with mpl.rc_context(LOOK):
-        figure = draw(made)
-        figure.savefig(place / "clouds.svg", metadata={"Date": None})
+        for name, is_narrow in (("clouds", False), ("clouds-narrow", True)):
+            figure = draw(made, is_narrow=is_narrow)
+            figure.savefig(place / f"{name}.svg", metadata={"Date": None})
         social = draw_social(made)
         social.savefig(
             HERE / "_static" / "social.png", dpi=100, metadata={"Software": None}
@@ -169,4 +257,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    film() if sys.argv[1:] == ["film"] else main()
