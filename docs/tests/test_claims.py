@@ -231,7 +231,7 @@ def test_the_page_on_networks_says_what_the_study_found():
         if (r["architecture"], r["inside"], r["neurons"], r["g"], r["tau"])
         == ("random", "0.0", "50", "0.97", "0.125")
     ]
-    assert f"({np.mean(fast):.2f} beside {kappa['legendre']:.2f})" in text
+    assert f"({np.mean(fast):.2f} against {kappa['legendre']:.2f})" in text
     few = [row("reservoirs", f"few series: {start}")["detail"] for start in ("κ*", "κ of")]
     (start, end), (held, lost_there) = ([d["before"], d["after"]] for d in few)
     assert f"rises from {start:.2f} to {end:.2f} while" in text
