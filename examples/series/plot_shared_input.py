@@ -30,7 +30,7 @@ fits = {
     for kind in names
 }
 bound = fits["shared"].shared_bound_
-print(f"no single u above {bound:.4f}")
+print(f"upper bound for one u {bound:.4f}")
 
 figure, axes = plt.subplots(figsize=(6.4, 2.4))
 colours = ("C1", "C0", "C0")

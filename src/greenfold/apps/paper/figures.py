@@ -159,7 +159,7 @@ def expansion_judged_elsewhere() -> Iterator[None]:
         yield
 
 
-#: What is neither random nor solved, nor of a class.
+#: Colour of everything that is neither random, solved nor a class.
 NEUTRAL = "#4d4d4d"
 #: What the record calls ``optimised``, the paper's word, is shown by ours.
 SHOWN = {"random": "random", "optimised": "solved"}
@@ -348,7 +348,7 @@ def reproduce(
 
 
 def told(module: Any) -> tuple[str, str]:
-    """Title and caption of a figure: the docstring of its module."""
+    """Return title and caption of a figure, from the docstring of its module."""
     title, _, caption = module.__doc__.partition("\n")
     return title.rstrip("."), " ".join(caption.split())
 
@@ -392,7 +392,7 @@ def _redrawn(module: Any, run: Run) -> Outcome:
 
 
 def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
-    """The files of one figure; what is said about the numbers is always today's."""
+    """Write the files of one figure, with today's caption and summary."""
     name, numbers, (title, caption) = record["name"], record["numbers"], told(module)
     summary = module.summary(numbers, parameters)
     first = {"name": name, "title": title, "caption": caption, "quick": record["quick"]}
@@ -405,7 +405,7 @@ def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
 
 
 def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
-    """Parameters as a record has them; those that came later have their default."""
+    """Return the recorded parameters, with defaults for newer ones."""
     given = {
         one.name: recorded[one.name] for one in fields(default) if one.name in recorded
     }
