@@ -1,4 +1,4 @@
-"""Which network? The certified κ* ascended in the numbers that make a network.
+"""Choose a network: gradient ascent of the certified κ* in its parameters.
 
 κ*(θ) = max_{u,v} κ(u, v; θ) is solved at every θ; by the envelope theorem its gradient is
 ∂κ/∂θ at the solved pair: by finite differences, and exact for the numbers of oscillators.
@@ -49,7 +49,7 @@ _GAP = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A network as a function of a few numbers, those ``names`` of all that are ``given``.
+    """A network as a function of the parameters ``names``; the others are ``given``.
 
     Each is walked in a coordinate in which a change by one is a change by a factor e, or of
     a frequency by one radian in a decay time of the given network.
@@ -68,12 +68,12 @@ class Family:
 
     @property
     def start(self) -> np.ndarray:
-        """Where the given network is."""
+        """Return the coordinates of the given network."""
         return np.concatenate([self._coordinate(k, self.given[k]) for k in self.names])
 
     @property
     def bounds(self) -> np.ndarray:
-        """Lowest and highest coordinates, (n_coordinates, 2)."""
+        """Return the lowest and highest coordinates, (n_coordinates, 2)."""
         ends = [
             [self._coordinate(name, end) for end in np.transpose(self.ends[name])]
             for name in self.names
@@ -91,12 +91,12 @@ class Family:
         return found
 
     def values(self, x: np.ndarray) -> dict[str, Any]:
-        """The parameters by name, in their own units."""
+        """Return the parameters by name, in their own units."""
         found = self._parameters(x)
         return {k: found[k] if k in _MODES else float(found[k][0]) for k in self.names}
 
     def network(self, x: np.ndarray) -> Any:
-        """The network at x; an `UnstableError` where it has growing modes."""
+        """Return the network at x; raise `UnstableError` if it has growing modes."""
         return self.make(self._parameters(x))
 
 
@@ -139,7 +139,7 @@ def make_family(
 def _interval(
     bounds: Mapping[str, Any], name: str, limits: tuple[float, float], now: float
 ) -> tuple[float, float]:
-    """Bounds of a parameter, with the given network between them."""
+    """Return bounds of a parameter that include the given network."""
     if name not in bounds:
         return min(limits[0], now), max(limits[1], now)
     try:
@@ -171,7 +171,7 @@ def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 
 def _strongest(growth: float) -> float:
-    """Largest factor on weights whose largest Re λ is ``growth``."""
+    """Return the largest factor on weights whose largest Re λ is ``growth``."""
     return min(_STRONGEST, _STABLE / growth) if growth > 0 else _STRONGEST
 
 
@@ -219,7 +219,7 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
 def split_stimuli(
     stimuli: Stimuli, held_out: Any, rng: np.random.Generator
 ) -> tuple[Stimuli, Stimuli | None]:
-    """Stimuli to choose by, and others to report on; see `optimize_reservoir`."""
+    """Stimuli to choose with and stimuli to report on; see `optimize_reservoir`."""
     if held_out is None:
         return stimuli, None
     if isinstance(held_out, Stimuli):
@@ -238,7 +238,7 @@ def split_stimuli(
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a network is judged by; ``readout`` and ``noise`` as in `optimize_reservoir`."""
+    """How a network is scored; ``readout`` and ``noise`` as in `optimize_reservoir`."""
 
     stimuli: Stimuli
     dt: float
@@ -247,27 +247,27 @@ class Task:
     noise: Any = None
 
     def solve(self, network: Any) -> Projections:
-        """Certified u and v of a network."""
+        """Return certified u and v of a network."""
         inside = None if self.noise is None else state_covariance(network, self.noise)
         device, system = Device(state_noise=inside), self.system(network)
         return optimize(system, self.stimuli, self.eta, device=device, tol=_GAP)
 
     def system(self, network: Any) -> Any:
-        """The linear order of a network."""
+        """Return the linear order of a network."""
         n_steps = self.stimuli.n_steps
         return unfold(network, n_steps=n_steps, dt=self.dt, readout=self.readout)
 
     def margin(
         self, network: Any, found: Projections, stimuli: Stimuli | None = None
     ) -> float:
-        """κ of given projections on these or other stimuli, the noise included."""
+        """Return κ of given projections on these or other stimuli, including the noise."""
         maps = self.system(network).maps
         inside = None if self.noise is None else state_covariance(network, self.noise)
         problem = LinearProblem(maps, stimuli or self.stimuli, self.eta, inside)
         return problem.margin(found.u.reshape(network.n_neurons, -1), found.v).value
 
     def gradient(self, family: Family, x: np.ndarray, found: Projections) -> np.ndarray:
-        """dκ*/dx at a solved network, by the envelope theorem."""
+        """Return dκ*/dx at a solved network, by the envelope theorem."""
         if set(_MODES) & set(family.names):
             return self._oscillator_gradient(family, x, found)
         gradient = np.zeros(len(x))
@@ -321,7 +321,7 @@ MESSAGES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReservoirPath(Shown):
-    """The networks that an ascent of κ* has seen, one after the other.
+    """The networks that an ascent of κ* visited, in order.
 
     Attributes
     ----------
@@ -353,7 +353,7 @@ class ReservoirPath(Shown):
 
     @property
     def message(self) -> str:
-        """The status in words."""
+        """Return the status in words."""
         return MESSAGES[self.status]
 
     def _facts(self) -> dict[str, Any]:
@@ -383,7 +383,7 @@ def optimize_reservoir(
     tol: float = 1e-4,
     rng: np.random.Generator | int | None = None,
 ) -> ReservoirPath:
-    """Ascend the certified soft margin κ* in the numbers that make a network.
+    """Improve a network: ascend the certified soft margin κ* in its parameters.
 
     At every step u and v are solved anew, with the bound on what any pair could reach.
 
@@ -473,7 +473,7 @@ class _Seen(NamedTuple):
 
 @dataclass(eq=False)
 class _Ascent:
-    """One call of `optimize_reservoir`: what was seen, and when to stop."""
+    """One call of `optimize_reservoir`: its history and its stopping rule."""
 
     family: Family
     task: Task
@@ -483,7 +483,7 @@ class _Ascent:
     seen: list[_Seen] = field(default_factory=list)
 
     def run(self, n_starts: int, tol: float, rng: np.random.Generator) -> ReservoirPath:
-        """Ascend until nothing is gained, the budget is spent, or Ctrl-C."""
+        """Ascend until κ* stops rising, the budget is spent, or Ctrl-C."""
         status = "converged"
         try:
             self._ascend(n_starts, tol, rng)
@@ -530,7 +530,7 @@ class _Ascent:
         return int(np.argmax([one.found.soft_margin for one in self.seen]))
 
     def _try(self, x: np.ndarray) -> _Seen | None:
-        """The network at x, solved; None where it is not stable."""
+        """Return the solved network at x, or None if it is not stable."""
         for seen in self.seen:
             if np.array_equal(seen.place, x):
                 return seen

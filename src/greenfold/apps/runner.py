@@ -56,9 +56,9 @@ _ZEROS = "0" * 16
 #: A result's text holds this once; the store fills in two hashes, see `Store`.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
 _SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
-_FAILURES, _CLAIMS = "failures", ".claims"  # folders beside the results
+_FAILURES, _CLAIMS = "failures", ".claims"  # folders next to the results
 _POLL = 0.5  # seconds after which the loop looks up, for Ctrl-C, new workers and other runs
-#: Characters of a title in the progress display: the time left must find room beside it.
+#: Characters of a title in the progress display: the time left must fit next to it.
 _TITLE = 28
 _CONNECT = 10.0  # seconds that a scheduler may take to answer
 _PATIENCE = 60.0  # seconds that a cluster may be without workers
@@ -365,7 +365,7 @@ class Cluster:
     def __init__(self, address: str) -> None:
         with needs("A cluster of dask", "dask"):
             from distributed import Client, KilledWorker
-        # What it says about lost connections, with tracebacks, is said here in a sentence.
+        # One sentence replaces its messages and tracebacks about lost connections.
         self._levels = [(log, log.level) for log in map(logging.getLogger, _LOUD)]
         for log, _ in self._levels:
             log.setLevel(logging.CRITICAL)

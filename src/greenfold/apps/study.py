@@ -83,7 +83,7 @@ class Grid:
         ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the
         network, order 0). A random search takes ``{"low": …, "high": …, "log": true}`` too.
     n_random : int, optional
-        Draw so many networks instead of all combinations.
+        Number of networks to draw instead of all combinations.
     settings : mapping
         ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (of the
         readout, under which the accuracy is taken), ``draws`` of random u, and ``memory``
@@ -347,7 +347,7 @@ def make_network(setting: Mapping[str, Any]) -> Reservoir:
     if kind == "dale":
         return Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
     if kind != "random":
-        # Ten connections a neuron, the usual of echo state networks with 100.
+        # Ten connections per neuron, as usual in echo state networks of 100.
         drawn["connectivity"] = min(1.0, 10 / n)
     make = Reservoir.spatial if kind == "spatial" else Reservoir.random
     return make(n, 1.0, tau, gain, **drawn)
@@ -467,7 +467,7 @@ def judge(
 
 
 Row = dict[str, Any]
-#: What a network is beside its architecture and seed; networks are compared where these
+#: Properties other than architecture and seed; networks are compared where these
 #: are equal.
 _SAME = ("neurons", "g", "tau", "order", "gain")
 

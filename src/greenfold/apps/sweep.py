@@ -37,7 +37,7 @@ __all__ = ["compare", "sweep"]
 
 FORMAT = 1  # raised when this module would make other results of the same configuration
 _SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
-_RESERVED = {"comparison", "failures"}  # other folders beside those of the estimators
+_RESERVED = {"comparison", "failures"}  # other folders next to those of the estimators
 
 Part = tuple[Any, np.ndarray]
 _CONVOLUTION = "aeon.classification.convolution_based:"
@@ -581,7 +581,7 @@ def parse_resamples(text: str) -> int | list[int]:
 _PATTERN = "*/Predictions/*/testResample*.csv"
 #: Follows the names of estimators whose results are published ones.
 PUBLISHED = " (published)"
-#: Shown beside one's own results unless others are asked for.
+#: Published results to compare with by default.
 _DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 _DIGITS = 4  # digits after the point in the tables of published results
 #: Those tables, in the folder ``reference`` of the data directory, by their resamples.
@@ -666,7 +666,7 @@ def compare(
     folder : str or Path
         Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
     published : iterable of str, optional
-        Estimators whose published results stand beside; by default ROCKET, MiniROCKET,
+        Estimators whose published results are compared; by default ROCKET, MiniROCKET,
         MR-Hydra and HC2. Empty for none.
     estimators : iterable of str, optional
         Folders to compare; by default all there are.
@@ -709,7 +709,7 @@ def compare(
     require(common, f"{none}: compare with fewer.", FileNotFoundError)
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
-        # Published tables have so many digits; more of our own would make ties wins.
+        # Published tables have few digits; more of our own would turn ties into wins.
         accuracy = accuracy.round(_DIGITS)
     left_out = [one for one in sets if one not in common]
     return Comparison(list(means), common, accuracy, resamples, left_out, notes)

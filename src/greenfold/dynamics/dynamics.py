@@ -1,4 +1,4 @@
-"""The network itself as a system: integrated to a tolerance, and differentiated.
+"""The full network as a system: integrated to a tolerance, with exact gradients.
 
 What `Unfolding` expands, `Dynamics` integrates: nothing is left out but the error of the
 sub-steps, which is measured.
@@ -37,7 +37,7 @@ _ORDER = 4
 
 @dataclass(frozen=True)
 class StepError:
-    """What the comparison with halved sub-steps found.
+    """Result of the comparison with halved sub-steps.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Dynamics:
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
-        """The same network read at another time, or integrated over time.
+        """Return the same network with another readout time, or read over time.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Dynamics:
         return object.__new__(Dynamics)._set(linear, self.tol, self._start, self._steps)
 
     def with_tol(self, tol: float) -> Dynamics:
-        """The same network integrated to another tolerance.
+        """Return the same network with another tolerance.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Dynamics:
         return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
-        """With so many sub-steps, in a shortened last step too: twice as many halve all."""
+        """Return the plan with ``n_sub`` sub-steps per step; twice as many halve all."""
 
         def step(length: float) -> tuple[Any, int]:
             length /= n_sub
@@ -204,7 +204,7 @@ class Dynamics:
     def _planned(
         self, X: Any, u: np.ndarray, known: int = 0, n_sub: int | None = None
     ) -> Plan:
-        """The plan of so many sub-steps, or one that keeps to the tolerance for X and u."""
+        """Return the plan with given sub-steps, or one within the tolerance for X and u."""
         if n_sub is not None:
             return self._plan(check.count(n_sub, "n_sub"))
         if self._discrete:  # a map has no sub-steps, and does not err
@@ -217,7 +217,7 @@ class Dynamics:
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
     ) -> Any:
-        """Network states at the readout.
+        """Return the network states at the readout.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Dynamics:
     def pullback(
         self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
     ) -> Any:
-        """Gradient with respect to the projections, by the adjoint of the integrator.
+        """Return the gradient with respect to the projections, by the adjoint.
 
         It is the exact gradient of what `states` computes for the same ``X`` and ``u``.
 
@@ -319,7 +319,7 @@ class Prepared:
 
     @property
     def n_sub(self) -> int | None:
-        """Sub-steps of a step; None before the first projection."""
+        """Return the sub-steps per step, or None before the first projection."""
         return None if self._plan is None else self._plan.n_sub
 
     def __call__(self, u: Any) -> Walk:
@@ -389,7 +389,7 @@ def plan_substeps(
     Raises
     ------
     ValueError
-        Where more than 256 sub-steps a step would be needed.
+        If more than 256 sub-steps per step would be needed.
     Divergence
         Where the network diverges, however short the sub-steps.
     """

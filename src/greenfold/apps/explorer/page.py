@@ -43,7 +43,7 @@ MAX_VALUES, MAX_SERIES = 160, 300
 #: Numbers of all series of one data set: 16 bits each, 220 kB as text. Pairs of classes
 #: are left out for the second number, and the third is kept in any case.
 MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
-#: Of the pairs so many are solved, where there are more than two classes.
+#: Number of pairs that are solved if there are more than two classes.
 MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3
 _LEVELS = 32_000
 #: η of the slider, and readout times as shares of the duration.

@@ -81,7 +81,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class OnSteps(Paper):
-    """The paper's network, the first of its seed, on stimuli of so many steps."""
+    """The paper's network, the first of its seed, with stimuli of ``n_steps`` steps."""
 
     network_seed: int = 0
     n_steps: int = 10

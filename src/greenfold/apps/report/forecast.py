@@ -184,7 +184,7 @@ def _rows(study: ForecastStudy) -> list[tuple[str, str]]:
 
 
 def _held_out(study: ForecastStudy) -> list[Any]:
-    """Both forecasts of the held-out part beside the truth, one picture per channel."""
+    """Draw both forecasts of the held-out part and the truth, one picture per channel."""
     from .figures import COLOURS, DASHES, INK, RANDOM, SOLVED, Key, drawing, key
 
     truth = study.series[study.n_train :][: len(study.made["solved"])]

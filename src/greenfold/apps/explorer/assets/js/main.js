@@ -396,7 +396,7 @@ window.greenfold = {
       bound: found.reference.bound,
     };
   },
-  /** Milliseconds of so many frames with u turned a little in each. */
+  /** Milliseconds for a number of frames, with u turned a little in each. */
   timing(count) {
     const times = [];
     for (let k = 0; k < count; k++) {
