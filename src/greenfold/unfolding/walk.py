@@ -372,7 +372,7 @@ class Walk:
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
     def record(self, part: slice, length: int = 0, ends: Any = None) -> Batch:
-        """Return some cases at their readout, with slopes of ``length`` places at a time."""
+        """Return some cases at their readout, with slopes of ``length`` places kept."""
         batch = self._batch(part)
         batch.record(length, ends)
         # The last state is enough to look at: what diverged does not come back.
