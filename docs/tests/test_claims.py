@@ -1,4 +1,4 @@
-"""Numbers in the README and in the text of the pages, beside the records they come from.
+"""Compare numbers in the README and in the pages with the records they come from.
 
 Each claim is written here as the sentence that today's record makes of it, and must stand
 in the text. Where a record is made anew and a number moves, the text has to follow.
