@@ -150,7 +150,7 @@ class Store:
             return State.ABSENT
         found = _SEAL.search(content)
         if found is None:
-            # The seal stands in the first line; without one line there is nothing to keep.
+            # The seal is in the first line; without a line there is nothing to keep.
             return State.FOREIGN if b"\n" in content else State.DAMAGED
         if not is_whole(content):
             return State.DAMAGED

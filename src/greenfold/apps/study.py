@@ -378,7 +378,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         found = judge(setting, stimuli, X, signs)
     asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
     record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
-    # The seal stands in the first line, and the rest can be read by people.
+    # The seal is in the first line, and people can read the rest.
     return json.dumps(plain(record), indent=1).replace("\n", "", 1) + "\n"
 
 

@@ -681,7 +681,7 @@ def compare(
         it is a table.
     """
     scores, notes = read_folder(folder)
-    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
+    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "none"
     wanted = list(scores if estimators is None else estimators)
     missing = ", ".join(one for one in wanted if one not in scores)
     lacks = f"{here} has no results of {missing}; it has those of {there}."

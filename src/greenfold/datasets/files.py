@@ -485,7 +485,7 @@ def _label_column(
         return None
     expected = "" if n_steps is None else f", for series of {n_steps} steps"
     raise DataError(
-        f"has {width} values a line{expected}, and it cannot be told whether the first is "
+        f"has {width} values per line{expected}, and it is not clear whether the first is "
         "a label: pass labels='required' if it is, or labels='none' if not."
     )
 
@@ -880,7 +880,7 @@ class _ParquetTable:
         head = self._matrix(next(table.iter_batches(batch_size=1, columns=columns)))
         self.shape, self.dtype = (table.metadata.num_rows, head.shape[1]), head.dtype
         self.chunks = (max(sizes), head.shape[1]) if sizes else None
-        # Where reading stands: the next row, the part of a block left over, more blocks.
+        # Position of reading: the next row, the rest of a block, more blocks.
         self._next, self._left, self._blocks = -1, head[:0], iter(())
 
     def _matrix(self, batch: Any) -> NDArray[Any]:

@@ -31,7 +31,7 @@ _MARGIN, _MAX_SUBSTEPS = 0.5, 256
 #: Long sub-steps may diverge where the network does not. Within this part of the fastest
 #: rate of the network they are believed, if halved ones diverge at the same place.
 _TRUSTED_REACH = 0.05
-#: Order of the method, from which the number of sub-steps is foretold.
+#: Order of the method, used to predict the number of sub-steps.
 _ORDER = 4
 
 

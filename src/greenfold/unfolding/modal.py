@@ -22,7 +22,7 @@ _DENSE_SIZE = 400
 class ModalSystem(Shown):
     """A normal linear network that is known by its modes: a diagonal state-space model.
 
-    It stands in place of an `Unfolding` in `optimize` and takes memory and time that grow
+    Use it in place of an `Unfolding` in `optimize`. It takes memory and time that grow
     with n_neurons · n_steps, so that 10⁵ neurons fit a laptop. `ring` and `oscillators`
     make the networks of `Reservoir.cycle` and `Reservoir.oscillators`.
 
@@ -38,7 +38,7 @@ class ModalSystem(Shown):
         Modes that take a pair of neurons; by default those with a complex number.
     on_ring : bool
         Modes are the Fourier modes of a ring, from the constant one on, and projections are
-        given neuron by neuron around it. Else neurons stand in the order of the modes.
+        given neuron by neuron around it. Else neurons are in the order of the modes.
 
     Examples
     --------

@@ -159,7 +159,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
     """Draw the table: every cell as a point, with the paper's."""
     figure = look.sheet(10.4, 5.4)
     layout: Any = figure.get_layout_engine()
-    layout.set(wspace=0.08)  # the numbers stand between the panels
+    layout.set(wspace=0.08)  # the numbers are between the panels
     a, b = figure.subplots(1, 2)
     accuracies = [(f"accuracy, {centre}", *mark) for centre, mark in _MARKS.items()]
     below = {"bbox_to_anchor": (0.0, -0.14), "borderaxespad": 0.0}

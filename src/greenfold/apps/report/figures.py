@@ -1,6 +1,6 @@
 """The figures of a report and of a mask's page, as SVG that follows the page's colours.
 
-No text of the user's enters a figure: names of classes and data sets stand in HTML
+No text of the user's enters a figure: names of classes and data sets are in HTML
 legends next to it, where they are escaped and any script can be shown.
 """
 

@@ -26,7 +26,7 @@ class ForecastStudy:
 
     name: str
     names: tuple[str, ...]
-    #: Time between samples; None where nobody said it.
+    #: Time between samples; None if unknown.
     dt: float | None
     series: np.ndarray
     #: Samples that were learnt before the held-out part.
