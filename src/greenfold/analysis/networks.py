@@ -385,39 +385,39 @@ def optimize_reservoir(
 ) -> ReservoirPath:
     """Improve a network: ascend the certified soft margin κ* in its parameters.
 
-    At every step u and v are solved anew, with the bound on what any pair could reach.
+    At every step it solves for u and v again, with an upper bound for every other pair.
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        Where to start. What counts is its linear order.
+        The initial network; only its linear order matters.
     stimuli : SampleStimuli or GaussianStimuli
     dt : float
         Length of a step; 1 by default in discrete time.
     parameters : iterable of str, optional
-        What to ascend in: "tau" (of unequal time constants a common factor) and "g" (the
-        scale of the weights, 1 as they are given), the default; of an echo state network
-        "leak" and "g"; of a network of `Reservoir.oscillators` also "decay_times" and
-        "frequencies" of each, with which "tau" only scales the input.
+        Parameters to change. By default "tau" (a common factor if time constants differ)
+        and "g" (the scale of the weights, 1 as given); for an echo state network, "leak"
+        and "g". A network of `Reservoir.oscillators` also has "decay_times" and
+        "frequencies"; "tau" then only scales the input.
     eta : float
     held_out : float, Stimuli or None
-        Share of the series, of either class, on which the network is not chosen but
-        reported; or stimuli to report on. Gaussian classes have no series and need none.
+        Share of the series of each class that is held out for the report; or stimuli for
+        the report. Gaussian classes have no series and need none.
     noise : float or array_like, optional
         White noise inside the network, as `greenfold.devices.noise.state_covariance`
-        takes it; κ* is then that under the noise (continuous time).
+        takes it; κ* then includes the noise (continuous time).
     readout : float or array_like (n_steps,), optional
         As in `unfold`.
     bounds : mapping, optional
         (low, high) by name. By default weights are scaled up to 0.99 of instability.
     n_starts : int
-        So many networks are solved first, the given one and others drawn between the
-        bounds, and the best is ascended from. They count as evaluations.
+        Number of networks to solve first: the given one and others drawn within the
+        bounds. The ascent starts from the best. They count as evaluations.
     max_evaluations, tol
-        Networks that are solved, at most, and the relative gain of κ* in a step that counts
-        as none.
+        Largest number of networks to solve, and the smallest relative gain of κ* per step
+        that continues the ascent.
     rng : numpy Generator, int or None
-        Of the split and of further starts.
+        Seed or generator for the split and for further starts.
 
     Notes
     -----

@@ -89,7 +89,7 @@ class Grid:
         readout, under which the accuracy is taken), ``draws`` of random u, and ``memory``
         (whether the memory capacity is computed too).
     random_state : int
-        Of a random search.
+        Seed for a random search.
     """
 
     axes: Mapping[str, Any] = field(default_factory=dict)

@@ -58,25 +58,24 @@ class StepError:
 class Dynamics:
     """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
-    An echo state network is run as it is, step by step and without an error. States are
-    deviations from the rest state of the network. Shapes of ``X`` and ``u`` are as in
+    An echo state network is run step by step, without an error. States are deviations from
+    the resting state of the network. Shapes of ``X`` and ``u`` are as in
     `Unfolding`. Batch work runs in the array namespace and on the device of ``X``, in
     float32 if that is its dtype, else in float64, and in bounded memory.
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        With any gain.
+        The network, with any gain.
     n_steps, dt, readout
-        Of the stimuli, as in `unfold`.
+        As in `unfold`.
     tol : float
-        Error allowed to a state, relative to the largest one. From it follows the number of
-        sub-steps in a step: the largest series and some others are run with halved
-        sub-steps to compare with. Stimuli in float32 do not come closer than their
-        rounding.
+        Largest error of a state, relative to the largest state. It determines the number of
+        sub-steps per step, by comparison with halved sub-steps for the largest series and
+        some others. With float32 stimuli, the error is at least their rounding error.
     start : array_like (n_neurons,), optional
-        The state in which every series begins, not counted from rest; at rest by default.
-        Other simulators begin at zero, ``np.zeros(n_neurons)``.
+        Initial state of every series, as an absolute value; at rest by default. Other
+        simulators begin at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
