@@ -121,7 +121,7 @@ def reproduction(folder: Path) -> Iterator[str]:
 
 
 def _findings(summary: Sequence[str], *, is_table: bool) -> Iterator[str]:
-    """The summary as a list; where a table has the numbers, what is said about them."""
+    """Yield the summary as a list; with a table, only the remarks on its numbers."""
     if is_table:
         # Indented lines are cells: they and what leads to them stand in the table.
         last = max((i for i, one in enumerate(summary) if one.startswith(" ")), default=-1)

@@ -202,7 +202,7 @@ def mask_bound(
         their η.
     device : Device
         With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
-        levels of which none is negative), or a box. Its noise is not in the bound.
+        levels without a negative one), or a box. Its noise is not in the bound.
 
     Notes
     -----

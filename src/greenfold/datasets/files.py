@@ -335,7 +335,7 @@ def _key(name: str) -> float | str:
 # Tables
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
-#: So many series that never share a label have none.
+#: This many series that never share a label count as unlabelled.
 _ALONE = 6
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
