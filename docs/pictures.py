@@ -84,7 +84,7 @@ def clouds(ecg: BinarySplit) -> dict[str, Any]:
 def draw_cloud(
     axes: Any, made: dict[str, Any], name: str, reach: tuple[float, float]
 ) -> None:
-    """The states of one input projection, the plane, and the noise beside them."""
+    """Draw the states of one input projection, the plane and the noise."""
     points, labels = np.array(made[name]["points"]), np.array(made["labels"])
     for sign, colour, mark, label in (
         (1, CLASS_A, "o", "normal beats"),

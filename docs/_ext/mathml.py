@@ -17,7 +17,7 @@ def _bar(sign: str, form: str) -> str:
     return f'<mo form="{form}" stretchy="false" lspace="0" rspace="0">{sign}</mo>'
 
 
-#: Bars of a norm, as they are made and as they are meant: beside what they enclose, and no
+#: Bars of a norm, as they are made and as they are meant: next to what they enclose, and no
 #: taller. Without that the first one stretches and the second sinks.
 _BARS = {
     '<mo class="mathopen">‖</mo>': _bar("‖", "prefix"),

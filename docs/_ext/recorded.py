@@ -122,7 +122,7 @@ def reproduction(folder: Path) -> Iterator[str]:
 
 
 def _findings(summary: Sequence[str], *, is_table: bool) -> Iterator[str]:
-    """The summary as a list; where a table has the numbers, what is said about them."""
+    """Yield the summary as a list; with a table, only the remarks on its numbers."""
     if is_table:
         # Indented lines are cells: they and what leads to them stand in the table.
         last = max((i for i, one in enumerate(summary) if one.startswith(" ")), default=-1)
@@ -134,7 +134,7 @@ def _findings(summary: Sequence[str], *, is_table: bool) -> Iterator[str]:
 
 
 def paper_rows(numbers: dict[str, Any]) -> list[dict[str, str]]:
-    """The paper's table beside ours: one row a quantity, one column a cell of theirs."""
+    """Yield the paper's table and ours: one row per quantity, one column per cell."""
     cells = numbers["cells"]
     heads = {
         cell: cell.replace(", ", " *u*, ").replace("optimised", "solved") for cell in cells
@@ -187,8 +187,8 @@ def _origin(record: dict[str, Any]) -> Iterator[str]:
         yield ""
 
 
-def _beside(detail: dict[str, Any]) -> str:
-    """What a row is to be held against: published accuracies, or each network's figure."""
+def _compared(detail: dict[str, Any]) -> str:
+    """Return published accuracies, or one number per network, to compare a row with."""
     published = [
         f"{name} {float(str(detail[name]).strip('%')):.1f}"
         for name in _PUBLISHED
@@ -204,7 +204,7 @@ def _beside(detail: dict[str, Any]) -> str:
 
 
 def _named(row: dict[str, Any]) -> str:
-    """The name of a row without the published values that stand beside it."""
+    """Return the name of a row without the published values."""
     name = row["name"].strip().replace("optimised", "solved")
     if any(peer in (row.get("detail") or {}) for peer in _PUBLISHED):
         peers = "|".join(map(re.escape, _PUBLISHED))
@@ -258,13 +258,14 @@ def benchmarks(folder: Path) -> Iterator[str]:
                 {
                     "what": _named(row),
                     "measured": measured(row["value"], row["unit"]),
-                    "beside": _beside(row.get("detail") or {}),
+                    "compared with": _compared(row.get("detail") or {}),
                     "target": _target(row),
                     "met": row["met"],
                 }
                 for row in report["rows"]
             ]
-            empty = [key for key in ("beside", "target") if not any(r[key] for r in rows)]
+            optional = ("compared with", "target")
+            empty = [key for key in optional if not any(r[key] for r in rows)]
             empty += ["met"] if "target" in empty else []
             yield from table([{k: v for k, v in r.items() if k not in empty} for r in rows])
         picture = path.with_suffix(".svg")
@@ -352,7 +353,7 @@ def study(folder: Path) -> Iterator[str]:
     first = {**rows[0], **{k: f"{float(rows[0][k]):g}" for k in ("eta", "duration")}}
     yield (
         "*{n_train} training and {n_test} test series of {n_steps} steps, η = {eta}, "
-        "duration {duration}; means over networks, each beside {draws} random u.*"
+        "duration {duration}; means over networks, each with {draws} random u.*"
     ).format(**first)
     yield ""
 

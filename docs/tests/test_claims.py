@@ -1,4 +1,4 @@
-"""Numbers in the README and in the text of the pages, beside the records they come from.
+"""Compare numbers in the README and in the pages with the records they come from.
 
 Each claim is written here as the sentence that today's record makes of it, and must stand
 in the text. Where a record is made anew and a number moves, the text has to follow.
@@ -294,8 +294,47 @@ def test_the_page_on_networks_says_what_the_study_found():
         if (r["architecture"], r["inside"], r["neurons"], r["g"], r["tau"])
         == ("random", "0.0", "50", "0.97", "0.125")
     ]
-    assert f"({np.mean(fast):.2f} beside {kappa['legendre']:.2f})" in text
+    assert f"({np.mean(fast):.2f} against {kappa['legendre']:.2f})" in text
     few = [row("reservoirs", f"few series: {start}")["detail"] for start in ("κ*", "κ of")]
     (start, end), (held, lost_there) = ([d["before"], d["after"]] for d in few)
     assert f"rises from {start:.2f} to {end:.2f} while" in text
     assert f"falls from {held:.2f} to −{-lost_there:.2f}." in text
+
+
+def test_the_benchmarks_page_begins_with_what_was_recorded():
+    """Its list of main results rounds the records as they are printed."""
+    text = plain("docs/benchmarks.md")
+    cells = record("_reproduction/table1.json")["numbers"]["cells"]
+    drawn, solved = (
+        cells[f"{kind}, linear"]["kappa"]["mean"] for kind in ("random", "optimised")
+    )
+    masks = [value("masks", start) for start in ("two levels", "random ±1")]
+    ratios = [
+        value("forecast", f"{system}, N = 50, noise 0 %")
+        for system in ("Lorenz", "Mackey–Glass")
+    ]
+    pooled, margin = row("pooled", "mean of the 14"), row("peers", "mean of the 14")
+    swept = record("_sweep/comparison.json")
+    rank = dict(zip(swept["estimators"], swept["mean_rank"], strict=True))
+    true = per_network("saturation", "biased tanh, ‖μ‖ = 0.19: κ of")
+    mini = [value("pooled", f"{s}, against MiniROCKET") for s in (ECG, LONG)]
+    for claim in (
+        f"raises κ from {drawn:.3f} to {solved:.3f}",
+        f"reach {masks[0]:.1f} % of the proven bound, random ones {masks[1]:.1f} %",
+        f"valid {ratios[0]:.2f} times as long on Lorenz and {ratios[1]:.2f} times",
+        f"mean accuracy {pooled['value'] / 100:.3f} on 14 UCR sets",
+        f"mean rank, {rank['ROCKET (published)']:.2f} against "
+        f"{rank['PooledReservoirClassifier']:.2f}, and HC2 the best, "
+        f"{rank['HC2 (published)']:.2f}",
+        f"gives {true.min():.1f} to {true.max():.1f} times the κ",
+        f"on the 14 UCR sets is {margin['value'] / 100:.3f}, ROCKET's",
+        f"takes {mini[0]:.1f} times as long on ECG5000 and {mini[1]:.1f} times on",
+    ):
+        assert claim in text
+
+
+def test_the_reproduction_says_how_the_variance_varies():
+    optimum = record("_reproduction/fig4.json")["numbers"]["optimum"]
+    late = np.array(optimum["variance"])[np.array(optimum["times"]) > 1]
+    claim = f"between {late.min():.3f} and {late.max():.3f} after t = 1"
+    assert claim in plain("docs/reproduction.md")

@@ -1,4 +1,4 @@
-"""The documentation beside the code: nothing missing, nothing unexplained."""
+"""Compare the documentation with the code: nothing missing, nothing unexplained."""
 
 import importlib
 import re

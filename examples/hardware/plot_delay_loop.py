@@ -2,13 +2,13 @@
 A photonic delay loop with a binary mask
 ========================================
 
-A ring of virtual nodes, driven through a modulator of two states: the solved ±1 mask
-beside random ones and beside the bound that no mask can pass.
+A ring of virtual nodes is driven through a modulator with two states. We compare the
+solved ±1 mask with random ones and with the proven upper bound.
 """
 
 # %%
-# One non-linear node with delayed feedback, seen as a ring: every virtual node feeds the
-# next one a round later.
+# One non-linear node with delayed feedback acts as a ring: every virtual node feeds the
+# next one, one round later.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -44,7 +44,7 @@ axes = panels[2]
 axes.plot(drawn, np.zeros_like(drawn), "C1|", ms=14, label="30 random masks of ±1")
 axes.plot(binary.soft_margin, 0, "C0D", ms=7, label="solved mask of ±1")
 axes.plot(free.soft_margin, 0, "C0o", mfc="none", ms=7, label="solved, any values")
-axes.axvline(free.upper_bound, color="C5", ls="--", label="no mask above")
+axes.axvline(free.upper_bound, color="C5", ls="--", label="upper bound")
 axes.set(
     xlabel="soft margin κ", yticks=[], xlim=(0, 1.08 * free.upper_bound), ylim=(-1, 2.6)
 )
@@ -52,4 +52,4 @@ axes.legend(ncols=2, loc="upper left")
 plt.show()
 
 # %%
-# More levels, entries that are never negative, some inputs only: :doc:`/howto/masks`.
+# For more levels, non-negative masks or only some inputs, see :doc:`/howto/masks`.

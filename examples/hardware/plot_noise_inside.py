@@ -2,8 +2,8 @@
 Noise inside the network
 ========================
 
-Some nodes are noisy, and the dynamics carry their noise along. A u that was solved with
-the noise in view steers around it.
+Some nodes are noisy, and the dynamics spread their noise. If you solve for u with the
+noise included, it avoids the noisy nodes.
 """
 
 # %%
@@ -25,7 +25,7 @@ blind = optimize(network, stimuli)
 drawn = optimize(network, stimuli, u=np.random.default_rng(2).standard_normal(30))
 
 # %%
-# The margin that is left as the noise grows, for three ways to choose u and v:
+# The margin as the noise grows, for three ways to choose u and v:
 levels = np.array([0, 0.01, 0.02, 0.03, 0.04])
 left_over = {
     "random u, blind": [],
@@ -42,13 +42,13 @@ for level in levels:
     bounds.append(solved.upper_bound)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3), width_ratios=(1.5, 1))
-left.plot(levels, bounds, "C5--", label="no pair above")
+left.plot(levels, bounds, "C5--", label="upper bound")
 for (name, row), style in zip(left_over.items(), ("C1s--", "C0o:", "C0o-"), strict=True):
     left.plot(levels, row, style, label=name)
 left.set(
     xticks=levels,
     xlabel="intensity of the noise",
-    ylabel="soft margin κ left",
+    ylabel="soft margin κ",
     ylim=(0, None),
 )
 left.legend(loc="lower left", fontsize=7.5)

@@ -2,8 +2,8 @@
 From a recording to a mask
 ==========================
 
-You own a device, not its equations. How long must it be recorded under random drive until
-the mask solved on the recording is as good as one solved on the truth?
+You have a device, but you do not know its equations. How long must you record it under
+random drive until the mask is as good as one solved on the true response?
 """
 
 # %%
@@ -41,7 +41,7 @@ def record(n_samples, noise=0.3):
 
 
 # %%
-# Each recording gives a response; each response a mask, which is then judged on the device.
+# Each recording gives a response, and each response a mask, which we test on the device.
 X, y = synthetic_heartbeats(300, n_steps=n_steps, rng=2)
 stimuli = SampleStimuli(X, y)
 best = optimize(truth, stimuli)
@@ -56,9 +56,9 @@ for n_samples in lengths:
 drawn = optimize(truth, stimuli, method="random", n_starts=20, rng=3)
 
 figure, axes = plt.subplots(figsize=(6, 3.1))
-axes.axhline(best.upper_bound, color="C5", ls="--", label="no mask above")
+axes.axhline(best.upper_bound, color="C5", ls="--", label="upper bound")
 axes.semilogx(
-    lengths, believed, "C0o:", mfc="none", label="solved, as the recording has it"
+    lengths, believed, "C0o:", mfc="none", label="solved, on the estimated response"
 )
 axes.semilogx(lengths, reached, "C0o-", label="solved, on the device")
 axes.axhline(drawn.starts.mean(), color="C1", ls="-.", label="random masks, mean of 20")
@@ -69,5 +69,5 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %%
-# A short recording promises too much and delivers less; `margin_interval` says so
-# beforehand: :doc:`/howto/recording`.
+# With a short recording, the estimated κ is too high and the κ on the device lower.
+# `margin_interval` predicts this: :doc:`/howto/recording`.

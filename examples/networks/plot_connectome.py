@@ -2,14 +2,14 @@
 A connectome
 ============
 
-A wiring diagram of your own: which neurons to drive, when only some can be driven, and
-how much of what is possible that reaches.
+Given a wiring diagram, find out which neurons to drive, and how close you get to the
+optimum if you can drive only some of them.
 """
 
 # %%
-# A made-up wiring diagram of 120 neurons: in space, near ones connected more often,
-# synapses of log-normal strength. Put your own matrix in its place; ``weights[i, j]`` leads
-# from j to i.
+# A synthetic wiring diagram of 120 neurons in space: near neurons are connected more often,
+# and synapses have log-normal strength. Replace it by your own matrix; ``weights[i, j]``
+# leads from j to i.
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
@@ -29,8 +29,8 @@ network = Reservoir(coupling, tau=0.02)  # seconds
 print(network)
 
 # %%
-# All neurons driven, or only those at the left edge; solved on the subset, with a bound of
-# its own.
+# We drive all neurons, or only those at the left edge. The problem on the subset has its
+# own bound.
 X, y = synthetic_heartbeats(400, n_steps=50, rng=0)
 stimuli = SampleStimuli(X, y)
 system = unfold(network, n_steps=50, dt=0.01)

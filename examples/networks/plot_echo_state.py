@@ -2,12 +2,13 @@
 An echo state network
 =====================
 
-The leaky tanh network of discrete time, as reservoirpy runs it: its input weights ``Win``
-need not be drawn.
+A leaky tanh network in discrete time, as in reservoirpy. Instead of drawing its input
+weights ``Win`` at random, we solve for them.
 """
 
 # %%
-# Sparse, leaky, spectral radius 0.9. The series are strong enough for tanh to matter.
+# The network is sparse and leaky, with spectral radius 0.9. The series are strong enough
+# for tanh to matter.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,14 +23,14 @@ stimuli = SampleStimuli(X[:200], y[:200], length=2.0)
 dynamics = Dynamics(network, n_steps=70)
 
 # %%
-# Solved on the linearised network, with a certificate; then run as it is, as the random
-# ones.
+# We solve for u on the linearised network, with a certificate. Then we run the full
+# network, with the solved and with random u.
 solved = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
 rng = np.random.default_rng(2)
 drawn = [optimize(dynamics, stimuli, u=rng.standard_normal(60)) for _ in range(5)]
 
 # %%
-# Accuracy on 400 further series, each state read with noise:
+# Accuracy on 400 other series, with noise on every state:
 fresh, labels = stimuli.transform(X[200:]), y[200:]
 noises = np.array([0, 0.05, 0.1, 0.2, 0.4])
 
@@ -51,5 +52,5 @@ axes.legend()
 plt.show()
 
 # %%
-# ``greenfold.reservoirpy.solve_input`` does this for a node of reservoirpy and gives back a
-# node: :doc:`/howto/echo-state`.
+# ``greenfold.reservoirpy.solve_input`` does this for a reservoirpy node and returns a node:
+# :doc:`/howto/echo-state`.

@@ -3,11 +3,11 @@ Excitation and inhibition
 =========================
 
 A circuit that obeys Dale's law, with sigmoid rates, a bias, slow excitation and fast
-inhibition: how far each order of the expansion follows the simulated network.
+inhibition. How well does each order of the expansion follow the simulated network?
 """
 
 # %%
-# The network rests where the bias puts it, and everything is counted from there.
+# The bias sets the resting state of the network. All states are deviations from it.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,7 +26,7 @@ circuit = Reservoir.excitatory_inhibitory(
 print(circuit)
 
 # %%
-# Random input of growing strength; an ODE solver is the judge.
+# We apply random input of growing strength and compare with an ODE solver.
 rng = np.random.default_rng(0)
 u = rng.standard_normal(50)
 u /= np.linalg.norm(u)
@@ -50,6 +50,6 @@ left.grid(visible=False)
 for order, mark in zip(range(3), ("s--", "o-", "^:"), strict=True):
     right.loglog(strengths, errors[order], "C0" + mark, label=f"order {order}")
 right.set(xlabel="strength of the input", ylabel="relative error of the states")
-right.set(title="expansion beside simulation")
+right.set(title="expansion against simulation")
 right.legend()
 plt.show()

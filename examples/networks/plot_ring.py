@@ -2,13 +2,13 @@
 The modes that a ring uses
 ==========================
 
-On a ring, as on every normal network, the best pair of projections is a convex problem over
-modes, and it is proven. It uses a handful of them.
+On a ring, as on every normal network, finding the best pair of projections is a convex
+problem over modes, with a proof of optimality. The optimum uses only a few modes.
 """
 
 # %%
-# A ring of 2000 neurons, each driving the next, known by its Fourier modes: no matrix of
-# weights is formed. Heartbeats of two classes are told apart.
+# A ring of 2000 neurons, each driving the next, is described by its Fourier modes: no
+# matrix of weights is formed. It separates heartbeats of two classes.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,9 +23,9 @@ best = optimize(ring, stimuli, eta=10)
 print(best)
 
 # %%
-# Only the products w of the modes of u and v count, and unit projections reach every w of
-# the ball Σ|w| ≤ 1. At the optimum all modes in use pull equally hard, and no other one
-# pulls harder: that is the proof.
+# Only the products w of the modes of u and v matter, and unit projections reach every w of
+# the ball Σ|w| ≤ 1. At the optimum, all modes in use pull equally hard, and no other mode
+# pulls harder. That proves optimality.
 w = ring.coordinates(best.u) * ring.coordinates(best.v).conj()
 gamma = ring.responses
 a = np.real(gamma @ w)
@@ -62,5 +62,5 @@ plt.show()
 
 # %%
 # Neighbouring modes share a peak of the pull, which lies between two whole numbers of
-# waves. The proof, and what else is exact, is in :doc:`/theory/optimum`; a ring of 100,000
+# waves. See :doc:`/theory/optimum` for the proof and other exact cases. A ring of 100,000
 # neurons takes seconds.

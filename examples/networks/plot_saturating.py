@@ -2,8 +2,8 @@
 A network that saturates
 ========================
 
-Where neurons saturate, the linear optimum may be worth little. ``Dynamics`` climbs
-through the network as it is.
+If neurons saturate, the linear optimum may be poor. ``Dynamics`` optimises the full
+network by gradient ascent.
 """
 
 # %%
@@ -18,7 +18,7 @@ stimuli = GaussianStimuli.random(4, strength=0.19, n_draws=1200, rng=1)
 dynamics = Dynamics(network, n_steps=4, dt=0.5, tol=1e-3)
 
 # %%
-# Every u with the readout that is best for it on the true network:
+# Each u gets the readout that is best for it on the true network:
 drawn = optimize(dynamics, stimuli, method="random", n_starts=5, rng=2)
 linear = optimize(dynamics, stimuli, u=optimize(dynamics.linear, stimuli).u)
 exact = optimize(dynamics, stimuli, n_starts=2, max_iter=30, rng=0)
@@ -48,6 +48,5 @@ right.grid(visible=False, axis="x")
 plt.show()
 
 # %%
-# There is no bound here, and the result says so. How such optima do on larger networks and
-# on fresh draws: :doc:`/howto/saturates`.
+# There is no bound here. For larger networks and fresh draws, see :doc:`/howto/saturates`.
 print(exact)

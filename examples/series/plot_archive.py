@@ -1,14 +1,14 @@
 """
-Beside ROCKET on an archive
-===========================
+Compare with ROCKET on an archive
+=================================
 
-What ``greenfold sweep`` recorded on fourteen sets of the UCR archive: the pooled
-classifier set by set beside published ROCKET, and where the one that reads once stands.
+Results of ``greenfold sweep`` on fourteen sets of the UCR archive: the pooled classifier
+and the one that reads once, set by set, against published ROCKET.
 """
 
 # %%
-# The results lie in the repository, as the sweep wrote them, so that this runs in a clone
-# of it; :doc:`/howto/archive` has the command.
+# The results are in the repository, so this script runs in a clone of it.
+# :doc:`/howto/archive` has the command that wrote them.
 import json
 from pathlib import Path
 

@@ -2,12 +2,12 @@
 Heartbeats
 ==========
 
-Two classes of (synthetic) heartbeats in one network: what is read with a random input
-projection and with the solved one, each with the readout that is best for it.
+One network separates two classes of (synthetic) heartbeats, with a random input projection
+and with the solved one, each with its best readout.
 """
 
 # %%
-# The network is fixed. What is drawn or solved is u, one number a neuron.
+# The network is fixed. We draw or solve for u, one number per neuron.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import ndtr
@@ -27,9 +27,8 @@ found = {
 print(found["solved"])
 
 # %%
-# What is read of 600 series that neither has seen, and how often the class is right once
-# every state carries noise. A unit readout passes the noise on as it is, so that the share
-# is known in closed form.
+# Readout values of 600 new series, and the accuracy with noise on every state. A readout of
+# unit norm leaves the size of the noise unchanged, so the accuracy has a closed form.
 labels = y[300:]
 noises = np.array([0, 0.01, 0.02, 0.05, 0.1, 0.2])
 figure, panels = plt.subplots(1, 3, figsize=(8.6, 2.8))
@@ -40,7 +39,7 @@ for panel, (name, best), colour in zip(panels, found.items(), ("C1", "C0"), stri
     panel.hist(z[labels == -1], bins, color="C3", alpha=0.6, label="ectopic")
     panel.axvline(0, color="black", ls="--", lw=1)
     panel.set(
-        title=f"{name} u: κ = {best.soft_margin:.3f}", xlabel="z, what v reads", yticks=[]
+        title=f"{name} u: κ = {best.soft_margin:.3f}", xlabel="readout z = v·y", yticks=[]
     )
     right = [ndtr(labels * z / max(sigma, 1e-9)).mean() for sigma in noises]
     panels[2].plot(
@@ -52,5 +51,5 @@ panels[2].legend()
 plt.show()
 
 # %%
-# The wider gap is what carries through noise at the readout: see :doc:`/howto/noisy`, and
-# turn u yourself on :doc:`the explorer's page </explorer>`.
+# The wider gap makes the readout robust to noise: see :doc:`/howto/noisy`. You can change u
+# by hand in :doc:`the explorer </explorer>`.

@@ -2,12 +2,12 @@
 A reservoir as one vector
 =========================
 
-Network, input projection and readout collapse into one weight a time step. Prediction is
+Network, input projection and readout collapse into one weight per time step. Prediction is
 a dot product, in any language.
 """
 
 # %%
-# A fitted classifier, and all that a prediction needs.
+# A fitted classifier, and everything a prediction needs.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,7 +22,7 @@ weights = k["linear"][0, 0] * k["scale"][0]
 offset = weights @ k["centre"][0, 0] + k["threshold"][0]
 
 # %%
-# 140 multiplications and a comparison give what `predict` gives:
+# 140 multiplications and one comparison give the same result as `predict`:
 by_hand = np.where(X[300:] @ weights > offset, 1, -1)
 print("agrees with predict:", bool((by_hand == classifier.predict(X[300:])).all()))
 print(f"accuracy {np.mean(by_hand == y[300:]):.3f}")
@@ -39,4 +39,4 @@ below.set(ylabel="weight (largest 1)", xlabel="step")
 plt.show()
 
 # %%
-# As a file or as ONNX: :doc:`/howto/deploy`.
+# To save it as a file or as ONNX, see :doc:`/howto/deploy`.

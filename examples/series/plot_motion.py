@@ -2,13 +2,13 @@
 Motion in several channels
 ==========================
 
-Accelerations along three axes are one stimulus of three channels. The solved u says which
-axes matter.
+Accelerations along three axes are one stimulus with three channels. The solved u shows
+which axes matter.
 """
 
 # %%
-# A made-up sensor on a wrist: both motions swing along x; along y one leads and the other
-# follows; z is the same noise for both.
+# A synthetic sensor on a wrist: both motions swing along x; along y, one leads and the
+# other follows; along z there is only noise.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,7 +24,7 @@ X += 0.6 * rng.standard_normal(X.shape)
 print(X.shape, "cases, channels, steps")
 
 # %%
-# u is a matrix now, a column a channel, and the certificate is the same.
+# Here u is a matrix with one column per channel. The certificate works as before.
 network = unfold(Reservoir.random(60, rng=rng), n_steps=n_steps, dt=0.2)
 best = optimize(network, SampleStimuli(X[:200], labels[:200]))
 kernel = network.kernels(best.u, best.v)
@@ -35,14 +35,12 @@ left.bar(["x", "y", "z"], (best.u**2).sum(0), color="C0")
 left.set(ylabel="share of u²", title="which axes u drives", ylim=(0, 1))
 for name, weights, style in zip("xyz", kernel.linear, ("-", "--", ":"), strict=True):
     right.plot(np.arange(n_steps) * 0.2, weights, "C0" + style, label=f"axis {name}")
-right.set(
-    xlabel="time", ylabel="weight of the predictor", title="what is left of the network"
-)
+right.set(xlabel="time", ylabel="weight of the predictor", title="the kernel")
 right.legend()
 plt.show()
 
 # %%
-# On series it has not seen:
+# Accuracy on new series:
 stimuli = SampleStimuli(X[:200], labels[:200])
 hits = kernel.predict(stimuli.transform(X[200:])) == labels[200:]
 print(f"accuracy {hits.mean():.3f}")

@@ -20,8 +20,8 @@ X = np.exp(-(((steps - 0.25 - 0.15 * labels[:, None]) / 0.08) ** 2))
 X += 0.25 * rng.standard_normal(X.shape)
 
 # %%
-# The sum of the soft margins with a random u, with the shared one, and with a u of its own
-# for every class, which needs five devices, or five runs of one.
+# The sum of the soft margins with a random u, with a shared u, and with one u per class,
+# which needs five devices or five runs.
 names = {"random": "one random u", "shared": "one solved u", "optimal": "a solved u each"}
 fits = {
     kind: ReservoirClassifier(
@@ -30,7 +30,7 @@ fits = {
     for kind in names
 }
 bound = fits["shared"].shared_bound_
-print(f"no single u above {bound:.4f}")
+print(f"upper bound for one u {bound:.4f}")
 
 figure, axes = plt.subplots(figsize=(6.4, 2.4))
 colours = ("C1", "C0", "C0")
@@ -42,9 +42,9 @@ for place, (kind, colour) in enumerate(zip(names, colours, strict=True)):
             -place, margin, left=left, color=colour, ec="white", alpha=0.85, hatch=hatch
         )
         left += margin
-axes.axvline(bound, color="C5", ls="--", label="proven: no single u above")
+axes.axvline(bound, color="C5", ls="--", label="upper bound for one u")
 axes.set_yticks([0, -1, -2], names.values())
-axes.set(xlabel="soft margins of the five classes, added")
+axes.set(xlabel="sum of the soft margins of the five classes")
 axes.grid(visible=False, axis="y")
 axes.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 plt.show()

@@ -2,12 +2,12 @@
 Series that are not aligned
 ===========================
 
-A burst that begins anywhere: a reservoir that is read once does not know where to look.
-Read at every step and pooled over time, it does.
+A burst can begin at any time. A reservoir that you read once misses it; read at every step
+and pooled over time, it finds it.
 """
 
 # %%
-# Slow bursts and fast ones, each beginning at a time of its own.
+# Slow and fast bursts, each beginning at a random time.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,7 +25,7 @@ def draw(n_cases, largest_shift):
 
 
 # %%
-# Both classifiers, while the bursts are shifted more and more.
+# Accuracy of both classifiers for larger and larger shifts.
 shifts = (0, 5, 20, 60)
 scores = {"read once": [], "read at every step, pooled": []}
 for shift in shifts:
@@ -48,4 +48,4 @@ right.legend(loc="lower left")
 plt.show()
 
 # %%
-# How to find out which of the two suits your series: :doc:`/howto/unaligned`.
+# To find out which of the two suits your series, see :doc:`/howto/unaligned`.

@@ -2,12 +2,12 @@
 Equalising a channel
 ====================
 
-Symbols come out of a channel smeared and distorted; the reservoir is to give them back.
-One u, solved for the regression, with a bound on the loss.
+A channel smears and distorts symbols, and the reservoir recovers them. We solve for one u
+for this regression, with a bound on the loss.
 """
 
 # %%
-# Four symbols, a channel with echoes and a weak non-linearity, noise. All of it synthetic.
+# Four symbols pass a channel with echoes, a weak non-linearity and noise. All is synthetic.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -25,8 +25,8 @@ print(
 )
 
 # %%
-# What the two read on a stretch that was not fitted, with readout noise of variance λ on
-# every node; the symbol is the nearest of the four.
+# Readouts with random and solved u on new data, with readout noise of variance λ on every
+# node. The predicted symbol is the nearest of the four.
 windows = np.lib.stride_tricks.sliding_window_view(x[2000:], 20)
 sent = y[2019:]
 symbols = np.array([-3, -1, 1, 3])
@@ -48,5 +48,5 @@ for panel, name, colour, found in (
     panel.set(xticks=symbols, yticks=symbols)
     for level in (-2, 0, 2):
         panel.axhline(level, color="black", lw=0.8, ls=":")
-panels[0].set(ylabel="what is read")
+panels[0].set(ylabel="readout")
 plt.show()

@@ -2,12 +2,12 @@
 Forecast a chaotic series
 =========================
 
-The same network twice, run on its own predictions: once with the input weights it was drawn
-with, once with input weights that were solved for.
+The same network runs on its own predictions twice: once with random input weights, once
+with solved ones.
 """
 
 # %%
-# Fifty neurons, 1500 samples of Lorenz's attractor to learn from.
+# Fifty neurons learn from 1500 samples of Lorenz's attractor.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -24,8 +24,8 @@ models = {
 }
 
 # %%
-# Forecasts that begin after 200 samples each has seen. One Lyapunov time, in which a small
-# error grows by e, is 22 samples.
+# Each forecast begins after a context of 200 samples. One Lyapunov time, in which a small
+# error grows by a factor e, is 22 samples.
 lyapunov, context = 22, rest[:200]
 truth = rest[200:500]
 figure, panels = plt.subplots(2, 1, figsize=(6.4, 4), sharex=True, layout="constrained")
@@ -43,7 +43,7 @@ panels[-1].set_xlabel("time (Lyapunov times)")
 plt.show()
 
 # %%
-# One start is an anecdote. The mean over forty of them, in Lyapunov times:
+# One start proves nothing. The mean over forty starts, in Lyapunov times:
 starts = range(200, 500, 7)
 for name, model in models.items():
     steps = [
@@ -57,5 +57,4 @@ for name, model in models.items():
     print(f"{name:6}  {np.mean(steps) / lyapunov:.1f}")
 
 # %%
-# How far solving carries depends on the network: the smaller it is for its task, the more
-# it gives. :doc:`/howto/forecast` has the table.
+# Solving helps most if the network is small for its task: see :doc:`/howto/forecast`.

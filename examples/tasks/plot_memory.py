@@ -2,12 +2,12 @@
 Memory capacity
 ===============
 
-How much of the input, k steps ago, can be read from the states under noise? The solved u
-remembers more, and no u remembers more than the bound.
+How much of the input k steps ago can you read from the states under noise? The solved u
+remembers more than random ones, and close to the proven upper bound.
 """
 
 # %%
-# White input; the capacity of a delay is the share of its variance that the readout
+# The input is white. The capacity at a delay is the share of the variance that the readout
 # recovers.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +19,7 @@ delays = np.arange(1, 11)
 drawn = memory_capacity(network, "random", delays=delays, rng=7)
 solved = memory_capacity(network, delays=delays)
 print(f"random {drawn.drawn.mean():.2f} on average, {drawn.total:.2f} the best of ten")
-print(f"solved {solved.total:.2f}, no u above {solved.bound:.2f}")
+print(f"solved {solved.total:.2f}, upper bound {solved.bound:.2f}")
 
 # %%
 # Delay by delay, for the best of the random u and for the solved one:
@@ -31,7 +31,7 @@ axes.bar(
     delays + 0.2, solved.capacity, 0.4, color="C0", label=f"solved u, {solved.total:.2f}"
 )
 axes.set(xlabel="delay (steps)", ylabel="memory", xticks=delays)
-axes.legend(title=f"memory capacity (no u above {solved.bound:.2f})", title_fontsize=8)
+axes.legend(title=f"memory capacity (upper bound {solved.bound:.2f})", title_fontsize=8)
 axes.grid(visible=False, axis="x")
 plt.show()
 

@@ -1,4 +1,4 @@
-"""The network run for real: the independent judge, sharing no code with the unfolding.
+"""Simulate the full network: an independent check that shares no code with the rest.
 
 `engine="scipy"` integrates the differential equation with an adaptive high-order
 Runge–Kutta method, restarted at every step of the stimulus, or with an implicit one where
@@ -92,7 +92,7 @@ def simulate(
 
 
 def _run_map(network: EchoStateNetwork, X: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """States of a network in discrete time, one step after the other."""
+    """Return states of a network in discrete time, step by step."""
     n_cases, _, n_steps = X.shape
     found = np.empty((n_cases, n_steps, network.n_neurons))
     bias = 0.0 if network.bias is None else network.bias
@@ -122,7 +122,7 @@ def _run_scipy(
 
 
 def _refuse_divergence(y: np.ndarray | None, step: int, first: int = 0) -> np.ndarray:
-    """States after a step; None where the solver could not reach its end."""
+    """Return the states after a step, or None if the solver fails."""
     if y is not None and np.isfinite(y).all():
         return y
     where = f"the batch of case {first}"
@@ -142,7 +142,7 @@ def _integrate(
     rtol: float,
     stiff: bool,
 ) -> np.ndarray | None:
-    """One stimulus step for a batch; None where the solver could not reach its end."""
+    """Integrate one stimulus step for a batch; return None if the solver fails."""
     W, tau, gain = reservoir.weights, reservoir.tau, reservoir.gain
     # The whole equation; only the state is counted from rest, as the tolerance is.
     rest, bias = reservoir.rest, 0.0 if reservoir.bias is None else reservoir.bias
@@ -174,7 +174,7 @@ def _integrate(
 
 
 def _is_stiff(reservoir: Reservoir, dt: float) -> bool:
-    """Whether stability, not accuracy, would set the steps of an explicit method."""
+    """Return whether stability, not accuracy, limits the steps of an explicit method."""
     decay = np.eye(reservoir.n_neurons) - reservoir.linear_weights
     # A fast mode that oscillates has to be followed by any method.
     fastest = float(np.real(np.linalg.eigvals((decay.T / reservoir.tau).T)).max())

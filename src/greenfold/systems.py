@@ -1,4 +1,4 @@
-"""What an optimiser needs from a system: a few maps, whatever stands behind them.
+"""What an optimiser needs from a system: a few maps, however they are implemented.
 
 A *system* turns a stimulus and an input projection u into states that a readout v weighs.
 The linear problem, its certificate included, asks for three maps (`LinearSystem`), the
@@ -90,7 +90,7 @@ class NormalModes(Protocol):
 
 @runtime_checkable
 class ModalLinearSystem(LinearSystem, Protocol):
-    """A linear system that may know its modes; None where it is not normal.
+    """A linear system that may know its modes; None if it is not normal.
 
     Optional: the joint optimum over u and v is then a convex problem, solved exactly.
     """
@@ -149,7 +149,7 @@ class QuadraticSystem(System, Protocol):
 
     Optional: moments of many series then cost no more than products with its kernels, and
     Gaussian classes have a closed form. The methods say whether the kernels exist and fit
-    into memory, whether they are the cheaper way to the states of so many series, and what
+    into memory, whether they are the cheaper way to the states of many series, and what
     they are at one u, where ``reference`` lives.
     """
 
@@ -240,7 +240,7 @@ class Expansion(System, Protocol):
 
 @runtime_checkable
 class Network(Protocol):
-    """A network that can be unfolded: what an estimator needs to know of one.
+    """A network that can be unfolded, as an estimator needs it.
 
     ``tau`` is one time constant or one for each neuron, ``with_tau`` the same network with
     another; ``allow_unstable`` says whether growing modes were accepted.

@@ -1,4 +1,4 @@
-"""How far to trust a perturbation expansion, and the same projections simulated."""
+"""Check a perturbation expansion, by its orders and by simulation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HOPELESS = 20.0
 _RTOL = 1e-5
 #: Step in which a non-linearity that can be trusted is searched for.
 _DESCENT = 0.8
-#: Series on which the change of κ is measured, where it is not exact: at most so many, and
+#: Series on which the change of κ is measured, if it is not exact: at most this many, and
 #: about as many as take this many products. The judgement then costs less than the
 #: optimisation that it judges.
 _MARGIN_SERIES, _PRODUCTS = 1000, 1.5e8
@@ -103,10 +103,12 @@ class Validity:
             return "not simulated, the network is large"
         if not np.isfinite(self.simulated_loss):
             return f"simulated on {self.n_simulated} series, the network diverges"
-        return (
-            f"simulated on {self.n_simulated} series, it loses {self.simulated_loss:.1%} "
-            f"of the soft margin and {self.simulated_points:.1%} of accuracy"
+        margin, points = (
+            f"{abs(lost):.1%} {'lower' if lost >= 0 else 'higher'}"
+            for lost in (self.simulated_loss, self.simulated_points)
         )
+        told = f"soft margin {margin} and accuracy {points} in simulation"
+        return f"simulated on {self.n_simulated} series: {told}"
 
 
 @with_few_threads(rows_of)
@@ -119,7 +121,7 @@ def assess(
     eta: float = 10.0,
     soft_margin: float | None = None,
 ) -> Validity:
-    """Judge the expansion at given projections.
+    """Return how trustworthy the expansion is at given projections.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def _look(
     soft_margin: float,
     n_series: int,
 ) -> tuple[float, float, float, int] | None:
-    """Loss of κ (as a share), loss of accuracy and its error, on the simulated network.
+    """Return relative loss of κ, loss of accuracy and its error, in simulation.
 
     The unfolded and the simulated network read the same series, so that the scatter of both
     cancels. None where too few could be simulated quickly, or the readout is inside a step.
@@ -230,7 +232,7 @@ def _look(
 
 
 def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -> float:
-    """Largest Re λ̃ over the states furthest from rest, with f scaled.
+    """Return the largest Re λ̃ over the states furthest from rest, with f scaled.
 
     Scaling f by s scales order k of the trajectories, ``paths[k]``, by s^k.
     """
@@ -242,7 +244,7 @@ def _largest_eigenvalue(reservoir: Reservoir, paths: np.ndarray, scale: float) -
 
 
 def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> float:
-    """Factor on f that brings both criteria back at this u.
+    """Return the factor on f at which both criteria hold at this u.
 
     The ratio of two orders is proportional to it; at rest the network is stable.
     """
@@ -253,7 +255,7 @@ def _safe_scale(reservoir: Reservoir, paths: np.ndarray, next_order: float) -> f
 
 
 def _share(part: float, whole: float) -> float:
-    """A part relative to the size of the whole; of nothing, any part is infinite."""
+    """Return a part relative to the whole; infinite if the whole is zero."""
     if whole == 0:
         return np.inf if part > 0 else 0.0
     return float(part / abs(whole))
@@ -286,7 +288,7 @@ def check_by_simulation(
     eta: float = 10.0,
     engine: str = "scipy",
 ) -> SimulatedCheck:
-    """Evaluate projections on the simulated network beside the unfolded one.
+    """Evaluate projections on the simulated and on the unfolded network.
 
     Parameters
     ----------

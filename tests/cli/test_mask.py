@@ -250,7 +250,7 @@ def test_one_input_is_told_of_virtual_nodes_and_no_gain_is_promised(
         "mask", loop, short_beats, "--drive", "drive_0", *QUICK, "--out", out
     ).stdout
     assert "virtual nodes" in told
-    assert "none that the interval carries" in told
+    assert "none within the interval" in told
     record = json.loads(
         invoke("mask", loop, short_beats, "--drive", "drive_0", *QUICK, "--json").stdout
     )
@@ -310,7 +310,7 @@ def test_memory_draws_projections_that_know_nothing_of_the_network():
 
 def test_memory_prints_a_table(tmp_path):
     told = invoke("memory", *SMALL, "--ridge", "0.04").stdout
-    for part in ("noise 0.2", "random", "solved", "no u above"):
+    for part in ("noise 0.2", "random", "solved", "upper bound"):
         assert part in told
     np.save(tmp_path / "W.npy", 0.3 * np.eye(5))
     told = invoke("memory", "--weights", "W.npy", "--delays", "0,2", "--json").stdout

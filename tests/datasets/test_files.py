@@ -271,7 +271,7 @@ def test_what_decides_about_a_table(tmp_path):
     assert decide(tmp_path, "1.0,.5,.6\n2.0,.1,.2\n", n_steps=9, classes=[1, 2])
     assert not decide(tmp_path, "1.5,.5,.6\n2.0,.1,.2\n", n_steps=9, classes=[1, 2])
     for known in ({}, {"n_steps": 9}, {"classes": [0, 3]}):
-        with pytest.raises(DataError, match="cannot be told whether the first is a label"):
+        with pytest.raises(DataError, match="is not clear whether the first is a label"):
             decide(tmp_path, "1,.5,.6\n2,.1,.2\n", **known)
 
 

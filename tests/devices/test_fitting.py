@@ -259,6 +259,7 @@ def test_few_clipped_samples_are_noticed_and_few_bits_are_not(rng):
     MeasuredResponse.fit(drive, np.round(states, 1), n_steps=4)
 
 
+@pytest.mark.contract
 def test_poor_recordings_promise_nothing_that_they_do_not_carry():
     """A part of `benchmarks.recordings`, which has a hundred."""
     from benchmarks import recordings as poor

@@ -21,7 +21,7 @@ from ..unfolding.unfolding import unfold
 
 @dataclass(frozen=True)
 class MarginCurve:
-    """κ = separation − variance against the readout time, each of shape (n_times,)."""
+    """κ, its separation and its variance over the readout time, each (n_times,)."""
 
     times: np.ndarray
     soft_margin: np.ndarray
@@ -40,7 +40,7 @@ def margin_over_time(
     eta: float = 10.0,
     rng: np.random.Generator | int | None = None,
 ) -> MarginCurve:
-    """κ as a function of the readout time (paper, figures 2a, 2b, 4d).
+    """Return the soft margin κ over the readout time (paper, figures 2a, 2b, 4d).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def margin_over_angle(
     eta: float = 10.0,
     rng: np.random.Generator | int | None = None,
 ) -> np.ndarray:
-    """κ when u is turned away from a direction in random planes (paper, figure 2d).
+    """Return κ as u turns away from a direction in random planes (paper, figure 2d).
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def margin_over_angle(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TauChoice(Shown):
-    """Soft margin of random input projections against time, for several τ.
+    """Soft margin of random input projections over time, for several τ.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ def choose_tau(
     n_times: int = 25,
     rng: np.random.Generator | int | None = None,
 ) -> TauChoice:
-    """Choose the time constant by where the soft margin saturates ("Prerequisites").
+    """Choose the time constant τ at which the soft margin begins to saturate.
 
     Parameters
     ----------

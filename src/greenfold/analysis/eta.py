@@ -1,4 +1,4 @@
-"""The choice of η by cross-validation, with the projections solved anew in every fold.
+"""Choose η by cross-validation, with the projections solved in every fold.
 
 `choose_eta` is for a system and its series; `ReservoirClassifier` chooses with the same
 `cross_validate`, on the same grid.
@@ -52,7 +52,7 @@ _TOLERANCE = 1e-3
 
 
 class _Fold(NamedTuple):
-    """What one fold says about the series that it held out, by η."""
+    """Scores of the held-out series of one fold, by η."""
 
     accuracy: np.ndarray
     #: Which series these are, and how well each is told, (n_etas, n_cases).
@@ -66,7 +66,7 @@ class _Fold(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Labelled series to hold out in turn, and how a readout of them is judged.
+    """Labelled series for cross-validation, and how their readout is scored.
 
     ``codes`` are classes 0, 1, …; ``weights`` those of single series, ``class_weights``
     factors on them; equal ``seed`` make results comparable. An input projection ``u`` is
@@ -93,11 +93,11 @@ class Folds:
 
     @property
     def n_distinct(self) -> int:
-        """Number of series that are no copies of each other."""
+        """Return the number of distinct series."""
         return len(self._distinct[1])
 
     def assign(self, n_folds: int, deal: int = 0) -> np.ndarray:
-        """Fold of each series; classes are dealt out in turn, however small they are.
+        """Return the fold of each series; each class is spread over all folds.
 
         Copies of a series stay together, so that none is judged by itself: one of weight
         two counts as two copies do. Neither the order of the series nor the names of the
@@ -113,7 +113,7 @@ class Folds:
     def run(
         self, system: LinearSystem, etas: np.ndarray, n_folds: int, *, solved: bool
     ) -> list[_Fold]:
-        """All folds that can be judged, of as many deals as few series need.
+        """Return all folds that can be scored, of as many deals as few series need.
 
         With ``solved`` u is ascended for the one η in ``etas``, as it is in the end; else
         it is the leading singular vector, which serves all η. One deal is enough then.
@@ -157,7 +157,7 @@ class Folds:
     def _judge(
         self, system: LinearSystem, held_out: np.ndarray, etas: np.ndarray, solved: bool
     ) -> _Fold | None:
-        """How well the series that one fold holds out are told."""
+        """Return the scores of the held-out series of one fold."""
         codes, per_class, u = self.codes, self.class_weights, self.u
         n_classes, train = len(per_class), ~held_out
         seen = np.bincount(codes[train], minlength=n_classes) > 0
@@ -193,7 +193,7 @@ class Folds:
 
 
 def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number of the distinct series that each one is, and the class of each of those.
+    """Return the number of the distinct series of each, and the class of each of those.
 
     Series are numbered in the order of their values, and classes in that of their series:
     neither depends on names, on the order that was given, or on a unit.
@@ -207,7 +207,7 @@ def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def may_hold_out(series: Series, codes: np.ndarray) -> bool:
-    """Whether two classes have series both to learn from and to hold out."""
+    """Return whether two classes have training and held-out series."""
     _, kind = distinct_series(series, codes)
     return bool((np.bincount(kind) >= 2).sum() >= 2)
 
@@ -219,7 +219,7 @@ def _kernels(
     etas: np.ndarray,
     solved: bool,
 ) -> np.ndarray:
-    """Kernels of the optimal readouts for every η, (n_channels · n_steps, n_etas)."""
+    """Return kernels of the best readouts for every η, (n_channels · n_steps, n_etas)."""
     problem = LinearProblem(system, stimuli, float(etas[0]) if solved else 1.0)
     if u is None:
         _, u, _ = problem.best_atom(stimuli.mu)
@@ -270,7 +270,7 @@ class EtaChoice(Shown):
 
     @property
     def note(self) -> str:
-        """What to do where the best η is the last of its grid; empty where it is not."""
+        """Return advice if the best η is the last of its grid, else ""."""
         if len(self.etas) < 2 or not np.isfinite(self.score).all():
             return ""
         if self.best == self.etas[-1]:

@@ -1,4 +1,4 @@
-"""What a device will deliver: an interval on κ, what a mask buys, what none can exceed."""
+"""Masks on a recorded device: an interval for κ, the gain, and tighter bounds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _N_PARTS = 8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginInterval(Shown):
-    """Confidence interval from ``low`` to ``high`` on the soft margin a device will show.
+    """Confidence interval, ``low`` to ``high``, for the soft margin on the device.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def margin_interval(
     device: Device | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> MarginInterval:
-    """Interval on κ of projections on the device whose response was fitted.
+    """Return a confidence interval for κ of projections on a recorded device.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def margin_interval(
 
 
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
-    """Stimuli with the noise of the input, and what that of the outputs costs κ."""
+    """Return stimuli with input noise, and the cost of the output noise in κ."""
     known = device.state_noise is None and device.bits is None
     text = "have no state noise and no bits, which the interval does not know"
     check.must(known, "device", text, device)
@@ -171,7 +171,7 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
 
 
 def _solved_again(problem: LinearProblem, u: np.ndarray, device: Device) -> Candidate:
-    """Projections of a replicate, from those of the estimate."""
+    """Return the projections of a replicate, starting from those of the estimate."""
     if device.kind is not None:
         return solve_mask_near(problem, device, u)
     found = ascend(problem, u, max_iter=_EVALUATIONS, tol=1e-9)
@@ -187,7 +187,7 @@ def _margin(problem: LinearProblem, u: np.ndarray, v: np.ndarray) -> float:
 def mask_bound(
     system: System, stimuli: Stimuli, projections: Projections, device: Device
 ) -> float:
-    """A proven bound on κ of all masks of one kind.
+    """Return a proven upper bound on κ for a constrained mask.
 
     ``projections.upper_bound`` holds for every u; this one for masks alone, and is lower.
     How near ``projections`` are to it tells how much a longer search could still find.
@@ -202,7 +202,7 @@ def mask_bound(
         their η.
     device : Device
         With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
-        levels of which none is negative), or a box. Its noise is not in the bound.
+        levels without a negative one), or a box. Its noise is not in the bound.
 
     Notes
     -----
@@ -240,7 +240,7 @@ def mask_bound(
 
 
 def constraints_of(device: Device, n: int) -> list[Constraint]:
-    """What a kind of mask of n entries obeys; none where no bound is known."""
+    """Return the constraints of a mask with n entries, or none without a known bound."""
     levels = device.values
     if levels is not None and len(levels) == 2 and levels[0] == -levels[1]:
         return [Squares(n, 1 / n, is_equal=True)]
@@ -261,7 +261,7 @@ def constraints_of(device: Device, n: int) -> list[Constraint]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MaskStudy(Shown):
-    """A solved mask, what to expect of it, and what random masks reach.
+    """A solved mask with its expected κ, and κ of random masks.
 
     Attributes
     ----------
@@ -282,12 +282,12 @@ class MaskStudy(Shown):
 
     @property
     def random_margin(self) -> float:
-        """Mean κ of the random masks."""
+        """Return the mean κ of the random masks."""
         return float(self.drawn.mean())
 
     @property
     def gain(self) -> float | None:
-        """Expected κ over that of a random mask; None where the interval reaches it.
+        """Return expected κ over mean random κ, or None if the interval includes it.
 
         The solved mask is judged without favour and the random ones with that of their
         readouts, so that the gain is rather understated. None too where a random mask has
@@ -316,7 +316,7 @@ def study_mask(
     level: float = 0.95,
     rng: np.random.Generator | int | None = None,
 ) -> MaskStudy:
-    """Solve for a mask on a recorded device, and say what it buys.
+    """Solve for a mask on a recorded device and compare it with random masks.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def study_mask(
 def random_mask(
     device: Device, shape: tuple[int, int], rng: np.random.Generator
 ) -> np.ndarray:
-    """A mask that a device can have, drawn without looking at any stimuli."""
+    """Draw a random mask that the hardware can realise."""
     if not device.is_discrete:
         found, (low, high) = rng.standard_normal(shape), device.limits
         if low >= 0:
@@ -381,7 +381,7 @@ def random_mask(
 
 
 def device_values(u: np.ndarray, device: Device) -> np.ndarray:
-    """A unit mask in the levels that were given; as it is where there are none."""
+    """Return a unit mask in the given levels, or unchanged without levels."""
     levels = device.levels if np.ndim(device.levels) else device.values
     if levels is None:
         return u

@@ -1,4 +1,4 @@
-"""How much of its past input a system remembers, under readout noise."""
+"""Memory capacity: how much of its past input a system remembers, under noise."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..systems import System
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryCapacity(Shown):
-    """Memory of a system: how well white input of some steps ago can be read.
+    """Memory of a system: how well you can read white input from some steps ago.
 
     Attributes
     ----------
     delays, capacity : ndarray (n_delays,)
-        Share of the variance of the input so many steps ago that the readout recovers,
+        Share of the variance of the input that many steps ago that the readout recovers,
         noise included; ``total`` is the sum.
     bound : float or None
         No u reaches a larger total; None where u was given or drawn.
@@ -57,7 +57,7 @@ def memory_capacity(
     n_draws: int = 10,
     rng: np.random.Generator | int | None = None,
 ) -> MemoryCapacity:
-    """Memory capacity of a linear system for white input of unit variance.
+    """Return the memory capacity of a linear system for white input of unit variance.
 
     Parameters
     ----------

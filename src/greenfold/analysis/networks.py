@@ -1,4 +1,4 @@
-"""Which network? The certified κ* ascended in the numbers that make a network.
+"""Choose a network: gradient ascent of the certified κ* in its parameters.
 
 κ*(θ) = max_{u,v} κ(u, v; θ) is solved at every θ; by the envelope theorem its gradient is
 ∂κ/∂θ at the solved pair: by finite differences, and exact for the numbers of oscillators.
@@ -50,7 +50,7 @@ _GAP = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A network as a function of a few numbers, those ``names`` of all that are ``given``.
+    """A network as a function of the parameters ``names``; the others are ``given``.
 
     Each is walked in a coordinate in which a change by one is a change by a factor e, or of
     a frequency by one radian in a decay time of the given network.
@@ -69,12 +69,12 @@ class Family:
 
     @property
     def start(self) -> np.ndarray:
-        """Where the given network is."""
+        """Return the coordinates of the given network."""
         return np.concatenate([self._coordinate(k, self.given[k]) for k in self.names])
 
     @property
     def bounds(self) -> np.ndarray:
-        """Lowest and highest coordinates, (n_coordinates, 2)."""
+        """Return the lowest and highest coordinates, (n_coordinates, 2)."""
         ends = [
             [self._coordinate(name, end) for end in np.transpose(self.ends[name])]
             for name in self.names
@@ -92,12 +92,12 @@ class Family:
         return found
 
     def values(self, x: np.ndarray) -> dict[str, Any]:
-        """The parameters by name, in their own units."""
+        """Return the parameters by name, in their own units."""
         found = self._parameters(x)
         return {k: found[k] if k in _MODES else float(found[k][0]) for k in self.names}
 
     def network(self, x: np.ndarray) -> Any:
-        """The network at x; an `UnstableError` where it has growing modes."""
+        """Return the network at x; raise `UnstableError` if it has growing modes."""
         return self.make(self._parameters(x))
 
 
@@ -140,7 +140,7 @@ def make_family(
 def _interval(
     bounds: Mapping[str, Any], name: str, limits: tuple[float, float], now: float
 ) -> tuple[float, float]:
-    """Bounds of a parameter, with the given network between them."""
+    """Return bounds of a parameter that include the given network."""
     if name not in bounds:
         return min(limits[0], now), max(limits[1], now)
     try:
@@ -172,7 +172,7 @@ def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 
 def _strongest(growth: float) -> float:
-    """Largest factor on weights whose largest Re λ is ``growth``."""
+    """Return the largest factor on weights whose largest Re λ is ``growth``."""
     return min(_STRONGEST, _STABLE / growth) if growth > 0 else _STRONGEST
 
 
@@ -220,7 +220,7 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
 def split_stimuli(
     stimuli: Stimuli, held_out: Any, rng: np.random.Generator
 ) -> tuple[Stimuli, Stimuli | None]:
-    """Stimuli to choose by, and others to report on; see `optimize_reservoir`."""
+    """Stimuli to choose with and stimuli to report on; see `optimize_reservoir`."""
     if held_out is None:
         return stimuli, None
     if isinstance(held_out, Stimuli):
@@ -239,7 +239,7 @@ def split_stimuli(
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a network is judged by; ``readout`` and ``noise`` as in `optimize_reservoir`."""
+    """How a network is scored; ``readout`` and ``noise`` as in `optimize_reservoir`."""
 
     stimuli: Stimuli
     dt: float
@@ -248,27 +248,27 @@ class Task:
     noise: Any = None
 
     def solve(self, network: Any) -> Projections:
-        """Certified u and v of a network."""
+        """Return certified u and v of a network."""
         inside = None if self.noise is None else state_covariance(network, self.noise)
         device, system = Device(state_noise=inside), self.system(network)
         return optimize(system, self.stimuli, self.eta, device=device, tol=_GAP)
 
     def system(self, network: Any) -> Any:
-        """The linear order of a network."""
+        """Return the linear order of a network."""
         n_steps = self.stimuli.n_steps
         return unfold(network, n_steps=n_steps, dt=self.dt, readout=self.readout)
 
     def margin(
         self, network: Any, found: Projections, stimuli: Stimuli | None = None
     ) -> float:
-        """κ of given projections on these or other stimuli, the noise included."""
+        """Return κ of given projections on these or other stimuli, including the noise."""
         maps = self.system(network).maps
         inside = None if self.noise is None else state_covariance(network, self.noise)
         problem = LinearProblem(maps, stimuli or self.stimuli, self.eta, inside)
         return problem.margin(found.u.reshape(network.n_neurons, -1), found.v).value
 
     def gradient(self, family: Family, x: np.ndarray, found: Projections) -> np.ndarray:
-        """dκ*/dx at a solved network, by the envelope theorem."""
+        """Return dκ*/dx at a solved network, by the envelope theorem."""
         if set(_MODES) & set(family.names):
             return self._oscillator_gradient(family, x, found)
         gradient = np.zeros(len(x))
@@ -322,7 +322,7 @@ MESSAGES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReservoirPath(Shown):
-    """The networks that an ascent of κ* has seen, one after the other.
+    """The networks that an ascent of κ* visited, in order.
 
     Attributes
     ----------
@@ -354,7 +354,7 @@ class ReservoirPath(Shown):
 
     @property
     def message(self) -> str:
-        """The status in words."""
+        """Return the status in words."""
         return MESSAGES[self.status]
 
     def _facts(self) -> dict[str, Any]:
@@ -384,41 +384,41 @@ def optimize_reservoir(
     tol: float = 1e-4,
     rng: np.random.Generator | int | None = None,
 ) -> ReservoirPath:
-    """Ascend the certified soft margin κ* in the numbers that make a network.
+    """Improve a network: ascend the certified soft margin κ* in its parameters.
 
-    At every step u and v are solved anew, with the bound on what any pair could reach.
+    At every step it solves for u and v again, with an upper bound for every other pair.
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        Where to start. What counts is its linear order.
+        The initial network; only its linear order matters.
     stimuli : SampleStimuli or GaussianStimuli
     dt : float
         Length of a step; 1 by default in discrete time.
     parameters : iterable of str, optional
-        What to ascend in: "tau" (of unequal time constants a common factor) and "g" (the
-        scale of the weights, 1 as they are given), the default; of an echo state network
-        "leak" and "g"; of a network of `Reservoir.oscillators` also "decay_times" and
-        "frequencies" of each, with which "tau" only scales the input.
+        Parameters to change. By default "tau" (a common factor if time constants differ)
+        and "g" (the scale of the weights, 1 as given); for an echo state network, "leak"
+        and "g". A network of `Reservoir.oscillators` also has "decay_times" and
+        "frequencies"; "tau" then only scales the input.
     eta : float
     held_out : float, Stimuli or None
-        Share of the series, of either class, on which the network is not chosen but
-        reported; or stimuli to report on. Gaussian classes have no series and need none.
+        Share of the series of each class that is held out for the report; or stimuli for
+        the report. Gaussian classes have no series and need none.
     noise : float or array_like, optional
         White noise inside the network, as `greenfold.devices.noise.state_covariance`
-        takes it; κ* is then that under the noise (continuous time).
+        takes it; κ* then includes the noise (continuous time).
     readout : float or array_like (n_steps,), optional
         As in `unfold`.
     bounds : mapping, optional
         (low, high) by name. By default weights are scaled up to 0.99 of instability.
     n_starts : int
-        So many networks are solved first, the given one and others drawn between the
-        bounds, and the best is ascended from. They count as evaluations.
+        Number of networks to solve first: the given one and others drawn within the
+        bounds. The ascent starts from the best. They count as evaluations.
     max_evaluations, tol
-        Networks that are solved, at most, and the relative gain of κ* in a step that counts
-        as none.
+        Largest number of networks to solve, and the smallest relative gain of κ* per step
+        that continues the ascent.
     rng : numpy Generator, int or None
-        Of the split and of further starts.
+        Seed or generator for the split and for further starts.
 
     Notes
     -----
@@ -474,7 +474,7 @@ class _Seen(NamedTuple):
 
 @dataclass(eq=False)
 class _Ascent:
-    """One call of `optimize_reservoir`: what was seen, and when to stop."""
+    """One call of `optimize_reservoir`: its history and its stopping rule."""
 
     family: Family
     task: Task
@@ -484,7 +484,7 @@ class _Ascent:
     seen: list[_Seen] = field(default_factory=list)
 
     def run(self, n_starts: int, tol: float, rng: np.random.Generator) -> ReservoirPath:
-        """Ascend until nothing is gained, the budget is spent, or Ctrl-C."""
+        """Ascend until κ* stops rising, the budget is spent, or Ctrl-C."""
         status = "converged"
         try:
             self._ascend(n_starts, tol, rng)
@@ -536,7 +536,7 @@ class _Ascent:
         return int(np.argmax([one.found.soft_margin for one in self.seen]))
 
     def _try(self, x: np.ndarray) -> _Seen | None:
-        """The network at x, solved; None where it is not stable."""
+        """Return the solved network at x, or None if it is not stable."""
         for seen in self.seen:
             if np.array_equal(seen.place, x):
                 return seen

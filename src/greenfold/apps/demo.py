@@ -1,4 +1,4 @@
-"""What `greenfold demo` shows: synthetic heartbeats, and the unfolding put to the test."""
+"""Data for `greenfold demo`: synthetic heartbeats, and a test of the unfolding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLVER_RTOL = 1e-11
 
 
 def demo_task(seed: int = 0) -> Split:
-    """Synthetic heartbeats, 200 to train on and 1000 to test with."""
+    """Return synthetic heartbeats, 200 for training and 1000 for testing."""
     from .report.comparison import Split
 
     X, y = synthetic_heartbeats(N_TRAIN + N_TEST, n_steps=N_STEPS, rng=seed)
@@ -39,9 +39,9 @@ def demo_task(seed: int = 0) -> Split:
 def order_errors(
     n_neurons: int = 50, n_steps: int = N_STEPS, duration: float = 10.0, seed: int = 1
 ) -> np.ndarray:
-    """Error of the unfolded states at each order, for each α, (n_orders, n_alphas).
+    """Return the error of the unfolded states per order and α, (n_orders, n_alphas).
 
-    An ODE solver that shares no code with the unfolding is the judge; see `order_slopes`.
+    The reference is an ODE solver that shares no code with the unfolding.
     """
     rng = np.random.default_rng(seed)
     weights = Reservoir.random(n_neurons, rng=rng).weights
@@ -61,6 +61,6 @@ def order_errors(
 
 
 def order_slopes(errors: np.ndarray) -> np.ndarray:
-    """Log-log slope of each row of `order_errors` in α > 0; k + 1 in theory."""
+    """Return the log-log slope of each row of `order_errors`; k + 1 in theory."""
     logs = np.log(errors[:, 1:])
     return np.polyfit(np.log(ALPHAS[1:]), logs.T, 1)[0]

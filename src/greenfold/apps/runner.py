@@ -1,4 +1,4 @@
-"""Many jobs, one result file each: resumed after a stop, on one machine or on a cluster.
+"""Run many jobs with one result file each, resumable, on one machine or a cluster.
 
 A result file holds a seal, ``greenfold:<configuration>:<content>``: the hash of the
 configuration that made it and that of its own text (with zeros in the place of the latter).
@@ -56,9 +56,9 @@ _ZEROS = "0" * 16
 #: A result's text holds this once; the store fills in two hashes, see `Store`.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
 _SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
-_FAILURES, _CLAIMS = "failures", ".claims"  # folders beside the results
+_FAILURES, _CLAIMS = "failures", ".claims"  # folders next to the results
 _POLL = 0.5  # seconds after which the loop looks up, for Ctrl-C, new workers and other runs
-#: Characters of a title in the progress display: the time left must find room beside it.
+#: Characters of a title in the progress display: the time left must fit next to it.
 _TITLE = 28
 _CONNECT = 10.0  # seconds that a scheduler may take to answer
 _PATIENCE = 60.0  # seconds that a cluster may be without workers
@@ -99,13 +99,13 @@ class Job:
 
 
 def fingerprint(values: Any) -> str:
-    """Hash of values that JSON can hold, 16 hexadecimal digits."""
+    """Return the hash of JSON values, 16 hexadecimal digits."""
     shown = json.dumps(plain(values), sort_keys=True)
     return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
 class State(Enum):
-    """What lies in the place of a result."""
+    """The state of a result file."""
 
     ABSENT = "absent"
     FINISHED = "finished"  # made by this configuration, and whole
@@ -125,13 +125,13 @@ class Failure:
 
 
 class Store:
-    """A folder of results, made by `prepare` where it does not exist."""
+    """A folder of results; `prepare` creates it."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
 
     def prepare(self) -> None:
-        """Make the folder, and see that it can be written to before any work is done."""
+        """Create the folder and check that it is writable before any work."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             tempfile.TemporaryFile(dir=self.folder).close()
@@ -150,14 +150,14 @@ class Store:
             return State.ABSENT
         found = _SEAL.search(content)
         if found is None:
-            # The seal stands in the first line; without one line there is nothing to keep.
+            # The seal is in the first line; without a line there is nothing to keep.
             return State.FOREIGN if b"\n" in content else State.DAMAGED
         if not is_whole(content):
             return State.DAMAGED
         return State.FINISHED if found[1].decode() == job.fingerprint else State.STALE
 
     def write(self, job: Job, text: str) -> None:
-        """Seal and write a result; it appears complete or not at all."""
+        """Seal a result and write it atomically."""
         if text.count(SEAL) != 1 or SEAL not in text.partition("\n")[0]:
             raise ValueError("A result must hold `SEAL` once, in its first line.")
         content = text.replace(SEAL, f"greenfold:{job.fingerprint}:{_ZEROS}").encode()
@@ -176,7 +176,7 @@ class Store:
         return failure
 
     def failures(self) -> list[Failure]:
-        """All records of failures in the folder."""
+        """Return all records of failures in the folder."""
         found = []
         for path in sorted((self.folder / _FAILURES).rglob("*.json")):
             with suppress(OSError, ValueError, TypeError):  # not one of ours
@@ -188,7 +188,7 @@ class Store:
 
 
 def is_whole(content: bytes) -> bool:
-    """Whether a file is as it was written; True for a file without a seal."""
+    """Return whether a file is unchanged; True for a file without a seal."""
     found = _SEAL.search(content)
     return found is None or _digest(content, found) == found[2]
 
@@ -199,7 +199,7 @@ def _digest(content: bytes, found: re.Match[bytes]) -> bytes:
 
 
 def source_digest(folder: Path, leave_out: Collection[str] = ()) -> str:
-    """Hash of the Python sources below a folder, but for some folders directly in it."""
+    """Return the hash of the Python sources in a folder, except some sub-folders."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         name = path.relative_to(folder)
@@ -209,7 +209,7 @@ def source_digest(folder: Path, leave_out: Collection[str] = ()) -> str:
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write a file that is on the disk complete or not at all; its folder is made."""
+    """Write a file atomically, and create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as stream:
         stream.write(content)
@@ -219,14 +219,14 @@ def write_bytes(path: Path, content: bytes) -> Path:
 
 
 def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
-    """Write rows as CSV, complete or not at all."""
+    """Write rows as CSV, atomically."""
     made = io.StringIO(newline="")
     csv.writer(made, lineterminator="\n").writerows(rows)
     return write_bytes(path, made.getvalue().encode())
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Versions of greenfold, Python and those of the packages that are installed."""
+    """Return the versions of greenfold, Python and the installed packages among these."""
     found = {"greenfold": __version__, "python": platform.python_version()}
     for name in packages:
         with suppress(metadata.PackageNotFoundError):
@@ -235,7 +235,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def must_be_planned_with(planned: str, own: str) -> None:
-    """Refuse a job that was planned with other code than this worker has."""
+    """Raise if a job was planned with other code than this worker has."""
     how = "install the same version on all machines."
     wrong = f"The worker has {own}, but the work was planned with {planned}: {how}"
     require(own == planned, wrong, RuntimeError)
@@ -249,7 +249,7 @@ class _Claim:
 
     @classmethod
     def take(cls, folder: Path, name: str) -> _Claim | None:
-        """A claim on the job of that name, or None while another run holds it."""
+        """Return a claim on a job, or None while another run holds it."""
         if fcntl is None:
             return cls()
         stem = hashlib.sha256(name.encode()).hexdigest()[:24]
@@ -283,11 +283,11 @@ class _Claim:
 
 
 class ClusterLostError(ConnectionError):
-    """The cluster cannot be reached, or no longer."""
+    """The cluster cannot be reached."""
 
 
 class Here:
-    """In this process, one after the other.
+    """Runs jobs in this process, one after the other.
 
     Every place takes work by `submit` and returns futures, so that one loop serves all; an
     exception in ``died`` means that the process of a job died.
@@ -296,7 +296,7 @@ class Here:
     died: tuple[type[BaseException], ...] = ()
 
     def room(self) -> int:
-        """How many jobs may be under way at a time."""
+        """Return how many jobs may run at a time."""
         return 1
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
@@ -312,7 +312,7 @@ class Here:
 
 
 class Processes:
-    """In processes of this machine, by joblib's loky."""
+    """Runs jobs in processes of this machine, with joblib's loky."""
 
     died = (BrokenProcessPool,)
 
@@ -360,12 +360,12 @@ def _belong_to_parent() -> None:
 
 
 class Cluster:
-    """On the workers of a dask cluster, by the address or the file of its scheduler."""
+    """Runs jobs on a dask cluster, given the address or file of its scheduler."""
 
     def __init__(self, address: str) -> None:
         with needs("A cluster of dask", "dask"):
             from distributed import Client, KilledWorker
-        # What it says about lost connections, with tracebacks, is said here in a sentence.
+        # One sentence replaces its messages and tracebacks about lost connections.
         self._levels = [(log, log.level) for log in map(logging.getLogger, _LOUD)]
         for log, _ in self._levels:
             log.setLevel(logging.CRITICAL)
@@ -388,7 +388,7 @@ class Cluster:
         self._seen = time.monotonic()
 
     def room(self) -> int:
-        """Two jobs a thread; workers may come and go."""
+        """Return two jobs per thread; workers may come and go."""
         try:
             answer: Any = self._client.nthreads()
             threads = sum(answer.values())
@@ -410,14 +410,14 @@ class Cluster:
             raise self.lost() from error
 
     def lost(self) -> ClusterLostError:
-        """What to raise where the scheduler does not answer any more."""
+        """Return the error for a scheduler that no longer answers."""
         return ClusterLostError(
             f"The dask scheduler at `{self._address}` was lost: what was finished is "
             "written; run the same command again, with a new address, to resume."
         )
 
     def close(self, *, at_once: bool = False) -> None:
-        """Leave the cluster; it goes on without us."""
+        """Disconnect from the cluster, which keeps running."""
         try:
             self._executor.shutdown(wait=False)
             self._client.close(timeout=2)
@@ -431,7 +431,7 @@ class Cluster:
 
 @dataclass
 class Summary:
-    """What became of the jobs."""
+    """Counts of written, reused and failed jobs."""
 
     total: int = 0
     found: int = 0  # were there already
@@ -454,7 +454,7 @@ def run_jobs(
     wait_for_others: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
-    """Compute the jobs whose results are not in the folder yet; only this process writes.
+    """Compute the jobs whose results are missing; only this process writes.
 
     What was finished is written even after Ctrl-C or when the cluster is lost; ``summary``
     is filled as the run goes on, so that it can be read then.
@@ -500,7 +500,7 @@ def run_jobs(
 
 @dataclass(eq=False)
 class _Loop:
-    """Begin jobs, write what comes back."""
+    """Start jobs and write their results."""
 
     waiting: deque[Job]
     store: Store
@@ -610,7 +610,7 @@ class _Loop:
 
 
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
-    """Do one job, wherever this runs; an exception becomes a record."""
+    """Run one job; an exception becomes a record."""
     try:
         # What an estimator prints would mix with what the command does.
         with one_thread(), redirect_stdout(sys.stderr):
@@ -635,7 +635,7 @@ def run_map(
     label: str,
     n_jobs: int | None = 1,
 ) -> list[Any]:
-    """Results of ``work(item)`` for every item, in order, as plain JSON values.
+    """Return ``work(item)`` for every item, in order, as plain JSON values.
 
     Each is kept in a file of ``folder``, from which a map that was stopped continues. An
     item that fails is a RuntimeError with the traceback for a note, after the others.

@@ -1,4 +1,4 @@
-"""Which network? Certified margins of many networks on the same stimuli, and their table.
+"""Compare certified margins of many networks on the same stimuli.
 
 Each architecture is made from the same few numbers. To all of them g is the largest |λ| of
 W and τ the time constant of the neurons, as far as they have such: a delay line has the
@@ -73,7 +73,7 @@ _MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
 
 @dataclass(frozen=True)
 class Grid:
-    """Networks to compare: all combinations of some values, or draws of them.
+    """Networks to compare: all combinations of some values, or random draws.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ class Grid:
         ("linear", "quadratic:0.05", …) and ``inside`` (intensity of white noise inside the
         network, order 0). A random search takes ``{"low": …, "high": …, "log": true}`` too.
     n_random : int, optional
-        Draw so many networks instead of all combinations.
+        Number of networks to draw instead of all combinations.
     settings : mapping
         ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (of the
         readout, under which the accuracy is taken), ``draws`` of random u, and ``memory``
         (whether the memory capacity is computed too).
     random_state : int
-        Of a random search.
+        Seed for a random search.
     """
 
     axes: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Grid:
     random_state: int = 0
 
     def networks(self) -> list[dict[str, Any]]:
-        """The settings of each network and how it is judged, checked; each once."""
+        """Return the checked settings of each network and its scoring; each once."""
         _refuse_unknown(self.axes, AXES, "`axes` know")
         _refuse_unknown(self.settings, SETTINGS, "`settings` know")
         axes = {**AXES, **self.axes}
@@ -155,7 +155,7 @@ def _number(value: Any, name: str) -> float:
 
 
 def _checked(one: dict[str, Any]) -> dict[str, Any]:
-    """One network's numbers, each what it must be."""
+    """The checked parameters of one network."""
     kind, order, inside = (
         one["architecture"],
         one["order"],
@@ -196,7 +196,7 @@ class Plan:
 
 
 def read_config(path: str | Path) -> Plan:
-    """The plan in a TOML file: ``datasets``, and tables ``[[grid]]`` of keys of `Grid`."""
+    """Read a plan from TOML: ``datasets``, and tables ``[[grid]]`` with keys of `Grid`."""
     try:
         content = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -240,7 +240,7 @@ def study(
     redo: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
-    """Solve many networks on the same stimuli, one result file each.
+    """Solve many networks on the same stimuli, with one result file each.
 
     Results that were made by the same settings, code and data are kept; stale and damaged
     ones are redone. Read them with `read_study`.
@@ -277,7 +277,7 @@ def plan(
     data_dir: str | Path | None = None,
     download: bool = True,
 ) -> list[Job]:
-    """The jobs of a study; what cannot work is refused here, before it is computed."""
+    """Return the jobs of a study; raise for settings that cannot work."""
     networks: dict[str, dict[str, Any]] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:
         for one in grid.networks():
@@ -293,7 +293,7 @@ def plan(
 
 
 def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], str]:
-    """A data set, the two of its classes that are told apart, and what both are called."""
+    """A data set, its two classes, and a name for both."""
     name, colon, chosen = str(item).partition(":")
     source, *others = find_sources([name], data_dir, download)
     require(not others, f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
@@ -329,7 +329,7 @@ def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]
 
 
 def make_network(setting: Mapping[str, Any]) -> Reservoir:
-    """The network of a setting, with the keys of `AXES`."""
+    """Return the network of a setting, with the keys of `AXES`."""
     kind, n, g = setting["architecture"], setting["neurons"], setting["g"]
     tau, gain, seed = setting["tau"], make_gain(setting["gain"]), setting["seed"]
     if kind in ("cycle", "delay_line"):
@@ -347,14 +347,14 @@ def make_network(setting: Mapping[str, Any]) -> Reservoir:
     if kind == "dale":
         return Reservoir.excitatory_inhibitory(n, 1.0, tau, gain, **drawn)
     if kind != "random":
-        # Ten connections a neuron, the usual of echo state networks with 100.
+        # Ten connections per neuron, as usual in echo state networks of 100.
         drawn["connectivity"] = min(1.0, 10 / n)
     make = Reservoir.spatial if kind == "spatial" else Reservoir.random
     return make(n, 1.0, tau, gain, **drawn)
 
 
 def make_gain(text: str) -> Gain:
-    """The gain that a text such as ``"quadratic:0.05"`` means."""
+    """Return the gain for a text such as ``"quadratic:0.05"``."""
     name, colon, number = str(text).partition(":")
     names = f"be one of {', '.join(GAINS)}, as in 'quadratic:0.05'"
     must(name in GAINS, "gain", names, repr(text))
@@ -378,7 +378,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         found = judge(setting, stimuli, X, signs)
     asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
     record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
-    # The seal stands in the first line, and the rest can be read by people.
+    # The seal is in the first line, and people can read the rest.
     return json.dumps(plain(record), indent=1).replace("\n", "", 1) + "\n"
 
 
@@ -386,7 +386,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
 def _read_task(
     name: str, folder: str, digest: str, classes: tuple[str, ...]
 ) -> tuple[SampleStimuli, np.ndarray, np.ndarray]:
-    """Training stimuli, and test series with their signs."""
+    """Return training stimuli, and test series with their signs."""
     (X, y), (X_test, y_test) = read_source(name, folder, digest)
     kept, there = np.isin(y, classes), np.isin(y_test, classes)
     stimuli = SampleStimuli(X[kept], y[kept])
@@ -397,7 +397,7 @@ def _read_task(
 def judge(
     setting: Mapping[str, Any], stimuli: SampleStimuli, X: np.ndarray, signs: np.ndarray
 ) -> dict[str, Any]:
-    """What a network of a setting reaches on test series X, solved and with random u."""
+    """Return the scores of a network on test series X, with solved and random u."""
     started = time.perf_counter()
     network, order, noises = make_network(setting), setting["order"], setting["noise"]
     steps = {"n_steps": stimuli.n_steps, "dt": setting["duration"] / stimuli.n_steps}
@@ -467,7 +467,7 @@ def judge(
 
 
 Row = dict[str, Any]
-#: What a network is beside its architecture and seed; networks are compared where these
+#: Properties other than architecture and seed; networks are compared where these
 #: are equal.
 _SAME = ("neurons", "g", "tau", "order", "gain")
 
@@ -513,13 +513,13 @@ def write_table(rows: Sequence[Row], path: str | Path) -> Path:
 
 
 def _cell(name: str, value: Any) -> Any:
-    """Lists have no place in a cell, and orders may be numbers or a word."""
+    """Convert a value for a table cell; lists and mixed orders become text."""
     listed = value if isinstance(value, list) else [value]
     return " ".join(map(str, listed)) if name == "order" or listed is value else value
 
 
 def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Path]:
-    """Draw what the rows have: architectures at each N, and a map over g and τ."""
+    """Draw figures of the rows: architectures at each N, and a map over g and τ."""
     place = Path(folder).expanduser()
     written, figures = [], []
     with drawing({"svg.hashsalt": "greenfold", "figure.constrained_layout.use": True}):
@@ -541,7 +541,7 @@ def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Pat
 
 
 def architectures(name: str, rows: Sequence[Row]) -> Any:
-    """κ* and memory by architecture at equal numbers; None where there is one only."""
+    """Draw κ* and memory by architecture; None if there is only one."""
     from matplotlib.figure import Figure
 
     # The numbers at which most architectures were studied.
@@ -601,7 +601,7 @@ def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
 
 
 def margin_map(name: str, rows: Sequence[Row]) -> Any:
-    """κ* and κ*/κ_random over g and τ, a column each N; None where they do not vary."""
+    """Draw κ* and κ*/κ_random over g and τ, one column per N; None if they are fixed."""
     from matplotlib.figure import Figure
 
     kinds: dict[tuple[Any, ...], list[Row]] = defaultdict(list)

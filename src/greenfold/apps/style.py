@@ -10,7 +10,7 @@ from .._base.checks import needs
 
 #: One meaning for each colour, in figures, reports, pages and the explorer (Okabe and Ito's
 #: palette, two of it darkened for white paper). Lines differ in dash or marker as well, so
-#: that they are told apart in grey.
+#: that they differ in grey.
 RANDOM, SOLVED = "#d55e00", "#0072b2"
 CLASS_A, CLASS_B = "#00805c", "#b0568a"
 SIMULATION, BOUND = "#000000", "#7f7f7f"

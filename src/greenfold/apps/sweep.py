@@ -1,4 +1,4 @@
-"""Estimators × data sets × resamples, and the comparison of what comes out."""
+"""Run estimators on data sets and resamples, and compare the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["compare", "sweep"]
 
 FORMAT = 1  # raised when this module would make other results of the same configuration
 _SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
-_RESERVED = {"comparison", "failures"}  # other folders beside those of the estimators
+_RESERVED = {"comparison", "failures"}  # other folders next to those of the estimators
 
 Part = tuple[Any, np.ndarray]
 _CONVOLUTION = "aeon.classification.convolution_based:"
@@ -82,7 +82,7 @@ class EstimatorSpec:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> type:
-        """The class; a sentence if there is no such module or class."""
+        """Return the class, or raise if there is no such module or class."""
         module, _, name = self.target.partition(":")
         try:
             found = getattr(importlib.import_module(module), name)
@@ -99,7 +99,7 @@ class EstimatorSpec:
         return found
 
     def make(self, seed: int) -> Any:
-        """An unfitted estimator; the seed is its ``random_state`` where it has one."""
+        """Return an unfitted estimator; the seed is its ``random_state`` if it has one."""
         kind, chosen = self.load(), dict(self.parameters)
         if "random_state" in inspect.signature(kind).parameters:
             chosen.setdefault("random_state", seed)
@@ -110,12 +110,12 @@ class EstimatorSpec:
             raise ValueError(f"{wrong}: {error}.") from None
 
     def code(self) -> str:
-        """The installed version, or a digest of sources that are not installed."""
+        """Return the installed version, or a digest of sources that are not installed."""
         return _code_of(self.load().__module__)
 
 
 def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
-    """The estimator that ``[label=]name[(parameter=value, ...)]`` means."""
+    """Parse an estimator from ``[label=]name[(parameter=value, ...)]``."""
     if isinstance(text, EstimatorSpec):
         return text
     found: Any = _TEXT.fullmatch(text.strip())
@@ -210,7 +210,7 @@ class Source:
 def find_sources(
     items: Iterable[str | Path], data_dir: str | Path | None = None, download: bool = True
 ) -> list[Source]:
-    """Data sets by name, by folder, or by a ``.txt`` file with one name a line; each once.
+    """Find data sets by name, folder, or ``.txt`` file with one name per line; each once.
 
     No items mean every set of the data directory.
     """
@@ -264,7 +264,7 @@ def _describe(name: str, folder: Path) -> Source:
 
 
 def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
-    """Training and test series, where this runs; labels as text, padding cut off."""
+    """Return training and test series, with labels as text and padding cut off."""
     place = Path(folder)
     if not place.is_dir():  # another machine may have it elsewhere
         place = archive.dataset_path(name)
@@ -286,7 +286,7 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
 
 
 def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
-    """The split of that number: aeon's stratified resample of that seed; 0 as provided."""
+    """Return a split: 0 is the provided one, k is aeon's resample with seed k."""
     if resample == 0:
         return train, test
     with needs("A resample other than 0", "sweep"):
@@ -304,7 +304,7 @@ def resampled(train: Part, test: Part, resample: int) -> tuple[Part, Part]:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What one estimator predicted on one split of one set, as tsml-eval's files hold it.
+    """Predictions of one estimator on one split, as in tsml-eval's files.
 
     Classes are numbers in the order of their names as text; times are in milliseconds.
     """
@@ -322,7 +322,7 @@ class Predictions:
 
     @property
     def accuracy(self) -> float:
-        """Share of series whose class was predicted."""
+        """Return the accuracy."""
         return float(np.mean(self.labels == self.predictions))
 
     def text(self) -> str:
@@ -370,7 +370,7 @@ def read_predictions(path: str | Path) -> Predictions:
 
 
 def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> str:
-    """One estimator on one resample of one data set: the text of the result file.
+    """Run one estimator on one resample and return the text of the result file.
 
     As in tsml-eval, the class of the largest probability is the prediction.
     """
@@ -414,7 +414,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
 
 
 def _as_taken(X: Any, origin: set[str], label: str) -> Any:
-    """Series in the shape that the estimator's library expects."""
+    """Return series in the shape that the estimator's library expects."""
     if "aeon" in origin:
         if isinstance(X, list):
             return [np.atleast_2d(one) for one in X]
@@ -466,7 +466,7 @@ def sweep(
     redo: bool = False,
     summary: Summary | None = None,
 ) -> Summary:
-    """Run estimators on resamples of data sets, one result file each.
+    """Run estimators on resamples of data sets, with one result file each.
 
     Results are in the layout and format of tsml-eval,
     ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Those made by the same
@@ -566,7 +566,7 @@ def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: 
 
 
 def parse_resamples(text: str) -> int | list[int]:
-    """The resamples that a text means: "30", "0-9" or "3,5-7"."""
+    """Parse resamples from "30", "0-9" or "3,5-7"."""
     if re.fullmatch(r"\d+", text):
         return int(text)
     found: list[int] = []
@@ -581,7 +581,7 @@ def parse_resamples(text: str) -> int | list[int]:
 _PATTERN = "*/Predictions/*/testResample*.csv"
 #: Follows the names of estimators whose results are published ones.
 PUBLISHED = " (published)"
-#: Shown beside one's own results unless others are asked for.
+#: Published results to compare with by default.
 _DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 _DIGITS = 4  # digits after the point in the tables of published results
 #: Those tables, in the folder ``reference`` of the data directory, by their resamples.
@@ -607,7 +607,7 @@ class Comparison:
 
     @property
     def own(self) -> list[str]:
-        """Estimators whose results lie in the folder."""
+        """Return the estimators whose results are in the folder."""
         return [one for one in self.estimators if not one.endswith(PUBLISHED)]
 
     @property
@@ -624,7 +624,7 @@ class Comparison:
 
     @property
     def basis(self) -> str:
-        """On what the numbers stand, in half a sentence."""
+        """Return a phrase on the data sets and resamples behind the numbers."""
         total = len(self.datasets) + len(self.left_out)
         sets = f"{len(self.datasets)} of {total}" if self.left_out else f"{total}"
         if self.resamples == [0]:
@@ -635,7 +635,7 @@ class Comparison:
         return f"{sets} data sets, mean of {n} resamples ({shown})"
 
     def record(self) -> dict[str, Any]:
-        """All of it as JSON holds it, with the version of greenfold."""
+        """Return everything as JSON values, with the version of greenfold."""
         about = {"greenfold": __version__, "basis": self.basis}
         means = {"mean_accuracy": self.mean_accuracy, "mean_rank": self.mean_rank}
         return {**about, "n_datasets": len(self.datasets), **asdict(self), **means}
@@ -666,7 +666,7 @@ def compare(
     folder : str or Path
         Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
     published : iterable of str, optional
-        Estimators whose published results stand beside; by default ROCKET, MiniROCKET,
+        Estimators whose published results are compared; by default ROCKET, MiniROCKET,
         MR-Hydra and HC2. Empty for none.
     estimators : iterable of str, optional
         Folders to compare; by default all there are.
@@ -681,7 +681,7 @@ def compare(
         it is a table.
     """
     scores, notes = read_folder(folder)
-    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "nobody"
+    here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "none"
     wanted = list(scores if estimators is None else estimators)
     missing = ", ".join(one for one in wanted if one not in scores)
     lacks = f"{here} has no results of {missing}; it has those of {there}."
@@ -709,14 +709,14 @@ def compare(
     require(common, f"{none}: compare with fewer.", FileNotFoundError)
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
-        # Published tables have so many digits; more of our own would make ties wins.
+        # Published tables have few digits; more of our own would turn ties into wins.
         accuracy = accuracy.round(_DIGITS)
     left_out = [one for one in sets if one not in common]
     return Comparison(list(means), common, accuracy, resamples, left_out, notes)
 
 
 def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
-    """Accuracy by estimator, data set and resample, and a note for each damaged file."""
+    """Return accuracies by estimator, data set and resample, and notes on damaged files."""
     found: Results = {}
     notes = []
     for path in sorted(Path(folder).expanduser().glob(_PATTERN)):
@@ -734,7 +734,7 @@ def read_folder(folder: str | Path) -> tuple[Results, list[str]]:
 
 
 def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Sets for which every estimator has all resamples, and which these are."""
+    """Return the complete data sets and the resamples that all estimators have."""
     asked = sorted({k for own in scores.values() for one in own.values() for k in one})
     for numbers in (asked, [0]):
         found = set(sets)
@@ -767,7 +767,7 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
 def _published_accuracies(
     names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
 ) -> tuple[Scores, list[str]]:
-    """Accuracies of published estimators on the same resamples, and what was not found.
+    """Return published accuracies on the same resamples, and what was not found.
 
     Tables of the data directory are read first; what they lack is asked of the archive.
     """
@@ -799,7 +799,7 @@ def _published_accuracies(
 
 
 def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
-    """The table of these resamples, by estimator in lower case; empty if there is none."""
+    """Return the table of these resamples by lower-case estimator, or an empty one."""
     name, root = _TABLES.get(tuple(resamples)), archive.data_directory(data_dir)
     found: Scores = {}
     if name is None or root is None or not (path := root / "reference" / name).is_file():

@@ -1,7 +1,7 @@
 """The command line: ``greenfold demo | fit | predict | evaluate | data | …``.
 
-Exit codes: 0 done, 1 something is wrong with the data or the model (or the reader of a pipe
-went away), 2 the command was not understood, 130 interrupted (Ctrl-C).
+Exit codes: 0 success, 1 an error in the data or the model (or the reader of a pipe has
+gone), 2 a wrong command line, 130 interrupted (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code.
+    """Run the command line and exit with its code.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def _leaving_at_once() -> Iterator[None]:
-    """End the process at Ctrl-C.
+    """Exit immediately at Ctrl-C, without an exception.
 
-    Not by an exception: modules that are being imported, extensions above all, turn it into
-    errors of their own. Nothing has begun that would have to be cleaned up.
+    Modules that are being imported, extensions above all, would turn an exception into
+    errors of their own. There is nothing to clean up yet.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""The application: its commands, and one place where every error ends."""
+"""The application: its commands, and the one place that handles errors."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class _Group(TyperGroup):
 
 
 def _guarded(work: Any, extra: dict[str, Any]) -> int:
-    """Exit code of the work; whatever it raises becomes a sentence."""
+    """Return the exit code of the work; turn an exception into a sentence on stderr."""
     try:
         with warnings.catch_warnings(), noticing_interrupts(), few_threads():
             warnings.showwarning = _say_warning
             code = work(args=list(invocation.arguments), **extra)
             sys.stdout.flush()
     except BrokenPipeError as error:
-        if error.filename:  # not the standard output, but a pipe that was to be written
+        if error.filename:  # not standard output, but a pipe given as a target
             _say(_sentence(error))
             return 1
-        # Nobody reads any more; keep Python from saying so when it shuts down.
+        # The reader has gone; keep Python from complaining at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, typer.Abort):
@@ -76,7 +76,7 @@ def _guarded(work: Any, extra: dict[str, Any]) -> int:
 
 
 def _refuse_usage(error: Any) -> int:
-    """A command that was not understood."""
+    """Report a wrong command line and return its exit code."""
     ctx = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         return 2  # typer has printed the help
@@ -92,7 +92,7 @@ _EXPECTED = (ValueError, ArithmeticError, OSError, ImportError, MemoryError)
 
 
 def _sentence(error: Exception) -> str:
-    """An error in one line."""
+    """Return an error as one line."""
     text = _in_options(" ".join(str(error).split()))
     expected = isinstance(error, _EXPECTED)
     if isinstance(error, OSError) and error.strerror and error.filename:
@@ -108,12 +108,12 @@ _ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
 #: An argument that is wrong, as `checks` and scikit-learn name it.
 _WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
 
-#: What the library calls otherwise than the command line.
+#: Arguments whose option has another name.
 _CALLED = {"n_lags": "lags", "n_neurons": "neurons", "readout_noise": "noise"}
 
 
 def _in_options(text: str) -> str:
-    """What the library says of arguments, said of the options of the running command."""
+    """Replace names of arguments by the options of the running command."""
     known = invocation.options()
 
     def advice(found: re.Match[str]) -> str:
@@ -188,7 +188,7 @@ def _root(
             "--version",
             callback=_print_version,
             is_eager=True,
-            help="Print the version and leave.",
+            help="Print the version and exit.",
         ),
     ] = False,
 ) -> None:
@@ -196,8 +196,8 @@ def _root(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Exit code of one command."""
-    # A terminal that lacks a letter shows a question mark; it is no reason to fail.
+    """Run one command and return its exit code."""
+    # A terminal that cannot show a character prints a question mark instead of failing.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]

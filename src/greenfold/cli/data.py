@@ -1,4 +1,4 @@
-"""`greenfold data`: which data sets there are, where, and how to get more."""
+"""`greenfold data`: list, find and download data sets."""
 
 from pathlib import Path
 

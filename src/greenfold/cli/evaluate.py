@@ -1,4 +1,4 @@
-"""`greenfold evaluate` and `demo`: random and solved networks side by side."""
+"""`greenfold evaluate` and `demo`: compare random and solved projections."""
 
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,16 @@ def evaluate(
 ) -> Answer:
     """Compare random and solved projections, linear and non-linear.
 
-    Soft margins compare at the same η only, so all rows share one. With --eta cv each
-    row chooses its own by cross-validation, once without and once with the noise; a
-    linear network that is read without noise then gains little from its input
-    projection.
+    You can compare soft margins only at the same η, so all rows share one. With --eta cv,
+    each row chooses its own η by cross-validation, once without and once with the noise.
+    Without noise, a linear network then gains little from its input projection.
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
-    pooled : Also the pooled classifier, for series that are not aligned.
-    eta : Control parameter η of the soft margin, one for all rows, so that their κ compare;
-        fit chooses it by 'cv' instead.
-    noise : Noise on every neuron's state at the readout. Fit has none by default; here it
-        shows what a margin is good for.
+    pooled : Also fit the pooled classifier, for series that are not aligned.
+    eta : Weight η of the variance in the soft margin, one for all rows, so that you can
+        compare their κ. With 'cv', each row chooses its own.
+    noise : Noise on every neuron's state at the readout. The default of fit is none; here
+        it shows the benefit of a large margin.
     """
     from .inputs import load_task
 
@@ -55,8 +54,8 @@ def demo(
 
     Takes half a minute, needs no data, and writes a report page.
 
-    report : Where the report goes.
-    orders : Instead, hold the unfolding against an ODE solver, order by order.
+    report : File for the report.
+    orders : Instead, compare the unfolding with an ODE solver, order by order.
     """
     from ..apps.demo import NOISE, PARAMETERS, demo_task
 
@@ -97,7 +96,7 @@ def compare(
     report: Path | None,
     pooled: bool = False,
 ) -> Answer:
-    """Fit the four variants, and write the page."""
+    """Fit the four variants and write the page."""
     from ..apps.report import comparison
     from .fit import fit_pooled
 
@@ -142,7 +141,7 @@ def compare(
     }
     notes = [one for one in (str(spread), comparison.explained(rows[0])) if one]
     if any(row.proven for row in rows):
-        notes.insert(0, "✓ proven: no projections of this network do better at this η.")
+        notes.insert(0, "✓ proven: no other u and v of this network are better at this η.")
     if other:
         shown = f"accuracy {other['accuracy']:.1%}, fit {other['seconds']:.1f} s"
         notes.append(f"Pooled classifier: {shown}.")
@@ -157,7 +156,7 @@ def weight_of(order: int | str) -> float:
 
 
 def write_page(path: Path, task: Any, rows: Any, remark: str = "") -> Path:
-    """Write the report, and end here if Ctrl-C was pressed meanwhile."""
+    """Write the report; stop if Ctrl-C was pressed meanwhile."""
     from ..apps.report.page import write_report
 
     made = write_report(

@@ -1,4 +1,4 @@
-"""`greenfold explore`: a page on which u is turned by hand."""
+"""`greenfold explore`: a page on which you change u by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,19 @@ def explore(
     seed: int = options.SEED,
     files: Tested = Tested(),
 ) -> Answer:
-    """Open a page where the input projection is dragged, climbed or solved.
+    """Open a page where you drag, climb or solve the input projection u.
 
-    The page is one file and asks nothing of any server: it computes in the browser. The
-    bound, and the solved projections for several η and readout times, are computed here
-    before. Opened in the browser, or written with --out. With more than two classes, the
-    page lets you choose a pair.
+    The page is one file and works offline: it computes in the browser. This command
+    computes the bound, and the solved projections for several η and readout times. The page
+    opens in your browser, or --out writes it to a file. With more than two classes, you
+    choose a pair on the page.
 
-    source : Name of a data set, path of a file with series, or a file that fit wrote.
+    source : Name of a data set, path of a file with series, or a model saved by fit.
         Built-in series by default.
-    data : Series for MODEL, in place of those it has kept.
-    out : Write the page here, one HTML file, instead of opening it.
-    tau : Time constant in the unit of the duration.
-    neurons : Size of the network; small, because the page computes with it.
+    data : Series for MODEL, in place of those stored in it.
+    out : Write the page to this HTML file instead of opening it.
+    tau : Time constant, in the unit of the duration.
+    neurons : Number of neurons; keep it small, because the browser does the computing.
     """
     options.need("jinja2")
     import tempfile
@@ -78,7 +78,7 @@ def explore(
 
 
 def _model(source: str | None, form: str | None) -> Any:
-    """The object in a file that is no table of series, else None."""
+    """Return the saved object in a file, or None if the file holds series."""
     from ..datasets.files import FORMATS, suffix_of
     from ..saving import load
 
@@ -90,7 +90,7 @@ def _model(source: str | None, form: str | None) -> Any:
 def _of_model(
     model: Any, name: str, data: str | None, files: Tested, seed: int
 ) -> tuple[list[Any], Any, dict[str, Any]]:
-    """Data sets, network and other arguments of the page of a saved object."""
+    """Return data sets, network and other arguments for the page of a saved object."""
     from ..apps.explorer.page import kept_series, remarks, start_of, with_model
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..networks.echo_state import EchoStateNetwork
@@ -115,7 +115,7 @@ def _of_model(
 
 
 def _of_data(data: str | None, files: Tested, seed: int) -> list[Any]:
-    """Data sets of the page: the one that is named, or the built-in ones."""
+    """Return the data sets of the page: the named one, or the built-in ones."""
     from ..apps.explorer.page import Source, built_in_source
     from .inputs import load_task
 
@@ -133,7 +133,7 @@ def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
         rest = f", without a bound {more} more" if more else ""
         print(show.printable(f"{one['name']}: {shown}{rest}."), *one["thinned"])
     if not opened:
-        print("No browser was found here; open that file in one.")
+        print("No browser was found; open that file in one.")
 
 
 def _record(material: Any, solved: Any) -> dict[str, Any]:

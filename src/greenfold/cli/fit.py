@@ -1,4 +1,4 @@
-"""`greenfold fit`: solve for the projections on a data set."""
+"""`greenfold fit`: fit a classifier to a data set."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from .options import Answer, Classifier, Tested, command, invocation, opt
 _OF_MARGIN = {"report", "projection", "order", "certify"} | {
     one.name for one in fields(Classifier) if one.name not in ("jobs", "device")
 }
-#: Gap above which it is said what to do about it.
+#: Gap above which the output says how to close it.
 _WIDE = 0.05
 
 
@@ -31,21 +31,21 @@ def fit(
     certify: bool = opt(False, "Network"),
     seed: int = options.SEED,
 ) -> Answer:
-    """Solve for the projections of a reservoir on a data set.
+    """Fit a reservoir classifier: solve for its input and readout projections.
 
-    For series in which things happen at any time, --classifier pooled reads the network at
-    every step instead.
+    If events happen at different times in your series, use --classifier pooled, which reads
+    the network at every step.
 
-    A data set brings its own test series. All series of a file are used for training,
-    unless --test or --holdout says otherwise.
+    A data set has its own test series. All series of a file are used for training, unless
+    you give --test or --holdout.
 
-    model : Write the model.
+    model : Write the model to this file.
     classifier : margin: both projections solved, read once, for aligned series. pooled:
         read at every step, for series that are not aligned.
-    projection : Input projection: solved (for each class, or one shared by all classes) or
-        random.
-    order : 0 is the linear network, 1 the paper's first order in α, 'exact' the integrated
-        network.
+    projection : Input projection: optimal (solved for each class), shared (one solved for
+        all classes) or random.
+    order : 0 for the linear network, 1 for the paper's first order in α, 'exact' for the
+        integrated network.
     certify : Take the time to prove the optimum as tightly as possible (order 0).
     """
     from .inputs import load_task, refuse_opened
@@ -84,7 +84,7 @@ def fit(
             row.classifier.save(model)
         if report:
             step("comparing for the report", 2 * weight)
-            # The pair that the page shows side by side, at the η of the fit.
+            # The pair that the page compares, at the η of the fit.
             other = "optimal" if projection == "random" else "random"
             parameters["eta"] = row.classifier.eta_
             twin = comparison.compare(task, [(other, order)], **how)
@@ -144,26 +144,26 @@ def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, An
 
 
 def _eta(classifier: Any) -> str:
-    """The chosen η, and a word where it is the last of its grid."""
+    """Return the chosen η, with a note if it is the last of its grid."""
     scores = classifier.eta_scores_
     note = scores.note if scores is not None else ""
     return f"{classifier.eta_:.4g}" + (f" ({note})" if note else "")
 
 
 def _proof(row: Any) -> str:
-    """How far the optimum is proven, and how to prove more where that is little."""
+    """Return how far the optimum is proven, and how to close a wide gap."""
     if row.proven:
         return "proven optimal"
     gap = f"gap {row.gap:.1%}"
     if not row.is_solved or row.gap <= _WIDE:
         return gap
     if not row.classifier.certify:
-        return f"{gap}: a quick bound; --certify tightens it, and a smaller --eta does"
+        return f"{gap}: a quick bound; --certify or a smaller --eta tightens it"
     return f"{gap}: the bound is not tight at this η; a smaller --eta closes it"
 
 
 def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, float]:
-    """The pooled classifier, its accuracy where the task is judged, and its time."""
+    """Return the fitted pooled classifier, its accuracy and the time of the fit."""
     from ..estimators.pooled.estimators import PooledReservoirClassifier
 
     begun = time.perf_counter()

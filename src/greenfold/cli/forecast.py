@@ -1,4 +1,4 @@
-"""`greenfold forecast`: what comes after the end of a series."""
+"""`greenfold forecast`: predict what follows a series."""
 
 from pathlib import Path
 from typing import Any
@@ -28,19 +28,19 @@ def forecast(
 ) -> Answer:
     """Forecast a series in closed loop, with solved input weights.
 
-    The end of the series is held out and forecast with random and with solved input
-    weights, to see how far each goes. Then the network learns all of it and forecasts what
-    follows.
+    First the end of the series is held out, and forecasts with random and with solved input
+    weights are compared on it. Then the network is fitted to the whole series and forecasts
+    what follows.
 
     data : A file with one column per channel and one row per sample: .csv, .tsv, .txt, .npz
         or .parquet; a column named time gives the step. Or lorenz or mackey-glass, which
         are built in.
-    steps : Steps to forecast.
-    columns : Columns to take, or patterns ('x*'); all but the time by default.
-    holdout : Share of the samples, at the end, to judge forecasts by.
-    format : Format of DATA in place of its suffix: csv, npz or parquet.
-    neurons : Size of the network.
-    search : Settings of the network to try first; 24 is a good number.
+    steps : Number of steps to forecast.
+    columns : Columns to use, or patterns ('x*'); all except the time by default.
+    holdout : Share of the samples, at the end, on which forecasts are compared.
+    format : Format of DATA, if its suffix does not tell: csv, npz or parquet.
+    neurons : Number of neurons.
+    search : Number of network settings to try first; 24 is a good choice.
     out : Write the forecast to this CSV file.
     model : Write the fitted forecaster to this file; greenfold.load reads it.
     """
@@ -93,7 +93,7 @@ def forecast(
             f"{len(study.valid['solved'])} starts in the last {n_left} samples",
             bold=[1],
             notes=[
-                "Valid until the error passes 0.4 standard deviations; at most "
+                "Valid until the error exceeds 0.4 standard deviations; at most "
                 f"{study.horizon} steps. Errors are in standard deviations."
             ],
         )
@@ -111,7 +111,7 @@ def forecast(
 
 
 def _check_apart(**paths: Path | None) -> None:
-    """Refuse a file that another one would replace, or that is the input."""
+    """Raise if two of the files are the same."""
     seen: dict[Path, str] = {}
     for name, path in paths.items():
         if path is None:
@@ -133,7 +133,7 @@ def _read(data: str, columns: Any, format: str | None) -> Any:
 
 
 def _write(path: Path, study: Any, end: float) -> None:
-    """The forecast with its band as CSV, in one step at the end."""
+    """Write the forecast with its band as CSV."""
     import csv
     import io
 

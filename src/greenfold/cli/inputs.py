@@ -1,4 +1,4 @@
-"""What the user's files hold: series with labels, as a task or alone, and weights."""
+"""Read the user's files: labelled series, tasks and weights."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def load_series(
     labels: Labels = "required",
     **known: Any,
 ) -> tuple[Any, Any]:
-    """Series and labels of a file, or of one part of a data set.
+    """Return series and labels of a file, or of one part of a data set.
 
-    ``y`` is a file with the labels, ``seed`` that of the built-in series; ``keep`` leaves
-    missing values as they are; ``labels`` and ``known`` are those of `read_series`.
+    ``y`` is a file with the labels, ``seed`` is for the built-in series, ``keep`` keeps
+    missing values, and ``labels`` and ``known`` go to `read_series`.
     """
     if is_file(data, reading.format):
         wanted = labels if y is None else "none"
@@ -76,7 +76,7 @@ def load_series(
         return _of_classes(X, found, reading.classes, data)
     _refuse_path("--y", y)
     table = reading.label_column
-    refuse_if(table, "--label-column goes with a file; a data set brings its own labels")
+    refuse_if(table, "--label-column needs a file; a data set has its own labels")
     if data == SYNTHETIC:
         drawn = demo_task(seed)
         own = (drawn.X, drawn.y) if part == "train" else drawn.judged[:2]
@@ -90,7 +90,7 @@ def load_series(
 
 
 def _of_classes(X: Any, y: Any, wanted: list[str] | None, data: str) -> tuple[Any, Any]:
-    """The series of some classes, or of one and all others."""
+    """Return the series of some classes, or of one class and all others."""
     if wanted is None:
         return X, y
     refuse_opened(X, "--classes")
@@ -115,7 +115,7 @@ def load_task(
     keep: bool = False,
     device: str = "cpu",
 ) -> Split:
-    """Training series, and test series: those of the data set, of a file, or held out."""
+    """Return training and test series, the latter from the data set, a file or held out."""
     test, drawn = files.test, {"seed": seed, "keep": keep}
     if not is_file(data, files.format):
         for option, path in (("--test", test), ("--y", files.y)):
@@ -146,12 +146,12 @@ def load_task(
 
 
 def _refuse_path(option: str, path: Path | None) -> None:
-    own = "a data set brings its own labels and test series"
-    refuse_if(path is not None, f"{option} goes with a file; {own}")
+    own = "a data set has its own labels and test series"
+    refuse_if(path is not None, f"{option} needs a file; {own}")
 
 
 def name_of(data: str, classes: list[str] | None = None) -> str:
-    """What a person calls the data, or some classes of it."""
+    """Return a name for the data, or for some classes of it."""
     name = "standard input" if data == _STDIN else Path(data).name
     if not classes:
         return name
@@ -161,12 +161,12 @@ def name_of(data: str, classes: list[str] | None = None) -> str:
 def _read(
     data: str, reading: Reading, form: str | None, labels: Labels, keep: bool, **known: Any
 ) -> tuple[Any, Any]:
-    """Series and labels of a file, or of the standard input."""
+    """Return series and labels of a file, or of standard input."""
     known_forms = ", ".join(FORMATS)
     wrong = form is not None and form.lower().lstrip(".") not in FORMATS
     refuse_if(wrong, f"--format must be one of {known_forms}, not {form!r}")
     why = f"has no suffix; name its format with --format: {known_forms}"
-    refuse_if(data == _STDIN and form is None, f"the standard input (-) {why}")
+    refuse_if(data == _STDIN and form is None, f"standard input (-) {why}")
     source: Any = sys.stdin.buffer if data == _STDIN else data
     if form is None and data != _STDIN and _is_opened(Path(data)):
         X, y = open_series(data)
@@ -177,14 +177,14 @@ def _read(
         missing = _missing(reading, keep)
         known |= {"label_column": reading.label_column}
         X, y = read_series(source, missing=missing, labels=asked, format=form, **known)
-    how = "give a file of them with --y, or write both into one file"
+    how = "give a file with labels with --y, or write both into one file"
     found = labels != "required" or y is not None
     require(found, f"`{data}` holds no labels `y`: {how}.", DataError)
     return X, y
 
 
 def _is_opened(path: Path) -> bool:
-    """Whether a file is read slice by slice; a small ``.npy`` is read as others are."""
+    """Return whether a file is read slice by slice; a small ``.npy`` is not."""
     if path.suffix.lower() == ".npy":
         return path.is_file() and path.stat().st_size > _IN_MEMORY
     return path.suffix.lower() in OPENED
@@ -195,7 +195,7 @@ def _missing(reading: Reading, keep: bool) -> Literal["error", "keep", "trim"]:
 
 
 def refuse_opened(X: Any, option: str) -> None:
-    """Refuse an option that needs all series in memory."""
+    """Raise if the option needs series in memory and they are not."""
     if isinstance(X, OpenedSeries):
         raise typer.BadParameter(
             f"{option} needs the series in memory, and `{X.path}` is read slice by slice, "
@@ -205,7 +205,7 @@ def refuse_opened(X: Any, option: str) -> None:
 
 
 def _read_labels(path: Path, n_cases: int) -> np.ndarray:
-    """Labels of their own file, ``.npy`` or text with one per line."""
+    """Return the labels in a separate file, ``.npy`` or text with one per line."""
     name, content = read_bytes(path)
     with naming(name):
         if suffix_of(path) == ".npy":
@@ -222,7 +222,7 @@ def _read_labels(path: Path, n_cases: int) -> np.ndarray:
 
 
 def _hold_out(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which series are trained on and which are held out, the same share of each class."""
+    """Return the training and the held-out series, the same share of each class."""
     rng = np.random.default_rng(seed)
     held = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):
@@ -240,12 +240,12 @@ def _take(X: Any, index: np.ndarray) -> Any:
 
 
 def _on_device(task: Split, device: str) -> Split:
-    """The task with its series on a device."""
+    """Return the task with its series on a device."""
     if device == "cpu":
         return task
     refuse_opened(task.X, "--device")
     several = isinstance(task.X, list) or isinstance(task.X_test, list)
-    stay = "these have several, which stay on the host: leave it out"
+    stay = "yours have several lengths, which stay on the host: leave it out"
     refuse_if(several, f"--device {device} takes series of one length; {stay}")
     X_test = None if task.X_test is None else arrays.on_device(task.X_test, device)
     return replace(task, X=arrays.on_device(task.X, device), X_test=X_test)
@@ -253,12 +253,12 @@ def _on_device(task: Split, device: str) -> Split:
 
 #: Names under which an .npz file with several arrays may hold the weights.
 _NAMES = ("weights", "W", "w")
-#: Spectral abscissa that an unstable network is advised to be scaled to.
+#: Spectral abscissa to which the error advises to scale an unstable network.
 _TARGET = 0.9
 
 
 def read_weights(path: Path) -> np.ndarray:
-    """A square matrix of finite numbers that makes a stable network."""
+    """Return the square matrix in a file, which must make a stable network."""
     readers = {".npy": load_array, ".npz": _weights_of_npz}
     readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _weights_of_table)
     suffix = suffix_of(path)

@@ -1,4 +1,4 @@
-"""`greenfold mask`: from the recording of a device to the mask it should be given."""
+"""`greenfold mask`: solve for a mask on the recording of a device."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ from .options import (
     refuse_if,
 )
 
-#: Below this share of linear variance the masks are worth less than they look.
+#: Below this share of linear variance, masks are worse than estimated.
 _LINEAR = 0.8
 
 
@@ -34,14 +34,14 @@ def _ends(text: str) -> tuple[float, float]:
 
 @group("Device")
 class Recorded:
-    """How the recordings of the device are read, and what is fitted to them.
+    """How the recordings of the device are read and fitted.
 
     drive : Columns of the inputs, or patterns ('in*'); by default those called drive_0,
         input_0, u_0 …
     states : Columns of the outputs, or patterns ('x*'); by default those called state_0,
         output_0, y_0 …
-    more : A further recording of the same device; may be given several times.
-    lags : Memory of the device in steps, or numbers to choose from; by default
+    more : Another recording of the same device. Repeat the option for several.
+    lags : Memory of the device in steps, or several numbers to choose from; by default
         cross-validated.
     """
 
@@ -51,7 +51,7 @@ class Recorded:
     lags: Any = opt(None, read=options.COUNTS)
 
     def read(self, first: Path) -> list[Any]:
-        """Recordings of one device, with the same columns."""
+        """Return the recordings, which must have the same columns."""
         from ..datasets.files import DataError
         from ..datasets.recordings import read_recording
 
@@ -69,11 +69,12 @@ class Recorded:
 class Hardware:
     """What the device can do.
 
-    mask : Entries ±1, none below zero, or any. sign by default.
-    levels : Instead: so many levels, whose sizes are solved too, or given values.
-    box : Instead: a range for the entries of the mask, which has unit norm.
-    noise : Standard deviation of the noise on every output as it is read, in the unit of
-        the outputs.
+    mask : sign for entries ±1, nonnegative, or free for any entries; sign by default.
+    levels : Number of levels, whose sizes are solved for, or given values; in place of
+        --mask.
+    box : Range for the entries of the mask, which has unit norm; in place of --mask.
+    noise : Standard deviation of the readout noise on every output, in the unit of the
+        outputs.
     input_noise : Standard deviation of the noise on every value of the series, after
         scaling.
     """
@@ -88,12 +89,12 @@ class Hardware:
     input_noise: float = opt(0.0, "Device", min=0)
 
     def device(self) -> Any:
-        """The device of the library."""
+        """Return the device of the library."""
         from ..devices.device import Device
 
         given = invocation.given("mask", "levels", "box")
         both = " and ".join(given[:2])
-        refuse_if(len(given) > 1, f"{both} each say what the mask may be; give one")
+        refuse_if(len(given) > 1, f"{both} both constrain the mask; give one")
         kind = self.mask or ("sign" if not given else None)
         return Device(
             mask=None if kind == "free" else kind,
@@ -122,21 +123,22 @@ def mask(
     seed: int = options.SEED,
     reading: Labelled = Labelled(),
 ) -> Answer:
-    """Solve for the mask of a device that is known by a recording.
+    """Solve for the input mask of a device, from a recording of it.
 
-    Feed white noise into its inputs, record its outputs, and give both with the labelled
-    series. The mask is solved on what was measured, and said as a share of what no mask
-    can exceed. The training series of a data set are used; with more than two classes,
-    name two with --classes.
+    Feed white noise into the inputs of the device, record its outputs, and give both with
+    the labelled series. The command solves for the mask on the recording and reports it as
+    a share of a proven bound. It uses the training series of a data set; with more than two
+    classes, name two with --classes.
 
-    recording : Random drive and outputs of the device, a column per channel: .csv, .npz or
-        .parquet.
-    eta : Control parameter η of the soft margin; 10 as in evaluate, so that κ compares. Or
-        'cv': chosen by cross-validation.
-    out : Write the mask, a CSV file.
-    readout : Write the weights of the outputs, a CSV file.
-    replicates : Parts of the recording, held out in turn, behind the interval.
-    draws : Random masks to compare with.
+    recording : Random drive and outputs of the device, one column per channel: .csv, .npz
+        or .parquet.
+    eta : Weight η of the variance in the soft margin; the default is that of evaluate, so
+        that you can compare κ. 'cv' chooses it by cross-validation.
+    out : Write the mask to this CSV file.
+    readout : Write the weights of the outputs to this CSV file.
+    replicates : Number of parts of the recording that are held out in turn for the
+        interval.
+    draws : Number of random masks to compare with.
     """
     from ..analysis.eta import choose_eta
     from ..analysis.masks import study_mask
@@ -204,7 +206,7 @@ def mask(
 
 
 def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str]:
-    """Series of one length and labels of two classes, and what they are called."""
+    """Return series of one length, labels of two classes, and their name."""
     import numpy as np
 
     from ..datasets.files import DataError
@@ -226,7 +228,7 @@ def _two_classes(data: str, reading: Labelled, seed: int) -> tuple[Any, Any, str
 
 
 def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
-    """A table with a row for each channel of the device, in one step."""
+    """Write a table with one row per channel of the device."""
     from .._base.files import replacing
 
     rows = values.reshape(len(names), -1).tolist()
@@ -242,7 +244,7 @@ def _write_weights(path: Path, what: str, names: Any, values: Any) -> None:
 
 
 def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
-    """The table: names and values."""
+    """Return the names and values of the table."""
     best, interval, fitted = study.projections, study.interval, device.fitted
     n_channels = stimuli.n_channels
     share = show.number(best.share, ".1%")
@@ -260,7 +262,7 @@ def _rows(study: Any, device: Any, stimuli: Any) -> dict[str, str]:
         f"reaches {share} of it",
         "κ of a random mask": f"{study.random_margin:.5g} ± {float(study.drawn.std()):.2g} "
         f"({len(study.drawn)} drawn)",
-        "expected gain": "none that the interval carries"
+        "expected gain": "none within the interval"
         if study.gain is None
         else f"×{study.gain:.2f}, at least ×{interval.low / study.random_margin:.2f}",
     }
@@ -270,18 +272,18 @@ def _notes(study: Any, device: Any) -> list[str]:
     found = []
     if device.fitted.linearity < _LINEAR:
         found.append(
-            f"Only {device.fitted.linearity:.0%} of the outputs is a linear answer to the "
+            f"Only {device.fitted.linearity:.0%} of the output is a linear response to the "
             "drive: drive the device more weakly, or record longer, before you trust κ."
         )
     if study.interval.low < study.random_margin and device.n_inputs > 1:
         found.append(
-            "The interval reaches down to random masks: a longer recording would tell."
+            "The interval includes random masks: record longer to tell them apart."
         )
     if device.n_inputs == 1:
         found.append(
-            "A device with one input has one mask, up to its sign: give it virtual nodes. "
+            "A device with one input has only one mask, up to its sign: use virtual nodes. "
             "Hold each value of a series over several steps, multiply them by the mask, "
-            "and record every such step as an input of its own."
+            "and record every such step as a separate input."
         )
     return found
 

@@ -8,7 +8,7 @@ from .options import Answer, Network, Reader, command, opt, refuse_if
 
 
 def _delays(text: str) -> list[int]:
-    """Delays from ``1-10`` or ``1,2,5``, also mixed, each once."""
+    """Read delays such as ``1-10`` or ``1,2,5``, also mixed; each counts once."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
@@ -34,18 +34,18 @@ def memory(
 ) -> Answer:
     """Compare the memory of a network for random and for solved input projections.
 
-    Memory capacity is the sum, over the delays, of the share of white input so many steps
-    ago that the readout recovers under noise. The bound is proven: no u exceeds it.
+    For each delay, the readout recovers some share of the white input that many steps ago,
+    under noise. Memory capacity is the sum of these shares. The upper bound is proven for
+    every u.
 
-    delays : Which past steps are to be remembered; 0 is the last one.
+    delays : Delays in steps; 0 is the last step.
     noise : Standard deviation of the noise on every neuron's state at the readout, for
         input of unit variance.
-    ridge : Instead: the ridge penalty, which is the variance of that noise.
-    draws : Random u drawn.
+    ridge : Ridge penalty, the variance of that noise; use it in place of --noise.
+    draws : Number of random u.
     tau : Time constant, in the unit of dt.
     dt : Length of a step.
-    steps : Steps of input the network has seen at the readout; by default 60, or as many as
-        the delays need.
+    steps : Steps of input before the readout; by default 60, or more if the delays need it.
     """
     import numpy as np
 
@@ -55,14 +55,14 @@ def memory(
 
     if ridge is not None:
         both = options.invocation.given("noise")
-        refuse_if(both, "--noise and --ridge say the same; give one")
+        refuse_if(both, "--noise and --ridge set the same value; give one")
         refuse_if(not ridge > 0, f"--ridge must be positive, not {ridge:g}")
         noise = math.sqrt(ridge)
     alike = "every u of a generic network remembers as many steps as there are neurons"
     why = f"--noise must be positive, not {noise:g}: without noise {alike}"
     refuse_if(not (math.isfinite(noise) and noise > 0), why)
     n_steps = steps or max(60, 2 * (delays[-1] + 1))
-    few = f"of which --steps {n_steps} has seen too few; give at least {delays[-1] + 1}"
+    few = f"--steps {n_steps} is too few; give at least {delays[-1] + 1}"
     refuse_if(n_steps <= delays[-1], f"--delays go back {delays[-1]} steps, {few}")
     task: dict[str, Any] = {"delays": delays, "device": Device(readout_noise=noise)}
     # One stream for both: from the same seed the first u would be the first row of W.
@@ -100,7 +100,7 @@ def _show(record: dict[str, Any]) -> None:
         f"random, mean of {len(drawn['totals'])}": drawn["mean"],
         "random, the best": drawn["best"],
         "solved": solved,
-        **({} if bound is None else {"no u above": bound}),
+        **({} if bound is None else {"upper bound": bound}),
     }
     share = {name: bound and value / bound for name, value in rows.items()}
     show.table(

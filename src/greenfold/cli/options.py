@@ -1,9 +1,9 @@
-"""Options, each written once, and how a command takes them.
+"""Options, each defined once, and how a command uses them.
 
 The parameters of a command are options (``size: int = opt(100, "Network")``) or groups of
 options: frozen dataclasses whose fields are options. `command` makes one flat signature of
-both, which typer reads, and hands the groups to the function. The modules of commands keep
-their annotations as objects: compiling them from text would slow every start.
+both for typer and passes the groups to the function. The modules of commands keep their
+annotations as objects, because compiling them from text would slow every start.
 """
 
 import dataclasses
@@ -38,12 +38,12 @@ SYNTHETIC = "synthetic-heartbeats"
 _Class = TypeVar("_Class")
 
 
-# How a command is made of a function
+# Making a command from a function
 
 
-#: What the help calls values of a type.
+#: Names of the types in the help.
 _FORMS: dict[Any, str] = {int: "N", float: "NUMBER", Path: "PATH"}
-#: The panel of what matters most, which the help shows first.
+#: The panel with the most important options, which the help shows first.
 MAIN = "Options"
 
 
@@ -55,15 +55,15 @@ class _Option(NamedTuple):
     settings: dict[str, Any]
 
     def describe(self, help: str | None, **more: Any) -> "_Option":
-        """The same with its help, if it has none yet."""
+        """Return the option with this help, unless it has one."""
         return self._replace(settings={"help": help, **self.settings, **more})
 
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
-        """A parameter of that name; so is the option, unless it has a long name."""
+        """Return a parameter of that name; without a long name, the option takes it too."""
         names, settings = self.names, self.settings
         kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
         kind = next(kinds, None)
-        if kind is not None:  # shorter than what typer makes of types and their ranges
+        if kind is not None:  # shorter than typer's names of types and ranges
             settings = {"metavar": _FORMS[kind], **settings}
         if names is None:
             mark = typer.Argument(**settings)
@@ -81,7 +81,7 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
 
 
 def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any) -> Any:
-    """An option, named after its parameter; ``names`` are further names, or others.
+    """Define an option, named after its parameter; ``names`` adds or replaces names.
 
     ``read`` is a `Reader` of its text; everything else goes to `typer.Option`. The line
     ``name : help`` in the docstring of the group or command is its ``help``.
@@ -93,12 +93,12 @@ def opt(default: Any = None, panel: str | None = None, *names: str, **more: Any)
 
 
 def arg(default: Any, metavar: str, **more: Any) -> Any:
-    """An argument, described as options are; ``...`` as its default makes it required."""
+    """Define an argument, like an option; the default ``...`` makes it required."""
     return _Option(default, None, {"metavar": metavar, **more})
 
 
 def _described(owner: Any) -> tuple[str, dict[str, str]]:
-    """The docstring above its lines ``name : help``, and the help by name."""
+    """Split a docstring into its text and the help by name (``name : help``)."""
     text, *found = re.split(r"^(\w+) : ", inspect.getdoc(owner) or "", flags=re.MULTILINE)
     helps = (" ".join(one.split()) for one in found[1::2])
     return text, dict(zip(found[::2], helps, strict=True))
@@ -106,7 +106,7 @@ def _described(owner: Any) -> tuple[str, dict[str, str]]:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
-    """Make a frozen dataclass of options; those that name no panel are in this one."""
+    """Make a frozen dataclass of options; ``panel`` is the default panel."""
 
     def make(cls: type[_Class]) -> type[_Class]:
         helps = _described(cls)[1]
@@ -122,7 +122,7 @@ def group(panel: str) -> Callable[[type[_Class]], type[_Class]]:
 
 
 class Answer(NamedTuple):
-    """What a command found: a record for ``--json``, and what prints it otherwise."""
+    """The result of a command: a record for ``--json``, and a function that prints it."""
 
     record: dict[str, Any]
     show: Callable[[], None]
@@ -130,23 +130,23 @@ class Answer(NamedTuple):
 
 
 class _Invocation:
-    """The command that runs, as it was typed."""
+    """The running command, as the user typed it."""
 
     def __init__(self) -> None:
         self.arguments: list[str] = []
         self.context: Any = None
 
     def line(self) -> str:
-        """The command as you would type it again."""
+        """Return the command line, ready to be typed again."""
         return shlex.join(["greenfold", *self.arguments])
 
     def options(self) -> set[str]:
-        """Every option that the command has."""
+        """Return all options of the command."""
         known = self.context.command.params if self.context else ()
         return {name for one in known for name in (*one.opts, *one.secondary_opts)}
 
     def given(self, *names: str) -> list[str]:
-        """Those of the named parameters that were typed, as options."""
+        """Return the options among the named parameters that the user typed."""
         return [
             one.opts[0]
             for one in (self.context.command.params if self.context else ())
@@ -155,7 +155,7 @@ class _Invocation:
         ]
 
     def refuse(self, why: str, *names: str) -> None:
-        """Refuse the first of the named parameters that was typed."""
+        """Raise if the user typed one of the named parameters."""
         for option in self.given(*names):
             raise typer.BadParameter(f"{option} {why}")
 
@@ -164,9 +164,9 @@ invocation = _Invocation()
 
 
 def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
-    """Make a command of a function; it also takes ``--json`` and ``--debug``.
+    """Make a command from a function; it also takes ``--json`` and ``--debug``.
 
-    A function with a parameter ``json`` is told whether that was given.
+    A function with a parameter ``json`` gets the value of that option.
     """
 
     def register(function: Callable[..., Answer]) -> Any:
@@ -181,7 +181,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
             groups[name] = list(own)
             for each in dataclasses.fields(hints[name]):
                 default, option = getattr(one.default, each.name), each.metadata["option"]
-                if each.name in helps:  # where a command means it otherwise
+                if each.name in helps:  # the command has its own help
                     option = option._replace(
                         settings={**option.settings, "help": helps[each.name]}
                     )
@@ -208,7 +208,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
         made: Any = run
         made.__signature__ = inspect.Signature(flat)
         made.__annotations__ = {one.name: one.annotation for one in flat}
-        # Paragraphs without line breaks of their own: the terminal sets its width.
+        # Paragraphs without line breaks, because the terminal wraps them.
         made.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
         made.epilog = f"Example: [bold]{example}[/bold]"
         return made
@@ -216,18 +216,18 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
     return register
 
 
-# How the text of an option is read, where typer cannot
+# Readers for texts that typer cannot parse
 
 
 class Reader(NamedTuple):
-    """Makes a value of a text; ``form`` is what the help calls that text."""
+    """Converts a text into a value; ``form`` is the name of that text in the help."""
 
     read: Callable[[str], Any]
     form: str
 
     @classmethod
     def of(cls, read: Callable[[str], Any], form: str, wanted: str) -> "Reader":
-        """One whose ValueError becomes "must be ``wanted``"."""
+        """Return a reader whose ValueError becomes "must be ``wanted``"."""
 
         def checked(text: str) -> Any:
             try:
@@ -239,7 +239,7 @@ class Reader(NamedTuple):
 
 
 def number_or(word: str) -> Reader:
-    """Read a positive number, or the one word that may stand for it."""
+    """Return a reader of a positive number or of this word."""
 
     def read(text: str) -> float | str:
         if text != word and not 0 < float(text) < math.inf:
@@ -250,12 +250,12 @@ def number_or(word: str) -> Reader:
 
 
 def words(text: str) -> list[str]:
-    """The words of ``A,B``."""
+    """Split ``A,B`` into words."""
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
 def finite_numbers(text: str) -> list[float]:
-    """The numbers of ``0.5,2``; a ValueError where one is not finite."""
+    """Split ``0.5,2`` into finite numbers, or raise ValueError."""
     found = [float(one) for one in text.split(",")]
     if not all(map(math.isfinite, found)):
         raise ValueError
@@ -263,7 +263,7 @@ def finite_numbers(text: str) -> list[float]:
 
 
 def counts(text: str) -> list[int]:
-    """The numbers of ``2,5``; a ValueError where one is below 1."""
+    """Split ``2,5`` into whole numbers of at least 1, or raise ValueError."""
     found = [int(one) for one in text.split(",")]
     if min(found) < 1:
         raise ValueError
@@ -277,7 +277,7 @@ def _order(text: str) -> int | str:
 
 
 WORDS = Reader(words, "A[,B,…]")
-COUNTS = Reader.of(counts, "K[,…]", "whole numbers from 1 on")
+COUNTS = Reader.of(counts, "K[,…]", "whole numbers of at least 1")
 ORDER = Reader.of(_order, "0…5|exact", "0 to 5 or 'exact'")
 
 
@@ -285,7 +285,7 @@ ORDER = Reader.of(_order, "0…5|exact", "0 to 5 or 'exact'")
 
 
 def complete_dataset(incomplete: str) -> list[str]:
-    """Names of data sets on this machine; nothing where they cannot be listed."""
+    """Return names of data sets on this machine, or nothing if listing them fails."""
     from ..datasets.archive import list_datasets
 
     try:
@@ -299,35 +299,35 @@ DATA = arg(
     "DATA",
     help="Name of a data set ([bold]greenfold data list[/bold]) or path of a file: .ts, "
     ".tsv, .txt, .csv, .arff, .npz or .npy, also with .gz; .h5, .zarr or .parquet, which "
-    "need not fit into memory. A table has one series per line, its label first. "
-    "[bold]-[/bold] is the standard input, with --format.",
+    "need not fit into memory. A table has one series per line, with its label first. "
+    "[bold]-[/bold] reads standard input; it needs --format.",
     autocompletion=complete_dataset,
 )
-MODEL = arg(..., "MODEL", help="File that fit wrote.")
-JSON = opt(False, "Output", help="Print JSON and nothing else.")
-REPORT = opt(None, MAIN, help="Write a report, one HTML file.")
-JOBS = opt(None, "Output", "-j", help="Processes or threads.")
-DURATION = opt(10.0, "Network", help="Time the longest series takes.")
+MODEL = arg(..., "MODEL", help="Model saved by fit.")
+JSON = opt(False, "Output", help="Print only JSON.")
+REPORT = opt(None, MAIN, help="Write a report to this HTML file.")
+JOBS = opt(None, "Output", "-j", help="Number of processes or threads.")
+DURATION = opt(10.0, "Network", help="Duration of the longest series.")
 DATA_DIR = opt(
     None,
     "Data",
-    help="Directory with data sets; by default the one that GREENFOLD_DATA names.",
+    help="Directory with data sets; by default the value of GREENFOLD_DATA.",
 )
-PART = opt("test", "Data", help="Part of a data set.")
+PART = opt("test", "Data", help="Part of the data set to use.")
 Part = Literal["train", "test", "all"]
 
 
 def seed(what: str, panel: str | None = "Network", default: int | None = 0) -> Any:
-    """The seed of something."""
+    """Define the option --seed; ``what`` is its help."""
     return opt(default, panel, help=what, min=0, max=2**32 - 1)
 
 
-SEED = seed("Seed of the network, of random projections and of splits.", MAIN)
-DATA_SEED = seed("Seed of the built-in synthetic series and of noise.", "Data")
+SEED = seed("Seed for the network, random projections and splits.", MAIN)
+DATA_SEED = seed("Seed for the built-in synthetic series and for noise.", "Data")
 
 
 def holdout(default: float, least: float) -> Any:
-    """The share of a file's series to test with."""
+    """Define the option --holdout."""
     what = "Share of a file's series to hold out for testing, at most 0.9."
     return opt(default, MAIN, help=what, min=least, max=0.9)
 
@@ -336,8 +336,9 @@ def holdout(default: float, least: float) -> Any:
 class Reading:
     """How DATA is read.
 
-    trim : Take missing values at the end of a series for padding.
-    format : Format of DATA in place of its suffix: ts, tsv, txt, csv, arff, npz or npy.
+    trim : Cut off missing values at the end of each series.
+    format : Format of DATA, if its suffix does not tell: ts, tsv, txt, csv, arff, npz or
+        npy.
     label_column : Column of the labels in a table: its name, its number from 0, or last.
     """
 
@@ -352,8 +353,8 @@ class Reading:
 class Labelled(Reading):
     """How DATA is read with its labels.
 
-    y : Labels, one per series, where DATA has none: .npy, or text with one per line.
-    classes : Only series of these classes; one alone is told from all others.
+    y : File with one label per series, if DATA has none: .npy, or text with one per line.
+    classes : Use only these classes; a single class is compared with all others.
     """
 
     y: Path | None = opt()
@@ -362,7 +363,7 @@ class Labelled(Reading):
 
 @group("Data")
 class Tested(Labelled):
-    """How DATA is read, and what it is tested on.
+    """How DATA and the test series are read.
 
     test : File with test series.
     """
@@ -374,10 +375,10 @@ class Tested(Labelled):
 class Network:
     """A random network, or your own.
 
-    neurons : Size of the network.
-    g : Spread of the random weights, about their spectral radius.
-    weights : Your own weights, a square matrix: .npy, .npz, .csv, .tsv or .txt; row i holds
-        the connections to neuron i. In place of a random network.
+    neurons : Number of neurons.
+    g : Spread of the random weights, approximately their spectral radius.
+    weights : File with your own weights, in place of a random network: a square matrix as
+        .npy, .npz, .csv, .tsv or .txt; row i holds the connections to neuron i.
     """
 
     neurons: int = opt(100, MAIN, "-n", min=1)
@@ -385,17 +386,17 @@ class Network:
     weights: Path | None = opt()
 
     def own_weights(self) -> Any:
-        """The matrix in the file; None for a random network."""
+        """Return the matrix in the file, or None for a random network."""
         if self.weights is None:
             return None
-        why = "is for random networks; it does not go with --weights"
+        why = "is for random networks; leave it out with --weights"
         invocation.refuse(why, "neurons", "g")
         from .inputs import read_weights
 
         return read_weights(self.weights)
 
     def reservoir(self, tau: float, rng: Any) -> Any:
-        """The network with one time constant."""
+        """Return the network with one time constant."""
         from ..networks.reservoir import Reservoir
 
         weights = self.own_weights()
@@ -406,14 +407,14 @@ class Network:
 
 @group("Network")
 class Classifier(Network):
-    """What `ReservoirClassifier` is made of.
+    """Parameters of `ReservoirClassifier`.
 
-    alpha : Non-linearity of the gain y + αy²; used from order 1 on.
-    tau : Time constant in the unit of the duration, or 'auto'.
-    eta : Control parameter η of the soft margin: the larger, the more the spread of a class
-        costs. 'cv': chosen by cross-validation.
+    alpha : Non-linearity α of the gain y + αy², for orders of at least 1.
+    tau : Time constant, in the unit of the duration, or 'auto'.
+    eta : Weight η of the variance in the soft margin, or 'cv' to choose it by
+        cross-validation.
     noise : Standard deviation of the noise on every neuron's state at the readout.
-    device : Where the network is run: cpu, cuda or cuda:1, … (PyTorch).
+    device : Device that runs the network: cpu, cuda or cuda:1, … (PyTorch).
     """
 
     alpha: float = opt(0.05)
@@ -425,7 +426,7 @@ class Classifier(Network):
     device: str = opt("cpu", "Output", metavar="NAME")
 
     def parameters(self, **more: Any) -> dict[str, Any]:
-        """Parameters of the estimator, except the noise."""
+        """Return the parameters of the estimator, except the noise."""
         found = pick(self, "alpha", "g", "tau", "duration", "eta") | more
         found |= {"n_neurons": self.neurons, "n_jobs": self.jobs}
         weights = self.own_weights()
@@ -434,13 +435,13 @@ class Classifier(Network):
 
 @group("Where it runs")
 class Runs:
-    """How many jobs are run, and what is made of their results.
+    """How and where jobs run, and the format of their figures.
 
     figures : Format of the figures.
-    jobs : Processes; all cores by default.
-    dask : Address of a dask scheduler, such as tcp://10.0.0.1:8786, in place of this
-        machine.
-    redo : Redo finished results too.
+    jobs : Number of processes; all cores by default.
+    dask : Address of a dask scheduler, such as tcp://10.0.0.1:8786, to run there instead of
+        on this machine.
+    redo : Compute finished results again.
     """
 
     figures: Literal["svg", "png", "pdf", "none"] = opt("svg", "Output")
@@ -450,23 +451,23 @@ class Runs:
     data_dir: Path | None = DATA_DIR
 
     def arguments(self) -> dict[str, Any]:
-        """What the library calls them."""
+        """Return them as arguments of the library."""
         both = self.dask is not None and self.jobs is not None
         refuse_if(both, "--jobs is for this machine; leave it out with --dask")
         return pick(self, "data_dir", "dask", "redo") | {"n_jobs": self.jobs}
 
 
-# What is checked before the work begins
+# Checks before the work begins
 
 
 def refuse_if(wrong: Any, why: str) -> None:
-    """Refuse what was typed where that is ``wrong``."""
+    """Raise a usage error with this reason if ``wrong``."""
     if wrong:
         raise typer.BadParameter(why)
 
 
 def check_targets(**paths: Path | None) -> None:
-    """Refuse a file that cannot be written, by its option, and a page without its parts."""
+    """Raise if a file cannot be written or a page cannot be made."""
     for name, path in paths.items():
         if path is not None:
             _check_target(path, f"--{name}")
@@ -475,7 +476,7 @@ def check_targets(**paths: Path | None) -> None:
 
 
 def need(*packages: str, extra: str = "report") -> None:
-    """Refuse to begin work that could not be drawn or written at its end."""
+    """Raise before the work begins if a package for its output is missing."""
     for name in packages:
         try:
             import_module(name)
@@ -499,17 +500,17 @@ def _check_target(path: Path, option: str) -> None:
     for wrong, why in (
         (stat.S_ISDIR(kind), "is a directory; name a file"),
         (device, "is neither a file nor a pipe; name a file"),
-        (is_standard_output(path), "is the standard output, for the results; name a file"),
+        (is_standard_output(path), "is standard output, kept for results; name a file"),
         (stat.S_ISREG(kind) and not folder.is_dir(), "is in a folder that does not exist"),
     ):
         refuse_if(wrong, f"{what} {why}")
 
 
-# What a command says
+# Output of a command
 
 
 def pick(source: Any, *names: str) -> dict[str, Any]:
-    """Attributes of an object, by their names."""
+    """Return attributes of an object by name."""
     return {name: getattr(source, name) for name in names}
 
 
@@ -517,15 +518,15 @@ def print_json(value: Any) -> None:
     """Print one JSON document."""
     from .._base.files import plain
 
-    # Text that is no text (lone surrogates) stays escaped, so that any reader parses it.
+    # Invalid text (lone surrogates) stays escaped, so that any reader can parse it.
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 @contextmanager
 def progress(total: float) -> Iterator[Callable[..., None]]:
-    """Show steps whose weights sum to ``total``; end if Ctrl-C was pressed meanwhile.
+    """Show the progress of steps whose weights sum to ``total``; stop at Ctrl-C.
 
-    Yields ``step(text, weight=1.0)``: the work before is done, and what follows is that.
+    Yields ``step(text, weight=1.0)``, to be called when a step begins.
     """
     pending = 0.0
     with display() as shown, shown.bar("", total) as bar:

@@ -1,4 +1,4 @@
-"""`greenfold predict` and `score`: what a saved model says, and how right it is."""
+"""`greenfold predict` and `score`: use and score a saved model."""
 
 import sys
 from pathlib import Path
@@ -23,12 +23,12 @@ def predict(
 ) -> Answer:
     """Print the class of each series, one per line.
 
-    The series may come with labels, which only serve to print the accuracy, or without.
-    With --proba the probabilities of the classes follow, separated by tabs.
+    The series may have labels or not; labels are only used to print the accuracy. With
+    --proba, the probabilities of the classes follow, separated by tabs.
 
     proba : Add the probability of each class.
-    labels : Whether the series have labels. By default the file says so, or the length of
-        the series that the model knows.
+    labels : Whether the series have labels. By default this follows from the file, or from
+        the length of the model's series.
     """
     from ..datasets.files import TABLES, suffix_of
     from .inputs import is_file, load_series
@@ -64,7 +64,7 @@ def predict(
 
 
 def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
-    """The classifier of a file, and what it knows about the series it is given."""
+    """Return the classifier in a file, and what it knows about its series."""
     from ..estimators.margin.classifier import ReservoirClassifier
     from ..estimators.pooled.estimators import PooledReservoirClassifier
     from ..saving import ModelFileError, load
@@ -80,7 +80,7 @@ def load_classifier(model: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _say_assumption(data: str, X: Any, y: Any) -> None:
-    """Tell how a table was read that does not say it itself."""
+    """Print whether a table was read with or without labels."""
     lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
     kind, cure = ("without", "--labels") if y is None else ("with", "--no-labels")
@@ -90,7 +90,7 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
 
 
 def _accuracy(found: Any, y: Any, classes: Any) -> float | None:
-    """Share of the labelled series that were found; None if the labels are others."""
+    """Return the accuracy on labelled series, or None if no label is known."""
     pairs = zip(found.tolist(), y.tolist(), strict=True)
     labelled = [(one, label) for one, label in pairs if label is not None]
     known = set(classes.tolist())
@@ -110,11 +110,11 @@ def score(
 ) -> Answer:
     """Score a saved model on labelled series.
 
-    Prints the accuracy, how many series of each class were found, and which class they
-    were taken for. Series without a label are left out.
+    Prints the accuracy, how many series of each class were recognised, and which classes
+    were predicted. Series without a label are left out.
 
-    noise : Also the accuracy with noise of this standard deviation on every neuron's state
-        at the readout.
+    noise : Also print the accuracy with noise of this standard deviation on every neuron's
+        state at the readout.
     """
     from ..estimators.margin.classifier import ReservoirClassifier, noisy_accuracy
     from .inputs import load_series
@@ -132,7 +132,7 @@ def score(
 
 
 def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
-    """The series that have a label; it is said how many do not."""
+    """Return the labelled series, and print how many have no label."""
     import numpy as np
 
     from ..datasets.files import DataError
@@ -148,7 +148,7 @@ def _labelled(data: str, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _judge(classifier: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Accuracy and confusions; a label that the model does not know counts as missed.
+    """Return accuracy and confusions; a label unknown to the model counts as an error.
 
     The confusion has true classes along rows (first those of the model, then others in the
     data) and the classes of the model along columns.
@@ -193,7 +193,7 @@ def _show(record: dict[str, Any]) -> None:
         under = f"under readout noise {record['readout_noise']:g}"
         print(f"{under}: {record['accuracy_under_noise']:.2%}")
         if record["accuracy_under_noise"] < record["accuracy"] - 0.1:
-            print("Fit with --noise of that size for a model that bears it.")
+            print("Fit with --noise of that size for a model that tolerates it.")
     known = [f"as {one['label']}" for one in classes if one["known"]]
     confused = known if len(known) <= _MAX_CLASSES else []
     rows = []

@@ -19,13 +19,14 @@ def reproduce(
 ) -> Answer:
     """Reproduce the figures and tables of the paper.
 
-    Their seeds and parameters are fixed, at the top of the files in greenfold/apps/paper.
+    Seeds and parameters are fixed; find them at the top of the files in
+    greenfold/apps/paper.
 
-    names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (what goes beyond
-        the paper); all by default.
+    names : Any of fig1, fig2, fig3, fig4, table1, supplement and beyond (results beyond the
+        paper); all by default.
     out : Folder for the files.
     quick : A reduced version, seconds per figure.
-    redraw : Draw again from the JSON files in the folder; compute nothing.
+    redraw : Draw again from the JSON files in the folder, without computing.
     """
     options.need("matplotlib")
     from ..apps.paper.figures import FIGURES
@@ -38,7 +39,7 @@ def reproduce(
     for name in names or FIGURES:
         for outcome in reproduced(name, out, quick, data_dir, jobs, redraw):
             outcomes.append(asdict(outcome))
-            if not json:  # as they come: each may take minutes
+            if not json:  # at once, because each may take minutes
                 print(outcome, flush=True)
     skipped = any(one["skipped"] is not None for one in outcomes)
     return Answer({"outcomes": outcomes}, lambda: None, skipped)

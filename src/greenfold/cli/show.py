@@ -9,14 +9,14 @@ from typing import Any
 
 
 def console() -> Any:
-    """Where tables go: plain and wide enough in a pipe."""
+    """Return the console for tables; in a pipe it is plain and wide."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=110, no_color=True)
 
 
 def printable(text: Any) -> str:
-    """A text whose control characters, which could steer the terminal, are written out."""
+    """Escape control characters, which could change the terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
@@ -55,12 +55,12 @@ def table(
 
 
 def number(value: float | None, form: str = ".4g") -> str:
-    """A number, or a dash where there is none."""
+    """Format a number; a missing one is a dash."""
     return "–" if value is None or not math.isfinite(value) else format(value, form)
 
 
 def facts(values: dict[str, Any]) -> None:
-    """Print names and values, one per line; those without a value are left out."""
+    """Print names and values, one per line; skip those without a value."""
     from rich.table import Table
     from rich.text import Text
 
@@ -71,7 +71,7 @@ def facts(values: dict[str, Any]) -> None:
     }
     screen = console()
     if not screen.is_terminal:
-        # A file or another program: a value is a line, however long.
+        # For a file or another program, each value stays on one line.
         width = max(map(len, known))
         print("\n".join(f"{name:<{width}}  {value}" for name, value in known.items()))
         return

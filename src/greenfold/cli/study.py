@@ -1,4 +1,4 @@
-"""`greenfold study`: many networks on the same stimuli, a table and figures."""
+"""`greenfold study`: compare many networks on the same stimuli."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,17 +9,17 @@ from . import options, show
 from .options import Answer, Reader, Runs, arg, command, group, opt, pick, refuse_if
 from .sweep import resumable, tell
 
-#: What varies from network to network.
+#: Properties in which networks may differ.
 _AXES = ("dataset", "architecture", "neurons", "g", "tau", "order", "gain", "inside")
-#: Networks that are printed; the table in the folder has all.
+#: Number of networks to print; the table in the folder has all.
 _BEST = 15
 #: Headers with which a table of all axes fits 80 columns.
 _SHORT = {"dataset": "data", "architecture": "network", "neurons": "N", "tau": "τ"}
-_JUDGED = "How they are judged"
+_JUDGED = "Scores"
 
 
 def _values(kind: type) -> Reader:
-    """Read numbers from ``1,2``, or a range, logarithmic, from ``1..2``."""
+    """Return a reader of numbers ``1,2`` or of a logarithmic range ``1..2``."""
 
     def read(text: str) -> Any:
         low, dots, high = text.partition("..")
@@ -40,18 +40,20 @@ class Networks:
     """One grid of networks, or draws from it.
 
     architecture : random, sparse, dale, spatial, oscillators, cycle, delay_line, legendre,
-        or all. Give it once for each.
-    neurons : Sizes; 50 by default, not 100 as elsewhere, because a study has many.
-    g : Spreads of the weights, about their spectral radii; 0.9 by default.
-    tau : Time constants in the unit of the duration; 0.25 by default.
-    seeds : Networks of each kind.
+        or all. Repeat the option for several.
+    neurons : Numbers of neurons; 50 by default, because a study has many networks.
+    g : Spreads of the weights, approximately their spectral radii; 0.9 by default.
+    tau : Time constants, in the unit of the duration; 0.25 by default.
+    seeds : Number of seeds per kind of network.
     order : Orders of the unfolding, or exact.
-    gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5; once for each.
-    random : Draw so many networks instead of all combinations, from values or ranges A..B.
-    eta : Control parameter η of the soft margin; 10 by default, one for all networks.
+    gain : linear, tanh, quadratic:0.05 or biased_tanh:0.5. Repeat the option for several.
+    random : Number of networks to draw at random from the values or ranges A..B, instead of
+        all combinations.
+    eta : Weight η of the variance in the soft margin, the same for all networks; 10 by
+        default.
     noise : Noise on every neuron's state at the readout, for the accuracy; by default
         0,0.1.
-    memory : Memory capacity too.
+    memory : Also compute the memory capacity.
     """
 
     architecture: list[str] | None = opt(None, None, "-a", metavar="NAME")
@@ -71,7 +73,7 @@ class Networks:
     memory: bool = opt(False, _JUDGED)
 
     def grid(self) -> Any:
-        """The grid of the library; what was not given is left to its defaults."""
+        """Return the grid of the library, with defaults for options that were not given."""
         from ..apps.study import ARCHITECTURES, Grid
 
         axes = pick(self, "neurons", "g", "tau", "order", "gain")
@@ -97,18 +99,18 @@ def study(
     table: Literal["csv", "parquet"] = opt("csv", "Output"),
     runs: Runs = Runs(),
 ) -> Answer:
-    r"""Certified margins of many networks, beside random projections.
+    r"""Compare certified soft margins of many networks with those of random projections.
 
-    Finished results are kept, and a study that was stopped goes on when the same command is
-    given again. Exit code 1 if a network failed; the rest is done.
+    Finished results are reused. To resume a stopped study, give the same command again. If
+    a network fails, the others continue and the exit code is 1.
 
-    data : Names of data sets or their folders; of more than two classes, which two, as in
+    data : Names of data sets or their folders; with more than two classes, name two, as in
         ECG5000:1,2.
-    classes : Two classes of every data set that names none itself.
-    preset : A study with a name: architectures.
-    config : A study in a TOML file, with tables \[\[grid]], which also take inside,
-        duration, draws and random_state.
-    out : Folder of results.
+    classes : Two classes, for every data set without its own.
+    preset : Name of a built-in study: architectures.
+    config : TOML file with tables \[\[grid]], which also take inside, duration, draws and
+        random_state.
+    out : Folder for the results.
     table : Format of the table.
     """
     from ..apps.runner import Summary, run_jobs
@@ -191,9 +193,9 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         ]
 
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
-    few = f"The {_BEST} of largest κ of {len(ranked)}; the table has all."
+    few = f"The {_BEST} networks with the largest κ, of {len(ranked)}; the table has all."
     numbers = ["nets", "κ", "bound", "random κ", "accuracy", "random"]
-    told = f"Accuracies of solved and of random u are under noise {noise}."
+    told = f"Accuracies of solved and random u are measured with noise {noise}."
     show.table(
         [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),

@@ -1,4 +1,4 @@
-"""`greenfold sweep`: estimators × data sets × resamples, and their comparison."""
+"""`greenfold sweep`: run estimators on data sets and resamples, and compare them."""
 
 import functools
 import sys
@@ -29,28 +29,29 @@ def sweep(
     runs: Runs = Runs(),
     device: str = opt("cpu", "Where it runs", metavar="DEVICE"),
     seed: int | None = options.seed(
-        "Random state of the estimators; by default the number of the resample.", None, None
+        "Random state for the estimators; by default the resample's number.", None, None
     ),
     json: bool = options.JSON,
 ) -> Answer:
-    """Run estimators on many data sets; results in tsml-eval's layout.
+    """Run estimators on many data sets and write results in tsml-eval's layout.
 
-    Finished results are kept, stale ones redone, and a run that was stopped goes on when
-    the same command is given again. Exit code 1 if a job failed; the rest is done.
+    Finished results are reused and outdated ones computed again. To resume a stopped run,
+    give the same command again. If a job fails, the others continue and the exit code is 1.
 
     data : Names of data sets, folders of them, or .txt files with one name per line; all
         sets of the data directory by default.
     estimators : ReservoirClassifier, PooledReservoirClassifier, MiniROCKET, ROCKET, QUANT,
-        … any class of aeon.classification, or module:Class. With parameters:
-        'small=PooledReservoirClassifier(n_readouts=16)'. Give it once for each.
-    resamples : How many resamples, from 0, the provided split; or which, as in 0-4,7.
-    out : Folder of results.
-    compare : Draw and tabulate the results; without -e those that are there.
-    comparison : Folder for tables and figures; by default 'comparison' in the one of the
+        …, any class of aeon.classification, or module:Class. With parameters:
+        'small=PooledReservoirClassifier(n_readouts=16)'. Repeat the option for several.
+    resamples : Number of resamples, beginning with 0, the provided split; or a list such as
+        0-4,7.
+    out : Folder for the results.
+    compare : Compare the results in tables and figures; without -e, those in the folder.
+    comparison : Folder for tables and figures; by default 'comparison' in the folder of the
         results.
-    published : Published results to stand beside, or 'none'.
-    device : Where greenfold's own estimators run: cpu, cuda or cuda:1, … (PyTorch), which
-        makes one process the default.
+    published : Published results to compare with, or 'none'.
+    device : Device for greenfold's own estimators: cpu, cuda or cuda:1, … (PyTorch). On
+        cuda, one process is the default.
     """
     from ..apps import sweep as sweeps
     from ..apps.runner import Summary
@@ -73,7 +74,7 @@ def sweep(
         with resumable(summary):
             sweeps.sweep(estimators, data or [], numbers, out, **where)
         record = {"out": str(out), **asdict(summary)}
-        if not json:  # before the comparison, which may refuse
+        if not json:  # before the comparison, which may raise
             tell(summary, out)
     if not compare:
         record["accuracy"] = found = _accuracies(estimators or [], out)
@@ -91,7 +92,7 @@ def sweep(
 
 
 def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]:
-    """Means over the resamples that are there, by estimator and data set."""
+    """Return mean accuracies over the available resamples, by estimator and data set."""
     from ..apps import sweep as sweeps
 
     scores = sweeps.read_folder(out)[0] if out.is_dir() else {}
@@ -105,26 +106,26 @@ def _accuracies(estimators: list[str], out: Path) -> dict[str, dict[str, float]]
 
 @contextmanager
 def resumable(summary: Any) -> Iterator[None]:
-    """Say at Ctrl-C how far the jobs have come."""
+    """Print at Ctrl-C how many jobs are done."""
     try:
         yield
     except KeyboardInterrupt:
         if summary.total:
             done = f"{summary.found + summary.made} of {summary.total} results are written"
-            more = "the same command goes on from there"
+            more = "run the same command again to continue"
             print(f"greenfold: {done}; {more}.", file=sys.stderr)
         raise
 
 
 def tell(summary: Any, out: Path) -> None:
-    """Say what became of the jobs."""
-    redone = f", {summary.redone} of them stale or damaged before" if summary.redone else ""
-    made = f"{summary.made} made now{redone}, {summary.found} found"
-    print(f"{summary.total} results in {out}: {made}.")
+    """Print the outcome of the jobs."""
+    redone = f" ({summary.redone} were outdated or damaged)" if summary.redone else ""
+    made = f"{summary.made} results written{redone}, {summary.found} reused"
+    print(f"{made}, in {out}.")
     if summary.elsewhere:
         print(f"{summary.elsewhere} are being computed by another run on this folder.")
     if summary.foreign:
-        left = "files were not written by greenfold and are left alone"
+        left = "files were not written by greenfold and are kept"
         print(f"{len(summary.foreign)} {left}, the first {summary.foreign[0]}.")
     for failure in summary.failures[:20]:
         print(f"failed: {failure.path}: {failure.error}")
@@ -138,7 +139,7 @@ def tell(summary: Any, out: Path) -> None:
 def _show(made: Any, folder: Path) -> None:
     best = (made.accuracy >= made.accuracy.max(axis=1, keepdims=True)).sum(axis=0)
     ranked = (-made.mean_accuracy).argsort(kind="stable").tolist()
-    left_out = f"Left out, not complete: {', '.join(made.left_out)}."
+    left_out = f"Left out because incomplete: {', '.join(made.left_out)}."
     show.table(
         ["estimator", "mean accuracy", "mean rank", "best on"],
         [

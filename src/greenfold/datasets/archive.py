@@ -45,7 +45,7 @@ _SPLITS: tuple[Literal["train"], Literal["test"]] = ("train", "test")
 
 
 def check_name(name: str) -> None:
-    """Reject a `name` that cannot be that of a data set."""
+    """Raise if `name` cannot be the name of a data set."""
     wanted = "be the name of a data set such as 'ECG5000' (letters, digits, '_' and '-')"
     ok = isinstance(name, str) and _NAME.fullmatch(name)
     must(ok, "name", wanted, repr(name), DataError)
@@ -64,7 +64,7 @@ def data_directory(data_dir: Folder = None) -> Path | None:
 
 
 def cache_directory() -> Path | None:
-    """Where downloads are kept; None where pooch is not installed, which makes them."""
+    """Return the cache folder, or None if pooch is not installed."""
     given = os.environ.get("GREENFOLD_CACHE")
     if given:
         return Path(given).expanduser()
@@ -75,7 +75,7 @@ def cache_directory() -> Path | None:
 
 
 def find_split(folder: Path, name: str, split: str) -> Path | None:
-    """File of one split in a data set's folder, in the format preferred; None if none."""
+    """Return the file of one split in the preferred format, or None."""
     for suffix in SUFFIXES:
         for packed in ("", ".gz"):
             path = folder / f"{name}_{split.upper()}{suffix}{packed}"
@@ -85,7 +85,7 @@ def find_split(folder: Path, name: str, split: str) -> Path | None:
 
 
 def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
-    """Data sets that can be loaded without a download.
+    """List the data sets that load without a download.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
 
 
 def datasets_below(root: Path) -> dict[str, Path]:
-    """Folder of each data set in `root` or one level down, in a fixed order."""
+    """Yield the folder of each data set in `root` or one level down, in a fixed order."""
     tops = _folders(root)
     below = [*tops, *(f for top in tops for f in _folders(top))]
     # Of several the first counts.
@@ -112,7 +112,7 @@ def datasets_below(root: Path) -> dict[str, Path]:
 
 
 def _folders(root: Path) -> list[Path]:
-    """Visible sub-folders in a fixed order; hidden ones are unfinished downloads."""
+    """Return visible sub-folders in a fixed order; hidden ones are partial downloads."""
     if not root.is_dir():
         return []
     return sorted(f for f in root.iterdir() if f.is_dir() and not f.name.startswith("."))
@@ -123,7 +123,7 @@ def _is_dataset(folder: Path) -> bool:
 
 
 def dataset_path(name: str, data_dir: Folder = None) -> Path:
-    """Folder of a data set on this machine, or a FileNotFoundError; never downloads.
+    """Return the folder of a local data set, or raise FileNotFoundError; no download.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def dataset_path(name: str, data_dir: Folder = None) -> Path:
 
 
 def how_to_supply(name: str, data_dir: Folder = None) -> str:
-    """Half a sentence that says where to put the files of a data set."""
+    """Return the part of a message that says where to put the files of a data set."""
     root = data_directory(data_dir)
     folder = f"a folder {name} of the directory that GREENFOLD_DATA names"
     known = {found.casefold(): found for found in list_datasets(data_dir) if found != name}
@@ -152,7 +152,7 @@ def how_to_supply(name: str, data_dir: Folder = None) -> str:
 
 
 def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = None) -> Path:
-    """Download a data set into the cache, replacing what the cache has of it.
+    """Download a data set into the cache, replacing an older copy.
 
     Only the files of the two splits are kept, in one format. The folder appears in the
     cache in one step, once it is complete.
@@ -223,7 +223,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
 
 
 def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) -> None:
-    """Download one file, with a progress bar if someone is watching."""
+    """Download one file, with a progress bar on a terminal."""
     watched = sys.stderr.isatty() and find_spec("tqdm") is not None
     fetch = pooch.HTTPDownloader(progressbar=watched, chunk_size=2**16, timeout=30)
     try:
@@ -241,7 +241,7 @@ def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) ->
 
 
 def _unpack(archive: Path, target: Path, otherwise: str) -> None:
-    """Unpack the files of both splits, and nothing else, into a new folder."""
+    """Unpack only the files of both splits into a new folder."""
     try:
         with zipfile.ZipFile(archive) as content:
             chosen = _choose(content, target.name, otherwise)
@@ -261,7 +261,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
 
 
 def _choose(content: zipfile.ZipFile, name: str, otherwise: str) -> dict[str, Any]:
-    """Members to keep: one file per split, both in the format preferred."""
+    """Return the members to keep: one file per split, in the preferred format."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in content.infolist():
         # The Windows flavour sees both separators and drive letters.
@@ -406,7 +406,7 @@ def ecg5000_paper(
 def _two_classes(
     split: Literal["train", "test"], data_dir: Folder
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Series of classes 1 and 2 of one split, with labels +1 and -1."""
+    """Return series of classes 1 and 2 of one split, with labels +1 and -1."""
     X, y = load_dataset("ECG5000", split, data_dir=data_dir)
     found, expected = (int(np.sum(y == 1)), int(np.sum(y == 2))), _COUNTS[split]
     if found != expected or isinstance(X, list) or X.ndim != 2:

@@ -1,4 +1,4 @@
-"""Every format by its suffix: text, NumPy's own, and what is read slice by slice.
+"""Readers of all file formats, by suffix: text, NumPy, and files read slice by slice.
 
 A format's own part is a function that turns content into `Parsed`; `read_series` does
 everything else. What is wrong with a file is raised without its name, which `naming` puts
@@ -71,7 +71,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 
 
 class Parsed(NamedTuple):
-    """What a format's parser found in one file."""
+    """The content of one file, as its parser found it."""
 
     #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
     series: Collection
@@ -92,7 +92,7 @@ def refuse(wrong: Any, text: str) -> None:
 
 @contextmanager
 def naming(name: str | Path) -> Iterator[None]:
-    """Put the name of a file in front of what is wrong with it."""
+    """Prefix errors with the name of the file."""
     try:
         yield
     except DataError as error:
@@ -102,7 +102,7 @@ def naming(name: str | Path) -> Iterator[None]:
 
 @contextmanager
 def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
-    """Make one sentence of whatever a library says about damaged bytes."""
+    """Turn any library error about damaged bytes into one sentence."""
     try:
         yield
     except (DataError, ImportError):
@@ -113,7 +113,7 @@ def readable(kind: str, cure: str = "write it again") -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """What another library said, for the middle of a sentence."""
+    """Return the message of another library, for the middle of a sentence."""
     return " ".join(str(error).split())[:120].rstrip(".") or type(error).__name__
 
 
@@ -121,7 +121,7 @@ def reason(error: Exception) -> str:
 
 
 def name_of(source: Source) -> str:
-    """What messages call the source."""
+    """Return the name of the source in messages."""
     if isinstance(source, str | Path):
         return str(source)
     name: Any = getattr(source, "name", None)
@@ -129,7 +129,7 @@ def name_of(source: Source) -> str:
 
 
 def suffix_of(path: Source, format: str | None = None) -> str:
-    """The suffix that names the format, without a ``.gz`` behind it."""
+    """Return the suffix that names the format, without ``.gz``."""
     if format is not None:
         return f".{format.lower().lstrip('.')}"
     plain = Path(name_of(path))
@@ -139,7 +139,7 @@ def suffix_of(path: Source, format: str | None = None) -> str:
 
 
 def read_bytes(source: Source) -> tuple[str, bytes]:
-    """Name and content; what gzip has compressed is unpacked, whatever it is called."""
+    """Return name and content; gzip content is unpacked, whatever its name."""
     name = name_of(source)
     if isinstance(source, str | Path):
         _check_file(source)
@@ -159,7 +159,7 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
 
 
 def _check_file(path: str | Path) -> None:
-    """Refuse what does not exist, or need not end."""
+    """Raise if the source does not exist or may be endless."""
     advice = "give the path of a data file."
     try:
         found = os.stat(path)
@@ -174,7 +174,7 @@ def _check_file(path: str | Path) -> None:
 
 
 def lines_of(content: bytes) -> list[str]:
-    """Lines of text in UTF-8, without their ends."""
+    """Return the lines of UTF-8 text, without line ends."""
     try:
         # utf-8-sig: spreadsheet programs put a byte order mark in front.
         text = content.decode("utf-8-sig")
@@ -189,7 +189,7 @@ def lines_of(content: bytes) -> list[str]:
 
 
 def number(text: str) -> float | None:
-    """The number that is written; None if it is none."""
+    """Return the number in a text, or None."""
     try:
         return float(text)
     except ValueError:
@@ -218,7 +218,7 @@ def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float6
 
 
 def _assemble(found: Parsed, missing: Missing) -> Collection:
-    """Check the series of one file and bring them into their final shape."""
+    """Check the series of one file and return them in their final shape."""
     series = found.series
     refuse(not len(series), "holds no series: is it the right file, and complete?")
     n_channels = len(series[0])
@@ -266,7 +266,7 @@ def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
 
 
 def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The series up to the last step at which any channel has a value."""
+    """Return the series up to the last step with a value in any channel."""
     observed = np.flatnonzero(~np.isnan(one).all(axis=0))
     return one[:, : observed[-1] + 1 if observed.size else 0]
 
@@ -328,14 +328,14 @@ def canonical_labels(
 
 
 def _key(name: str) -> float | str:
-    """What two spellings of one class have in common."""
+    """Return a key that is equal for all spellings of one class."""
     return float(name) if _NUMBER.fullmatch(name) else name.casefold()
 
 
 # Tables
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
-#: So many series that never share a label have none.
+#: This many series that never share a label count as unlabelled.
 _ALONE = 6
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -382,7 +382,7 @@ def _parse_table(
 
 
 class _Header(NamedTuple):
-    """What the names of the columns say."""
+    """What the column names tell about a table."""
 
     label: int | None = None
     identifier: int | None = None  # numbers the series: neither a label nor a value
@@ -390,7 +390,7 @@ class _Header(NamedTuple):
 
 
 def _read_header(rows: Sequence[list[str]]) -> _Header | None:
-    """What the first line says, if it is a header."""
+    """Return what the first line tells, if it is a header."""
     # It is one only where no series could be meant: it names every column, or numbers them
     # as pandas does. A mistyped number must not make the first series disappear.
     if not rows or not _is_header(rows[0], rows[1:]):
@@ -457,7 +457,7 @@ def _label_column(
     n_steps: int | None,
     classes: Iterable[Any],
 ) -> int | None:
-    """Which column holds the labels; None if none does."""
+    """Return the column of the labels, or None."""
     if labels == "none" or not rows:
         return None
     if header.label is not None:
@@ -485,13 +485,13 @@ def _label_column(
         return None
     expected = "" if n_steps is None else f", for series of {n_steps} steps"
     raise DataError(
-        f"has {width} values a line{expected}, and it cannot be told whether the first is "
+        f"has {width} values per line{expected}, and it is not clear whether the first is "
         "a label: pass labels='required' if it is, or labels='none' if not."
     )
 
 
 def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
-    """The number of a column that is counted or named."""
+    """Return the index of a column given by number or name."""
     known = [bare(name) for name in names]
     if wanted in known:
         return known.index(str(wanted))
@@ -506,7 +506,7 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
 
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
-    """Refuse a column as labels in which many series never share one."""
+    """Raise if a column of labels has a different value in nearly every row."""
     found = {bare(row[column or 0]) for row in rows}
     alone = column is not None and len(rows) >= _ALONE and len(found) == len(rows)
     each = f"has {len(rows)} series with {len(rows)} different labels"
@@ -794,7 +794,7 @@ def write_npz(
 
 
 class OpenedSeries:
-    """Series in a file, read slice by slice, in place of an array too large for memory.
+    """Series in a file too large for memory, read slice by slice.
 
     Attributes
     ----------
@@ -836,7 +836,7 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-# Each of these opens a file: its series, of which slices can be read, and its labels.
+# Each of these opens a file and returns its labels and its series, read by slices.
 
 
 def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
@@ -880,7 +880,7 @@ class _ParquetTable:
         head = self._matrix(next(table.iter_batches(batch_size=1, columns=columns)))
         self.shape, self.dtype = (table.metadata.num_rows, head.shape[1]), head.dtype
         self.chunks = (max(sizes), head.shape[1]) if sizes else None
-        # Where reading stands: the next row, the part of a block left over, more blocks.
+        # Position of reading: the next row, the rest of a block, more blocks.
         self._next, self._left, self._blocks = -1, head[:0], iter(())
 
     def _matrix(self, batch: Any) -> NDArray[Any]:
@@ -962,7 +962,7 @@ def read_series(
     classes: Iterable[Any] = (),
     label_column: int | str | None = None,
 ) -> tuple[Collection, Any]:
-    r"""Read time series from one file, in the format that its suffix names.
+    r"""Read time series from one file; its suffix names the format.
 
     Parameters
     ----------

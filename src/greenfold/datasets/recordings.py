@@ -1,4 +1,4 @@
-"""Recordings of a device under random drive: CSV, NPZ or Parquet, a column per channel."""
+"""Read recordings of a device: CSV, NPZ or Parquet with one column per channel."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _JITTER = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What went into a device and what came out, sampled with one clock.
+    """Inputs and outputs of a device, sampled with one clock.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def read_sampled(
 def _read_columns(
     path: Source, format: str | None, skip_text: bool = False
 ) -> tuple[str, dict[str, Any], float | None]:
-    """What to call the file, its columns by name, and the time between samples."""
+    """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = suffix_of(path, format)
     what = f"`{name_of(path)}` has the suffix {suffix!r}, which is no recording"
     cure = "use .csv, .npz or .parquet with a column for each channel."
@@ -209,7 +209,7 @@ def _choose(
     pattern: re.Pattern[str],
     what: str,
 ) -> list[str]:
-    """The columns given, or those whose names fit."""
+    """Return the given columns, or those with matching names."""
     listed = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
     if given is None:
         found = [key for key in columns if pattern.fullmatch(key)]
@@ -229,7 +229,7 @@ def _spacing(
     time: NDArray[np.float64],
     advice: str = "cut the recording there and give the parts as a list",
 ) -> float | None:
-    """Time between samples; refuses gaps."""
+    """Return the sampling interval; raise if there are gaps."""
     if len(time) < 2:
         return None
     steps = np.diff(time)

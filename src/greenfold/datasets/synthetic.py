@@ -17,7 +17,7 @@ Seed = np.random.Generator | int | None
 def memory_task(
     n_samples: int, delays: Any = 10, rng: Seed = None
 ) -> tuple[Floats, Floats]:
-    """**Synthetic** white input, and itself some steps ago.
+    """Draw **synthetic** white input, and the same input some steps ago as targets.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def memory_task(
 
 
 def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Floats]:
-    """**Synthetic** non-linear moving average of the given order (NARMA-10).
+    """Draw a **synthetic** non-linear moving average of the given order (NARMA-10).
 
     y_{t+1} = 0.3 y_t + 0.05 y_t Σ_{i<n} y_{t−i} + 1.5 x_{t−n+1} x_t + 0.1, with x uniform
     in [0, 0.5] (Atiya & Parlos 2000). The rare draws that diverge are drawn again.
@@ -81,7 +81,7 @@ def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Fl
 def channel_equalisation(
     n_samples: int, noise: float = 24.0, rng: Seed = None
 ) -> tuple[Floats, Floats]:
-    """**Synthetic** signal through a non-linear channel with echoes, and the signal sent.
+    """Draw a **synthetic** signal after a non-linear channel with echoes, and its source.
 
     Symbols d from {−3, −1, 1, 3} pass q_t = 0.08 d_{t+2} − 0.12 d_{t+1} + d_t
     + 0.18 d_{t−1} − 0.1 d_{t−2} + 0.091 d_{t−3} − 0.05 d_{t−4} + 0.04 d_{t−5}
@@ -148,7 +148,7 @@ def synthetic_heartbeats(
     noise: float = 0.1,
     rng: Seed = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Draw **synthetic** heartbeats, normal and ectopic, of about the look of ECG5000.
+    """Draw **synthetic** heartbeats, normal and ectopic, similar to ECG5000.
 
     No patient's data: each beat is a sum of five Gaussian bumps (P, Q, R, S, T) whose
     heights, times and widths vary, on a slowly wandering baseline with white noise. Ectopic

@@ -34,7 +34,7 @@ class DrivenNetwork:
     weights : ndarray (n_neurons, n_channels)
         Input weights, at their full size.
     bias : ndarray (n_neurons,)
-        A constant input, besides the one the network may have.
+        A constant input, in addition to the bias of the network.
     dt : float
         Length of a step in continuous time.
     n_sub : int
@@ -70,7 +70,7 @@ class DrivenNetwork:
         return sparse.csr_array(W) if few and large and discrete else None
 
     def advance(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """States (n_lanes, n_neurons) one step after inputs (n_lanes, n_channels)."""
+        """Return states (n_lanes, n_neurons) one step after x (n_lanes, n_channels)."""
         push = x @ self._input_map[:-1] + self._input_map[-1]
         for _ in range(self.n_sub):
             states = self._step.advance(states, push)
@@ -107,7 +107,7 @@ class DrivenNetwork:
         return y
 
     def memory(self, x: np.ndarray, tol: float = _FORGOTTEN, n_lanes: int = 32) -> int:
-        """Steps until networks that begin at rest are where the driven one is.
+        """Return the steps after which networks from rest agree with the driven one.
 
         The error that a washout leaves is measured on the inputs at hand: a driven network
         often forgets much faster than the same network near rest.

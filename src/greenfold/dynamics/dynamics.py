@@ -1,4 +1,4 @@
-"""The network itself as a system: integrated to a tolerance, and differentiated.
+"""The full network as a system: integrated to a tolerance, with exact gradients.
 
 What `Unfolding` expands, `Dynamics` integrates: nothing is left out but the error of the
 sub-steps, which is measured.
@@ -31,13 +31,13 @@ _MARGIN, _MAX_SUBSTEPS = 0.5, 256
 #: Long sub-steps may diverge where the network does not. Within this part of the fastest
 #: rate of the network they are believed, if halved ones diverge at the same place.
 _TRUSTED_REACH = 0.05
-#: Order of the method, from which the number of sub-steps is foretold.
+#: Order of the method, used to predict the number of sub-steps.
 _ORDER = 4
 
 
 @dataclass(frozen=True)
 class StepError:
-    """What the comparison with halved sub-steps found.
+    """Result of the comparison with halved sub-steps.
 
     Attributes
     ----------
@@ -58,25 +58,24 @@ class StepError:
 class Dynamics:
     """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
-    An echo state network is run as it is, step by step and without an error. States are
-    deviations from the rest state of the network. Shapes of ``X`` and ``u`` are as in
+    An echo state network is run step by step, without an error. States are deviations from
+    the resting state of the network. Shapes of ``X`` and ``u`` are as in
     `Unfolding`. Batch work runs in the array namespace and on the device of ``X``, in
     float32 if that is its dtype, else in float64, and in bounded memory.
 
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        With any gain.
+        The network, with any gain.
     n_steps, dt, readout
-        Of the stimuli, as in `unfold`.
+        As in `unfold`.
     tol : float
-        Error allowed to a state, relative to the largest one. From it follows the number of
-        sub-steps in a step: the largest series and some others are run with halved
-        sub-steps to compare with. Stimuli in float32 do not come closer than their
-        rounding.
+        Largest error of a state, relative to the largest state. It determines the number of
+        sub-steps per step, by comparison with halved sub-steps for the largest series and
+        some others. With float32 stimuli, the error is at least their rounding error.
     start : array_like (n_neurons,), optional
-        The state in which every series begins, not counted from rest; at rest by default.
-        Other simulators begin at zero, ``np.zeros(n_neurons)``.
+        Initial state of every series, as an absolute value; at rest by default. Other
+        simulators begin at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
@@ -144,7 +143,7 @@ class Dynamics:
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
-        """The same network read at another time, or integrated over time.
+        """Return the same network with another readout time, or read over time.
 
         Parameters
         ----------
@@ -154,7 +153,7 @@ class Dynamics:
         return object.__new__(Dynamics)._set(linear, self.tol, self._start, self._steps)
 
     def with_tol(self, tol: float) -> Dynamics:
-        """The same network integrated to another tolerance.
+        """Return the same network with another tolerance.
 
         Parameters
         ----------
@@ -177,7 +176,7 @@ class Dynamics:
         return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
-        """With so many sub-steps, in a shortened last step too: twice as many halve all."""
+        """Return the plan with ``n_sub`` sub-steps per step; twice as many halve all."""
 
         def step(length: float) -> tuple[Any, int]:
             length /= n_sub
@@ -204,7 +203,7 @@ class Dynamics:
     def _planned(
         self, X: Any, u: np.ndarray, known: int = 0, n_sub: int | None = None
     ) -> Plan:
-        """The plan of so many sub-steps, or one that keeps to the tolerance for X and u."""
+        """Return the plan with given sub-steps, or one within the tolerance for X and u."""
         if n_sub is not None:
             return self._plan(check.count(n_sub, "n_sub"))
         if self._discrete:  # a map has no sub-steps, and does not err
@@ -217,7 +216,7 @@ class Dynamics:
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, n_sub: int | None = None
     ) -> Any:
-        """Network states at the readout.
+        """Return the network states at the readout.
 
         Parameters
         ----------
@@ -248,7 +247,7 @@ class Dynamics:
     def pullback(
         self, X: Any, u: Any, cotangent: Any, v: Any = None, *, n_sub: int | None = None
     ) -> Any:
-        """Gradient with respect to the projections, by the adjoint of the integrator.
+        """Return the gradient with respect to the projections, by the adjoint.
 
         It is the exact gradient of what `states` computes for the same ``X`` and ``u``.
 
@@ -319,7 +318,7 @@ class Prepared:
 
     @property
     def n_sub(self) -> int | None:
-        """Sub-steps of a step; None before the first projection."""
+        """Return the sub-steps per step, or None before the first projection."""
         return None if self._plan is None else self._plan.n_sub
 
     def __call__(self, u: Any) -> Walk:
@@ -389,7 +388,7 @@ def plan_substeps(
     Raises
     ------
     ValueError
-        Where more than 256 sub-steps a step would be needed.
+        If more than 256 sub-steps per step would be needed.
     Divergence
         Where the network diverges, however short the sub-steps.
     """

@@ -88,7 +88,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         orthogonal, a ring, oscillators) they always meet.
         "exact" (order 0): the same with as many bounds as it takes. At 20 neurons that is
         seconds, at 100 it may be hours; Ctrl-C gives the best pair and its bound so far.
-        `joblib.parallel_config` spreads the bounds over processes.
+        ``joblib.parallel_config`` spreads the bounds over processes.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
         sphere, from the certified linear optimum with both signs and from random vectors;
         through `Dynamics` from the order-1 optimum too, where the gain has a square.

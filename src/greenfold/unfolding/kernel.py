@@ -68,7 +68,7 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
         return self.linear.shape[1]
 
     def decision_values(self, X: Any) -> Any:
-        """Read-out z (n_cases,) of each stimulus, in float64, where ``X`` lives.
+        """Return the readout z (n_cases,) of each stimulus, float64 on the device of ``X``.
 
         X is (n_cases, n_steps) or (n_cases, n_channels, n_steps), of any array library.
         """
@@ -90,7 +90,7 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
         return xp.concat(found) if len(found) > 1 else found[0]
 
     def predict(self, X: Any) -> Any:
-        """Class ±1 of each stimulus: the sign of its decision value, +1 at zero."""
+        """Return the class ±1 of each stimulus: the sign of z, +1 at zero."""
         z = self.decision_values(X)
         xp = namespace(z)
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))

@@ -14,7 +14,7 @@ from .._base.printing import Shown
 from .kernel import Kernel
 from .linear import modal_responses
 
-#: Up to so many neurons a sum of Green's functions is formed as a matrix.
+#: Up to this number of neurons, a sum of Green's functions is formed as a matrix.
 _DENSE_SIZE = 400
 
 
@@ -22,7 +22,7 @@ _DENSE_SIZE = 400
 class ModalSystem(Shown):
     """A normal linear network that is known by its modes: a diagonal state-space model.
 
-    It stands in place of an `Unfolding` in `optimize` and takes memory and time that grow
+    Use it in place of an `Unfolding` in `optimize`. It takes memory and time that grow
     with n_neurons · n_steps, so that 10⁵ neurons fit a laptop. `ring` and `oscillators`
     make the networks of `Reservoir.cycle` and `Reservoir.oscillators`.
 
@@ -38,7 +38,7 @@ class ModalSystem(Shown):
         Modes that take a pair of neurons; by default those with a complex number.
     on_ring : bool
         Modes are the Fourier modes of a ring, from the constant one on, and projections are
-        given neuron by neuron around it. Else neurons stand in the order of the modes.
+        given neuron by neuron around it. Else neurons are in the order of the modes.
 
     Examples
     --------
@@ -218,14 +218,14 @@ class ModalSystem(Shown):
         return X, check.input_projection(u, self.n_inputs, X.shape[1])
 
     def states(self, X: Any, u: Any) -> Any:
-        """States at the readout, (n_cases, n_neurons), where ``X`` lives."""
+        """Return states at the readout, (n_cases, n_neurons), on the device of ``X``."""
         X, projection = self._inputs(X, u)
         xp = namespace(X)
         flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
         return flat @ like(self.input_response(projection), X)
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Gradient with respect to the projections; see `Unfolding.pullback`."""
+        """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
         X, projection = self._inputs(X, u)
         flat = check.host_array(X, "X").reshape(X.shape[0], -1)
         bar = check.host_array(cotangent, "cotangent")

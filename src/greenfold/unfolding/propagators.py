@@ -181,7 +181,7 @@ class Panel(Step):
         return alpha * self.S if isinstance(alpha, float) else alpha[:, None] * self.S
 
     def input_map(self, u: Any) -> Any:
-        """What the input adds at the end of the panel and, beside it, at its nodes."""
+        """Return the effect of the input at the end of the panel and at its nodes."""
         # The input enters with rank n_channels, not N.
         xp = namespace(u)
         inputs = xp.matrix_transpose(u)

@@ -1,4 +1,4 @@
-"""The network unfolded to a chosen order, a system as `greenfold.systems` describes it.
+"""The network unfolded to a chosen order, as a system of `greenfold.systems`.
 
 States and gradients of many stimuli come on the cheaper of two ways: a `Walk` carries every
 case through the network, `StateKernels` are computed once and applied to every case.
@@ -83,7 +83,7 @@ def unfold(
     gain, n_panels = reservoir.gain, 1
     expands = not discrete and len(reservoir.coefficients) > 2
     if order and not gain.is_linear and not expands:
-        why = f"needs Taylor coefficients, of which the gain {gain.name} has only its slope"
+        why = f"needs Taylor coefficients, but the gain {gain.name} has only its slope"
         if discrete:
             why = "is not available in discrete time, which is unfolded at order 0"
         raise ValueError(
@@ -165,12 +165,12 @@ class Unfolding(Shown):
 
     @property
     def readout(self) -> Any:
-        """The readout, in the form that `with_readout` takes."""
+        """Return the readout, in the form that `with_readout` takes."""
         return self.readout_weights if self.readout_time is None else self.readout_time
 
     @cached_property
     def linear(self) -> Unfolding:
-        """The same unfolding at order 0."""
+        """Return the same unfolding at order 0."""
         return self if self.order == 0 else replace(self, order=0)
 
     @property
@@ -195,7 +195,7 @@ class Unfolding(Shown):
         return make_plan(panels, self.dt, self.readout_weights, self.readout_time)
 
     def with_readout(self, readout: Any) -> Unfolding:
-        """The same unfolding with another ``readout``; see `unfold`."""
+        """Return the same unfolding with another ``readout``; see `unfold`."""
         weights, time = plan_readout(readout, self.n_steps, self.dt)
         if time is not None and isinstance(self.reservoir, EchoStateNetwork):
             wanted = f"be a multiple of the step {self.dt:g} in discrete time"
@@ -203,7 +203,7 @@ class Unfolding(Shown):
         return replace(self, readout_weights=weights, readout_time=time)
 
     def at_order(self, order: int, *, tol: float | None = None) -> Unfolding:
-        """The same network, stimuli and readout at another order, ``tol`` if given."""
+        """Return the same unfolding at another order and, if given, another ``tol``."""
         tol = self.tol if tol is None else tol
         grid: dict[str, Any] = {"n_steps": self.n_steps, "dt": self.dt}
         made = unfold(self.reservoir, **grid, order=order, tol=tol)
@@ -239,7 +239,7 @@ class Unfolding(Shown):
         return self.has_kernels and self._plan.tail is None and needed <= TABLE_BYTES
 
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
-        """Whether kernels of all neurons are cheaper than stepping so many cases.
+        """Return whether kernels of all neurons are cheaper than stepping ``n_cases``.
 
         Multiplications are compared: per case, stepping takes 2 (q + 1) N² a panel, the
         kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
@@ -270,7 +270,7 @@ class Unfolding(Shown):
     def states(
         self, X: Any, u: Any, *, trajectories: bool = False, orders: bool = False
     ) -> Any:
-        """Network states at the readout, (n_cases, n_neurons).
+        """Return the network states at the readout, (n_cases, n_neurons).
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class Unfolding(Shown):
 
     @with_few_threads(rows_of)
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Gradient with respect to the projections, by the adjoint.
+        """Return the gradient with respect to the projections, by the adjoint.
 
         For any function L of the states Y = ``states(X, u)``, give ``cotangent`` = ∂L/∂Y
         and get ∂L/∂u. For a function of the readout z = Y v, give v and ``cotangent`` =
@@ -331,7 +331,7 @@ class Unfolding(Shown):
         return Kernel(np.ascontiguousarray(found.a), quadratic)
 
     def readout_kernels(self, v: Any) -> ReadoutKernels:
-        """The kernels of one readout as a function of u (orders 0 and 1)."""
+        """Return the kernels of one readout as a function of u (orders 0 and 1)."""
         self._require_kernels()
         return ReadoutKernels(self.maps, check.readout_vector(v, self.n_neurons))
 
@@ -340,14 +340,14 @@ class Unfolding(Shown):
         return SquareOfInput(self.maps)
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Linear response Rᵤ to one input projection, (n_channels · n_steps, n_neurons).
+        """Return the linear response Rᵤ to one u, (n_channels · n_steps, n_neurons).
 
         The state of the linear network is ``x.ravel() @ input_response(u)``.
         """
         return self.maps.input_response(check.input_projection(u, self.n_neurons))
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """Linear response L_v seen from the readout: row n is l_n with a_n = l_n · u.
+        """Return the linear response L_v of a readout: row n is l_n with a_n = l_n · u.
 
         (n_steps, n_neurons), zero after the readout; several v in columns add an axis.
         """
@@ -360,7 +360,7 @@ class Unfolding(Shown):
         return self.maps.response_sum(d)
 
     def greens1(self) -> np.ndarray:
-        """First-order Green's function G⁽¹⁾_ipn, binned (equation 2, `Greensfunction`).
+        """Return the first-order Green's function, binned (equation 2, `Greensfunction`).
 
         Entry [n, i, p] is the state of neuron i at the readout after unit input to neuron p
         in step n.
@@ -371,7 +371,7 @@ class Unfolding(Shown):
         return np.ascontiguousarray(response.transpose(1, 2, 0))
 
     def greens2(self) -> np.ndarray:
-        """Second-order Green's function G⁽²⁾_ipqnm, binned (equation 12, `G2-general`).
+        """Return the second-order Green's function, binned (equation 12, `G2-general`).
 
         For small networks only: it has N³ K² entries. Entry [i, p, q, n, m], α included, is
         the coefficient of x_n x_m u_p u_q in the state of neuron i; it is symmetric under

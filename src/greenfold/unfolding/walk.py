@@ -283,7 +283,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Room:
-    """How many cases to carry at a time, ``rows`` at best, and what of their way to keep.
+    """How many cases to process at a time, at most ``rows``, and what to store.
 
     A place leaves ``n_slopes`` states on the tape, a step holds ``n_working``.
     """
@@ -297,7 +297,7 @@ class Room:
     rows: int
 
     def rows_holding(self, n_states: float) -> int:
-        """Cases of a batch where each holds so many states."""
+        """Return the cases per batch, given the number of states per case."""
         return max(1, min(self.rows, int(self.budget / (n_states * self.state_bytes))))
 
     def _kept(self) -> np.ndarray:
@@ -372,7 +372,7 @@ class Walk:
         return Batch(self._plan, self._xp.astype(values, self._dtype, copy=False), self._u)
 
     def record(self, part: slice, length: int = 0, ends: Any = None) -> Batch:
-        """Some cases at their readout, with slopes of so many places held at a time."""
+        """Return some cases at their readout, with slopes of ``length`` places kept."""
         batch = self._batch(part)
         batch.record(length, ends)
         # The last state is enough to look at: what diverged does not come back.

@@ -59,7 +59,7 @@ def test_unequal_lengths_end_together():
     [
         (np.ones((3, 4)), [0, 0, 0], "two classes"),
         (np.ones((3, 4)), [0, 0, 1], "two classes"),
-        (np.zeros((4, 4)), [0, 0, 1, 1], "nothing but zeros"),
+        (np.zeros((4, 4)), [0, 0, 1, 1], "only zeros"),
         (np.full((4, 4), np.nan), [0, 0, 1, 1], "finite"),
         (
             np.random.default_rng(0).standard_normal((60, 4)),

@@ -92,7 +92,7 @@ def test_everything_is_there(page):
         "proven optimal",
         "no bound known",
         "Class means and spread",
-        "State clouds along the readout",
+        "States along the readout",
         "Random u, linear",
         "Solved u, non-linear",
         "Soft margin over the optimisation",
@@ -313,6 +313,6 @@ def test_a_readout_that_comes_too_late_is_pointed_out(task, rows, monkeypatch):
 
     monkeypatch.setattr(figures, "_margins_over_time", early)
     caption = figures.margin_over_time(task, rows).caption
-    assert "not the best time to read the linear network" in caption
+    assert "linear network is better read earlier" in caption
     monkeypatch.setattr(figures, "_margins_over_time", lambda *_: (early()[0], early()[0]))
     assert "best time" not in figures.margin_over_time(task, rows).caption

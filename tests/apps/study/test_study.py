@@ -257,7 +257,7 @@ def test_an_interrupted_study_goes_on_and_loses_nothing(archive, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt(patch, planning, "judge", after=2)
         said = invoke("study", *options, code=130).stderr
-    assert "2 of 4 results are written; the same command goes on" in said
+    assert "2 of 4 results are written; run the same command again" in said
     kept = {path: path.stat().st_mtime_ns for path in Path("out/results").rglob("*.json")}
     assert len(kept) == 2
     record = json.loads(invoke("study", *options).stdout)
@@ -294,7 +294,7 @@ def test_a_killed_study_goes_on_and_loses_nothing(archive):
         for name, written in kept.items():
             assert finished()[name] == written  # not made twice
         kept = finished()
-    assert "of 12 results are written; the same command goes on" in said
+    assert "of 12 results are written; run the same command again" in said
     record = json.loads(invoke("study", *options, "--out", "out", "--json").stdout)
     assert (record["total"], record["found"]) == (12, len(kept))
     assert record["made"] == 12 - len(kept)
@@ -356,6 +356,7 @@ def test_wrong_files_are_named(text, message):
         read_config("study.toml")
 
 
+@pytest.mark.contract
 def test_every_size_is_drawn_under_a_legal_name_with_its_memory(archive):
     """Windows has no colon in the name of a file."""
     kinds = ["-a", "random", "-a", "cycle", "-n", "5,6", "--memory", "--classes", "1,2"]

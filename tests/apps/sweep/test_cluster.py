@@ -96,7 +96,7 @@ def test_a_lost_worker_and_a_lost_scheduler_change_nothing(
     again = start_sweep(archive, broken, "--dask", clusters(1).address)
     printed, errors = again.communicate(timeout=120)
     assert again.returncode == 0, errors
-    assert f"{N_RESULTS - len(before)} made now, {len(before)} found" in printed
+    assert f"{N_RESULTS - len(before)} results written, {len(before)} reused" in printed
     # What was there was not touched.
     assert all((broken / n).stat().st_mtime_ns == moment for n, moment in before.items())
 

@@ -47,7 +47,7 @@ def test_a_sweep_and_its_comparison(archive, own, tmp_path):
     said = invoke(
         "-e", OWN, "-e", "nb=sklearn.naive_bayes:GaussianNB", "--data-dir", archive, "-j1"
     )
-    assert "6 results in results: 6 made now, 0 found." in said.stdout
+    assert "6 results written, 0 reused, in results." in said.stdout
     # The accuracies are said without a comparison too.
     assert said.stdout.count("Nearest") == said.stdout.count("nb ") == 3
     again = json.loads(invoke("-e", OWN, "--data-dir", archive, "-j1", "--json").stdout)
@@ -73,7 +73,7 @@ def test_what_figures_need_is_asked_for_before_the_work(archive, own, monkeypatc
 def test_failures_are_told_and_give_one(archive, own):
     bad = f"bad={OWN}(fault='raise')"
     said = invoke("-e", OWN, "-e", bad, "One", "--data-dir", archive, "-j1", code=1)
-    assert "1 made now" in said.stdout
+    assert "1 results written" in said.stdout
     assert "bad/Predictions/One/testResample0.csv: RuntimeError: it does not" in said.stdout
     record = json.loads(
         invoke("-e", bad, "One", "--data-dir", archive, "-j1", "--json", code=1).stdout

@@ -43,7 +43,7 @@ MAX_VALUES, MAX_SERIES = 160, 300
 #: Numbers of all series of one data set: 16 bits each, 220 kB as text. Pairs of classes
 #: are left out for the second number, and the third is kept in any case.
 MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
-#: Of the pairs so many are solved, where there are more than two classes.
+#: Number of pairs that are solved if there are more than two classes.
 MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3
 _LEVELS = 32_000
 #: η of the slider, and readout times as shares of the duration.
@@ -76,7 +76,7 @@ def _text(labels: Any) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Source(Split):
-    """Labelled series with what is known of them."""
+    """Labelled series with class weights and scaling."""
 
     #: Factor on the weight of a class, by its name.
     class_weights: dict[str, float] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Source(Split):
     n_series: int = MAX_SERIES  # of training and of test on the page, each
 
     def only(self, classes: Sequence[str]) -> Source:
-        """The same with some of the classes; ValueError where a class does not occur."""
+        """Return the series of some classes; raise ValueError if a class does not occur."""
         found = sorted(set(_text(self.y)))
         shown = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
         for one in classes:
@@ -101,13 +101,13 @@ class Source(Split):
 
     @property
     def n_channels(self) -> int:
-        """Number of channels of the first series."""
+        """Return the number of channels of the first series."""
         return np.atleast_2d(np.asarray(self.X[0])).shape[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where the page begins; the page's choice, and a random u, where a value is None."""
+    """Initial state of the page; None means the page's default or a random u."""
 
     eta: float | None = None
     noise: float | None = None
@@ -117,7 +117,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class PageSeries:
-    """Labelled series as they stand on the page, (n_cases, n_channels, n_steps)."""
+    """Labelled series as stored in the page, (n_cases, n_channels, n_steps)."""
 
     name: str
     note: str
@@ -130,7 +130,7 @@ class PageSeries:
     unit: float  # all values are multiples of it
     scaling: float = 1.0  # ‖μ‖ as the series enter the network
     judged: str = "test"  # or "training", where X_test is X
-    thinned: list[str] = field(default_factory=list)  # what was left out, a sentence each
+    thinned: list[str] = field(default_factory=list)  # sentences on what was left out
 
     @property
     def n_channels(self) -> int:
@@ -143,13 +143,13 @@ class PageSeries:
         return self.X.shape[2]
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Pairs of classes (ζ = −1, ζ = +1), the most frequent ones first."""
+        """Return pairs of classes (ζ = −1, ζ = +1), the most frequent ones first."""
         counts = np.bincount(self.codes, minlength=len(self.classes))
         seen = np.flatnonzero(counts >= 2).tolist()
         return sorted(combinations(seen, 2), key=lambda pair: -min(counts[list(pair)]))
 
     def stimuli(self, pair: tuple[int, int]) -> SampleStimuli:
-        """Moments of one pair, in its own coordinates."""
+        """Return the moments of one pair, in its own coordinates."""
         chosen = np.isin(self.codes, pair)
         codes = self.codes[chosen]
         share = {c: float((codes == c).sum() * self.weights[c]) for c in pair}
@@ -159,7 +159,7 @@ class PageSeries:
 def prepare(
     source: Source, n_steps: int | None = None, max_numbers: int = MAX_NUMBERS
 ) -> PageSeries:
-    """Thin series to what a page can carry, and say what was left out.
+    """Reduce series to what fits in a page, and record what was left out.
 
     Series of different lengths end together; a shorter one stays at its first value before
     it begins. ``n_steps`` is by default as large as fits.
@@ -185,7 +185,7 @@ def prepare(
         others = _cube(source.X_test, [], given_steps)[known]
         other_codes = np.array([classes.index(found[i]) for i in known], dtype=int)
     judged = "test" if len(others) else "training"
-    # Each step is the mean of as many of the series as the others.
+    # Each step is a mean over the same number of the given steps.
     fits = max(1, MAX_VALUES // n_channels)
     length = n_steps or -(-given_steps // -(-given_steps // fits))
     if length != given_steps:
@@ -197,7 +197,7 @@ def prepare(
     values, codes = _thin(values, codes, room, "training", thinned)
     others, other_codes = _thin(others, other_codes, room, "test", thinned)
     unit = float(max(np.abs(values).max(), np.abs(others).max(initial=0.0))) / _LEVELS
-    zeros = f"`{name}` holds nothing but zeros; there is nothing to tell apart."
+    zeros = f"`{name}` holds only zeros, which cannot be classified."
     require(np.isfinite(unit) and unit > 0, zeros)
     values, others = (np.rint(part / unit) * unit for part in (values, others))
     if judged == "training":
@@ -208,7 +208,7 @@ def prepare(
 
 
 def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
-    """Series as (n_cases, n_channels, n_steps), those of unequal lengths filled up."""
+    """Return series as (n_cases, n_channels, n_steps), padded to one length."""
     series = [np.atleast_2d(np.asarray(one, dtype=float)) for one in X]
     require(series, "there are no series to explore.")
     lengths = {one.shape[1] for one in series}
@@ -216,7 +216,7 @@ def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
     if len(lengths) > 1:
         thinned.append(
             f"Series of {min(lengths)} to {max(lengths)} steps end together; shorter ones "
-            "stay at their first value before they begin."
+            "are filled with their first value at the beginning."
         )
     cut = [one[:, -longest:] for one in series]
     before = [((0, 0), (longest - one.shape[1], 0)) for one in cut]
@@ -227,7 +227,7 @@ def _cube(X: Any, thinned: list[str], n_steps: int | None = None) -> np.ndarray:
 
 
 def _resample(values: np.ndarray, n_steps: int) -> np.ndarray:
-    """Means over equal stretches of time of series that are constant over their steps."""
+    """Resample series, constant over their steps, to means over equal intervals."""
     old = values.shape[2]
     edges = np.linspace(0, old, n_steps + 1)
     total = np.concatenate([np.zeros((*values.shape[:2], 1)), values.cumsum(2)], axis=2)
@@ -239,7 +239,7 @@ def _resample(values: np.ndarray, n_steps: int) -> np.ndarray:
 def _thin(
     values: np.ndarray, codes: np.ndarray, room: int, part: str, thinned: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every so-many-th series of each class."""
+    """Keep evenly spaced series of each class."""
     if len(codes) <= room:
         return values, codes
     kept: list[int] = []
@@ -254,7 +254,7 @@ def _thin(
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of η, the page begins near ``usual``, and steps at whose end it is read."""
+    """Values of η and readout steps; the page begins near the η ``usual``."""
 
     etas: tuple[float, ...]
     steps: tuple[int, ...]
@@ -262,7 +262,7 @@ class Grid:
 
     @classmethod
     def of(cls, n_steps: int, eta: float | None = None) -> Grid:
-        """The page's grid for series of so many steps; ``eta`` is added to it."""
+        """Return the grid of a page for series of ``n_steps`` steps, including ``eta``."""
         etas = sorted(set(ETAS) if eta is None else {*ETAS, float(eta)})
         steps = sorted({max(1, round(share * n_steps)) for share in TIMES})
         return cls(tuple(etas), tuple(steps), cls.usual if eta is None else float(eta))
@@ -273,7 +273,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class SolvedPair:
-    """One pair of classes on a grid; leading axes are η and the readout step."""
+    """Solutions for one pair of classes; leading axes are η and the readout step."""
 
     pair: tuple[int, int]
     grid: Grid
@@ -298,7 +298,7 @@ def solve_grid(
     """Solve one pair of classes at every η and readout time of a grid."""
     stimuli = series.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
-    # A network of that seed has the plain stream: u would be rows of its weights.
+    # The network may come from the plain stream of this seed; u would be rows of W.
     rng = np.random.default_rng([seed, 1])
     drawn = rng.standard_normal((N_RANDOM, neurons, channels))
     drawn /= np.linalg.norm(drawn, axis=(1, 2), keepdims=True)
@@ -322,7 +322,7 @@ def solve_grid(
             bound[i, j] = np.nan if best.upper_bound is None else best.upper_bound
             a = kernels[i, j]
             random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
-    # As far as the classes are apart, where the page begins: there noise is felt.
+    # The initial distance between the classes, where noise begins to matter.
     usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / grid.usual))))
     noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
     accuracy = accuracies(series, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
@@ -334,7 +334,7 @@ def solve_grid(
 def accuracies(
     series: PageSeries, pair: tuple[int, int], kernels: np.ndarray, noises: Any
 ) -> np.ndarray:
-    """Accuracy of kernels (n_kernels, D) under readout noise, (n_kernels, n_noises).
+    """Return the accuracy of kernels (n_kernels, D) under noise, (n_kernels, n_noises).
 
     The plane between the clouds is trained with the noise known.
     """
@@ -362,7 +362,7 @@ def accuracies(
 
 
 def _round_up(value: float) -> float:
-    """The next of 1, 2, 3, 5, 8, 10, … from a value on; 1 if it is not positive."""
+    """Round up to the next of 1, 2, 3, 5, 8, 10, …; 1 if the value is not positive."""
     if not (np.isfinite(value) and value > 0):
         return 1.0
     power = 10.0 ** np.floor(np.log10(value))
@@ -370,13 +370,13 @@ def _round_up(value: float) -> float:
 
 
 def asset(name: str) -> str:
-    """Text of a file that comes with the package."""
+    """Return the text of a file in the package."""
     folder = files("greenfold.apps.explorer").joinpath("assets")
     return folder.joinpath(name).read_text(encoding="utf-8")
 
 
 def script() -> str:
-    """All modules as one script: in order, imports and exports taken away."""
+    """Return all modules as one script, in order, without imports and exports."""
     texts = {name: asset(f"js/{name}.js") for name in MODULES}
     bare = {name: _EXPORT.sub("", _IMPORT.sub("", text)) for name, text in texts.items()}
     return "\n".join(f"// {name}.js\n{text.strip()}\n" for name, text in bare.items())
@@ -393,7 +393,7 @@ def render(
     note: str = "",
     command: str = "",
 ) -> str:
-    """The page as text, of data sets of the unfolding's steps with what was solved."""
+    """Return the page as text, for data sets with the unfolding's number of steps."""
     neurons, steps = unfolding.n_neurons, unfolding.n_steps
     must(
         neurons <= MAX_NEURONS, "unfolding", f"have at most {MAX_NEURONS} neurons", neurons
@@ -422,7 +422,7 @@ def render(
 
 
 def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
-    """Numbers of series, 16 bits each, that a page has room for beside so many pairs."""
+    """Return how many numbers of series, 16 bits each, fit in a page with its pairs."""
     matrices = 2 * n_neurons**2 * (8 if n_neurons <= DOUBLE_NEURONS else 4)
     point = n_neurons * (n_channels + 1) + N_RANDOM + len(BAND) * N_NOISES
     # κ and the bound of a point are written as digits.
@@ -451,7 +451,7 @@ def _network(unfolding: Unfolding) -> dict[str, Any]:
 
 
 def propagators(unfolding: Unfolding) -> tuple[np.ndarray, np.ndarray]:
-    """E and F of one step of the linear network: y ↦ E y + F u x."""
+    """Return E and F of one step of the linear network, y ↦ E y + F u x."""
     n, linear = unfolding.n_neurons, unfolding.linear
     pulse = linear.with_readout(unfolding.dt).input_response(np.eye(n))
     F = pulse.reshape(n, unfolding.n_steps, n)[:, 0].T
@@ -498,12 +498,12 @@ def _set(series: PageSeries, solved: Sequence[SolvedPair]) -> dict[str, Any]:
 
 
 def _encode(array: np.ndarray, kind: str) -> str:
-    """Numbers as text, row by row."""
+    """Encode numbers as text, row by row."""
     return base64.b64encode(np.ascontiguousarray(array).astype(kind).tobytes()).decode()
 
 
 class Explorer(NamedTuple):
-    """A page that was made: where, its network, and its data sets with what is solved."""
+    """A page: its path, its network, and its data sets with their solutions."""
 
     path: Path
     unfolding: Unfolding
@@ -523,7 +523,7 @@ def make_explorer(
     seed: int = 0,
     on_step: Callable[[str, float], None] | None = None,
 ) -> Explorer:
-    """Make the page of one or more data sets on one network.
+    """Write the explorer page for one or more data sets on one network.
 
     Parameters
     ----------
@@ -532,15 +532,15 @@ def make_explorer(
         Labelled series. All are brought to the steps of the first.
     reservoir : Reservoir or EchoStateNetwork
     duration : float
-        Time that a series takes; in discrete time it takes as many steps as it has.
+        Duration of a series; unused in discrete time.
     start : Start, optional
-        Where the page begins.
+        Initial state of the page.
     title, note, command : str
         The heading, a sentence on the network, and the command that made the page.
     seed : int
-        Of the random projections.
+        Seed for the random projections.
     on_step : callable, optional
-        Called with words and the share of the work that follows, before each part.
+        Called before each part with a description and its share of the work.
     """
     neurons = reservoir.n_neurons
     most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
@@ -573,7 +573,7 @@ def make_explorer(
 
 
 def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
-    """Pairs to solve: as many as leave room for series, one at least."""
+    """Return the pairs to solve: at least one, and as many as leave room for series."""
     most = min(MAX_PAIRS, n_classes * (n_classes - 1) // 2)
     while most > 1 and room_for_series(n_neurons, n_channels, most) < _ENOUGH_NUMBERS:
         most -= 1
@@ -605,7 +605,7 @@ def which_came_first(
 
 
 def built_in_source(seed: int = 0) -> Source:
-    """`which_came_first` as a data set of the explorer's; drawn, never measured."""
+    """Return `which_came_first` as a data set of the explorer (synthetic)."""
     X, y = which_came_first(500, rng=seed)
     names = np.where(y > 0, "up first", "down first")
     note = "Two opposite bumps in one order or the other, on red noise; drawn by greenfold."
@@ -614,7 +614,7 @@ def built_in_source(seed: int = 0) -> Source:
 
 
 def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
-    """The training series a saved classifier has kept; ValueError where there is none."""
+    """Return the training series stored in a classifier; ValueError if there are none."""
     stream = getattr(classifier, "_stream", None)
     if stream is None or not len(stream.sample.codes):
         how = f"name some after it: greenfold explore {name} DATA."
@@ -624,13 +624,13 @@ def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
     # A sample stands for all series of its class.
     factors = stream.counts / np.maximum(kept, 1)
     values = np.ldexp(sample.values, classifier._exponent)
-    note = f"Series that {name} has kept from its training."
+    note = f"Training series stored in {name}."
     source = Source(name, values, classifier.classes_[sample.codes], note=note)
     return _as_fitted(source, classifier, stream.counts, factors / factors.max())
 
 
 def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
-    """Series for a model, weighted and scaled as it was told to."""
+    """Return series for a model, with its weights and scaling."""
     given, fitted = source.n_channels, classifier.n_channels_in_
     has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
     require(given == fitted, has)
@@ -656,13 +656,13 @@ def _as_fitted(
 
 
 def start_of(classifier: ReservoirClassifier) -> Start:
-    """Where a page of a model begins: at its u, η and noise."""
+    """Return the initial state for a model: its u, η and noise."""
     noise = classifier.readout_noise or None
     return Start(float(classifier.eta_), noise, classifier.heads_[0].u, "The model's u")
 
 
 def remarks(classifier: ReservoirClassifier) -> str:
-    """What the page leaves out of a model, in sentences."""
+    """Return sentences on what the page leaves out of a model."""
     said = []
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")
@@ -670,5 +670,5 @@ def remarks(classifier: ReservoirClassifier) -> str:
         said.append("The model has a readout of its own; here it is read at one time.")
     if len(classifier.classes_) > 2:
         first = classifier.classes_[classifier.compared_[0]]
-        said.append(f"The model's u is the one for {first} against the rest.")
+        said.append(f"The u shown is the model's u for {first} against the rest.")
     return " ".join(said)

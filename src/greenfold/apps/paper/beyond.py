@@ -1,14 +1,14 @@
 """Beyond the paper: certificates, readout noise, and the true network.
 
-(a) How far the solved soft margin, and the paper's alternation, end below the proven
-upper bound, one mark a network; below the dotted line (0.1 %) an optimum counts as
-certified. (b–d) Expected accuracy on ECG5000 where every neuron is read with independent
-Gaussian noise of standard deviation σ, for networks of *N* neurons; η is cross-validated
-for each projection and σ. (e–h) Soft margin on the network as it is, integrated and not
-expanded, one mark a network, on draws that no fit has seen: *u* drawn, solved for the
-linear network or to first order, and climbed through the network itself (`Dynamics`). A
-biased tanh saturates; the quadratic gain is the paper's. Numbers at the left edge are
-means of what lies beyond it.
+(a) Distance of the solved soft margin, and of the paper's alternation, below the proven
+upper bound, one mark per network; below the dotted line (0.1 %) an optimum counts as
+certified. (b–d) Expected accuracy on ECG5000 with independent Gaussian readout noise of
+standard deviation σ on every neuron, for networks of *N* neurons; η is cross-validated for
+each projection and σ. (e–h) Soft margin on the true network, integrated and not expanded,
+one mark per network, on draws that no fit has seen: *u* random, solved for the linear
+network or to first order, and solved through the true network (`Dynamics`). The biased tanh
+saturates; the quadratic gain is the paper's. Numbers at the left edge are means of the
+values beyond it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .figures import Heartbeats, OnHeartbeats, Run
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """What these figures are made with."""
+    """Parameters of these figures."""
 
     #: (a) Networks that are certified, on ECG5000 and on each artificial ‖μ‖.
     n_certified: int = 20
@@ -86,7 +86,7 @@ _TOL, _N_SIMULATED = 1e-4, 25
 
 
 def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """One network on stimuli of ‖μ‖, 0 for ECG5000: optimum, bound, alternation."""
+    """Return optimum, bound and alternation of one network; ‖μ‖ = 0 means ECG5000."""
     seed, strength = item
     if strength:
         rng = np.random.default_rng([seed, 2])
@@ -109,7 +109,7 @@ def certificate(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dic
 
 
 def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Expected accuracy for every σ along a unit readout; z (..., n_cases)."""
+    """Return the expected accuracy for every σ along a unit readout; z (..., n_cases)."""
     right = signs * z
     chances = (ndtr(right / sigma) if sigma else right > 0 for sigma in p.noises)
     return np.stack([one.mean(-1) for one in chances], axis=-1)
@@ -118,7 +118,7 @@ def _accuracies(p: Parameters, z: np.ndarray, signs: np.ndarray) -> np.ndarray:
 def _kernels(
     p: Parameters, unfolding: Unfolding, stimuli: SampleStimuli, u: np.ndarray | None
 ) -> np.ndarray:
-    """Kernel for every η, (n_etas, n_steps); with u None it is optimised too."""
+    """Return the kernel for every η, (n_etas, n_steps); u None means solve for u too."""
     if u is None:
         found = [optimize(unfolding, stimuli, eta, tol=1e-3) for eta in p.etas]
         return np.array([unfolding.readout_response(one.v) @ one.u for one in found])
@@ -127,7 +127,7 @@ def _kernels(
 
 
 def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> dict:
-    """One network: test accuracy at every σ, η chosen by cross-validation for each."""
+    """Return the test accuracy of one network at every σ, with η cross-validated."""
     seed, n_neurons = item
     task = Heartbeats(ecg, p.duration)
     sized = replace(p, n_neurons=n_neurons)
@@ -158,7 +158,7 @@ def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> di
 
 
 def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
-    """κ of every projection of `ROWS` on one network of the paper's kind, as it is.
+    """Return κ of every projection of `ROWS` on one true network of the paper's kind.
 
     The item is a name in `GAINS`, ‖μ‖ of Gaussian stimuli and the seed of the network. Each
     row has κ with its standard error, the accuracy, and the share of the draws after which
@@ -231,7 +231,7 @@ def _margin(states: np.ndarray, signs: np.ndarray, v: np.ndarray, eta: float) ->
 
 
 def _bounded(dynamics: Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.ndarray]:
-    """States of the series after which the network stays bounded, and which these are."""
+    """Return states of the series for which the network stays bounded, and a mask."""
     try:
         return dynamics.states(X, u), np.arange(len(X))
     except FloatingPointError:
@@ -244,7 +244,7 @@ def _bounded(dynamics: Dynamics, X: np.ndarray, u: Any) -> tuple[np.ndarray, np.
 
 
 def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
-    """Largest difference to simulated states, relative to the largest, on some draws."""
+    """Return the largest relative difference to simulated states on some draws."""
     step = max(1, len(fresh[1]) // (2 * _N_SIMULATED))
     X = fresh[0][::step]
     try:
@@ -275,7 +275,7 @@ def _of_kind(rows: list[dict], kind: tuple[str, float]) -> list[dict]:
 
 
 def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Accuracy of random and of solved u, (n_networks, n_noises), and the gain."""
+    """Return accuracies of random and solved u, (n_networks, n_noises), and the gain."""
     mine = [row for row in rows if row["n_neurons"] == size]
     drawn = np.array([np.mean(row["random"], axis=0) for row in mine])
     best = np.array([row["optimised"] for row in mine])
@@ -300,7 +300,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) -> None:
-    """κ on fresh draws of each projection; a mark at the edge for what lies beyond it."""
+    """Draw κ on fresh draws of each projection; marks at the edge are beyond it."""
     mine = _of_kind(rows, kind)
     places = np.arange(len(ROWS))[::-1]
     kappa, error = (
@@ -373,7 +373,7 @@ def _draw_noise(panels: list[Any], rows: list[dict], p: Parameters) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """Where it pays and where it does not, said plainly."""
+    """Return the main numbers, and where solving pays off."""
     lines = []
     for strength in (0.0, *p.strengths):
         mine = [row for row in numbers["certificates"] if row["strength"] == strength]
@@ -392,11 +392,11 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         for i, sigma in enumerate(p.noises):
             mean = gain[:, i].mean()
             error = gain[:, i].std() / np.sqrt(max(len(gain) - 1, 1))
-            # A gain counts from half a per cent and two standard errors on.
-            verdict = "pays" if mean > 0 else "does harm"
+            # A gain counts if it exceeds half a per cent and two standard errors.
+            verdict = "solving pays off" if mean > 0 else "solving does harm"
             if abs(mean) < max(0.5, 2 * error):
                 small = abs(mean) < 0.5
-                verdict = "no difference that matters" if small else "not resolved"
+                verdict = "no relevant difference" if small else "not resolved"
             lines.append(
                 f"    σ = {sigma:g}: {drawn[:, i].mean():.1f} → {best[:, i].mean():.1f} % "
                 f"({mean:+.1f} ± {error:.1f}, {verdict})"
@@ -404,8 +404,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     kinds = product(p.gains, p.strengths)
     for panel, kind in zip(_LETTERS[len(p.sizes) :], kinds, strict=False):
         lines.append(
-            f"({panel}) {kind[0]}, ‖μ‖ = {kind[1]:g}, κ on the true network, one number a "
-            "network, and the mean accuracy:"
+            f"({panel}) {kind[0]}, ‖μ‖ = {kind[1]:g}, κ on the true network, one number "
+            "per network, and the mean accuracy:"
         )
         mine = _of_kind(numbers["true"], kind)
         for name in ROWS:

@@ -4,10 +4,10 @@
 width of a line is its weight. (b) Series of two classes (thin) with their means (thick):
 the classes differ mainly in the size of their fluctuations. (c) Responses of the simulated
 network over time, along the readout and along the direction across it in which the clouds
-extend furthest; only these two of 100 dimensions are shown. The grey sheet is the plane of
-the readout time *T*, in which the states form clouds; the black line is where the plane of
-decision cuts it, the darker band its margin. The paper's Fig. 1 is a sketch without
-values: those here are ours.
+extend furthest; only these two of 100 dimensions are shown. The grey sheet marks the
+readout time *T*, at which the states form clouds; the black line on it is the decision
+plane, the darker band its margin. The paper's Fig. 1 is a sketch without values; the values
+here are ours.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .figures import OnSteps, Run
 
 @dataclass(frozen=True)
 class Parameters(OnSteps):
-    """What Fig. 1 is made with; the paper's is a sketch and gives no values."""
+    """Parameters of Fig. 1; the paper's figure is a sketch without values."""
 
-    #: As in Fig. 3: what differs in its fluctuations needs a non-linear network.
+    #: As in Fig. 3: classes that differ in fluctuations need a non-linear network.
     alpha: float = 0.05
     strength: float = 0.5  # ‖μ‖: the class means are close to each other
-    #: Of the steps of the two classes, which differ mainly in these.
+    #: Variances of the steps of the two classes, their main difference.
     variances: tuple[float, float] = (1.0, 0.02)
     stimulus_seed: int = 0
     draw_seed: int = 8
-    #: Few, and drawn such that the plane separates them all; `n_judged` tells the rest.
+    #: Few, drawn such that the plane separates them all; `n_judged` counts others.
     n_per_class: int = 12
-    #: Further series of each class, which tell how often the plane is right.
+    #: Other series of each class, for the accuracy of the plane.
     n_judged: int = 500
     fine: int = 10  # Times within a step at which the trajectories are drawn
     n_drawn: int = 14  # (a) Neurons that the sketch shows: those that u and v use most
@@ -64,14 +64,14 @@ def compute(run: Run) -> dict:
 
 
 def one_run(p: Parameters) -> dict:
-    """One optimum, some simulated responses to look at, and many to judge it."""
+    """Return one optimum, some simulated responses to draw, and its accuracy on others."""
     expanded = p.unfold(p.network_seed, p.n_steps, p.dt, p.alpha)
     reservoir, classes = expanded.reservoir, stimuli(p)
     best = optimize(expanded, classes, p.eta, rng=p.network_seed)
     X, signs = classes.sample(p.n_per_class, np.random.default_rng([0, p.draw_seed]))
     fine = np.repeat(X, p.fine, axis=1)
     paths = simulate(reservoir, fine, best.u, p.dt / p.fine, trajectories=True, rtol=1e-6)
-    # Beside the readout direction, the one along which the clouds extend furthest.
+    # The direction across the readout in which the clouds extend furthest.
     aside = paths[:, -1] - np.outer(paths[:, -1] @ best.v, best.v)
     second = np.linalg.svd(aside - aside.mean(0), full_matrices=False)[2][0]
     shown = np.argsort(-(np.abs(best.u) + np.abs(best.v)))[: p.n_drawn]
@@ -109,7 +109,7 @@ def _draw_network(axes: Any, found: dict) -> None:
     look.panel(axes, "a", "reservoir")
     W, u, v = (found[f"drawn_{name}"] for name in ("weights", "u", "v"))
     n = len(u)
-    # Neurons that the input drives stand left, those that are read out right.
+    # Neurons driven by the input are on the left, those read out on the right.
     order = np.argsort(np.abs(v) - np.abs(u))
     angle = np.empty(n)
     angle[order] = np.pi - np.pi * np.arange(n) / (n - 1)
@@ -181,12 +181,12 @@ def _draw_states(axes: Any, found: dict, p: Parameters) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """What the figure says, in a few lines."""
+    """Return the main numbers in a few lines."""
     return [
         f"‖μ‖ = {p.strength:g}, variances {p.variances[0]:g} and {p.variances[1]:g}: soft "
-        f"margin {numbers['soft_margin']:.3f}, of the linear network "
+        f"margin {numbers['soft_margin']:.3f}, linear network "
         f"{numbers['soft_margin_linear']:.3f}",
         f"margin {numbers['margin']:.3f} over the {len(numbers['signs'])} simulated "
-        f"responses shown; of {2 * p.n_judged} others {numbers['accuracy_judged']:.1%} are "
-        "on the right side",
+        f"responses shown; {numbers['accuracy_judged']:.1%} of {2 * p.n_judged} others are "
+        "classified correctly",
     ]

@@ -1,13 +1,13 @@
 """Fig. 2: linear reservoir.
 
 (a) Soft margin over the readout time for one network and one pair of classes; the readout
-is solved at every time. Dashed: simulated. Diamonds: *u* solved for each time anew. Thin
-grey: separation of the class means. (b) Mean over 250 pairs of classes: random *u* (mean
-and standard deviation over 250 of them) and *u* solved for each readout time that is
-marked. (c) How much the solved *u* of (b) uses each mode of the network: one mark a mode,
-a mean over the pairs of classes, at two readout times; bars are means over the modes of a
-bin. (d) Soft margin while *u* is turned away from the solved one in random planes (thin,
-mean thick), with the readout solved again and with the readout kept.
+is solved at every time. Dashed: simulated. Diamonds: *u* solved for that time. Thin grey:
+separation of the class means. (b) Mean over 250 pairs of classes: random *u* (mean and
+standard deviation over 250 of them) and *u* solved for each marked readout time. (c) How
+much the solved *u* of (b) uses each mode of the network: one mark per mode, averaged over
+the pairs of classes, at two readout times; bars are means over the modes in a bin. (d) Soft
+margin as *u* turns away from the solved one in random planes (thin, mean thick), with the
+readout solved again and with the readout kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .figures import OnSteps, Run, best_margins, chunks
 
 @dataclass(frozen=True)
 class Parameters(OnSteps):
-    """What Fig. 2 is made with; the paper's values, and ours where it gives none."""
+    """Parameters of Fig. 2: the paper's values, and ours where it gives none."""
 
     strength: float = 1.0  # ‖μ‖ of the stimuli, which the paper leaves open here
     fine: int = 20  # (a) Readout times within a step
@@ -69,18 +69,18 @@ def _times(p: Parameters, per_step: int) -> np.ndarray:
 
 
 def _solved_at(p: Parameters) -> np.ndarray:
-    """Which readout times of (b) u is solved for: the begin and end of each step."""
+    """Return the readout times of (b) at which u is solved: begin and end of each step."""
     first = p.per_step * np.arange(p.n_steps)
     return np.unique(np.concatenate([first, first + p.per_step - 1]))
 
 
 def engine() -> str:
-    """NEST where it is installed, as in the paper; the ODE solver otherwise."""
+    """Return NEST if it is installed, as in the paper, else the ODE solver."""
     return "nest" if importlib.util.find_spec("nest") else "scipy"
 
 
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
-    """κ over time from simulated Green's functions: no sampling noise enters.
+    """Return κ over time from simulated Green's functions, without sampling noise.
 
     The response to a later pulse is that to the first one, later: one simulation is enough.
     """
@@ -92,19 +92,19 @@ def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
 
 
 def _first_margin(p: Parameters, R: np.ndarray) -> float:
-    """max_v κ of the first stimuli for a response, which may lack its last steps."""
+    """Return max_v κ of the first stimuli for a response, which may be shorter."""
     stimuli, n = _stimuli(p, 0), len(R)
     return best_margins(R, stimuli.mu[None, :n], stimuli.psi[None, :n, :n], p.eta)[0]
 
 
 def analytical_curve(p: Parameters, unfolding: Unfolding, u: np.ndarray) -> np.ndarray:
-    """κ over time from the unfolding, the readout optimal at every time."""
+    """Return κ over time from the unfolding, with the best readout at every time."""
     responses = (unfolding.with_readout(t).input_response(u) for t in _times(p, p.fine))
     return np.array([_first_margin(p, R) for R in responses])
 
 
 def optimal_part(p: Parameters, numbers: range) -> dict:
-    """Certified optimum of some stimuli at the times of `_solved_at`, mode loadings."""
+    """Return certified optima of some stimuli at `_solved_at`, and mode loadings."""
     unfolding = _unfolding(p)
     modes = unfolding.reservoir.modes()
     times = _times(p, p.per_step)[_solved_at(p)].tolist()
@@ -122,7 +122,7 @@ def optimal_part(p: Parameters, numbers: range) -> dict:
 
 
 def random_part(p: Parameters, numbers: range) -> dict:
-    """Sums over some random projections of κ and κ², for every stimulus and time."""
+    """Return sums of κ and κ² over random projections, per stimulus and time."""
     unfolding, us = _unfolding(p), _projections(p)[numbers.start : numbers.stop]
     drawn = [_stimuli(p, number) for number in range(p.n_stimuli)]
     mu, psi = np.array([s.mu for s in drawn]), np.array([s.psi for s in drawn])
@@ -175,7 +175,7 @@ def compute(run: Run) -> dict:
 
 
 def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
-    """Panels (b) and (c), over many stimuli and projections."""
+    """Return the numbers of (b) and (c), over many stimuli and projections."""
     parts = run.map("optima", partial(optimal_part, p), chunks(p.n_stimuli, p.chunk))
     some = chunks(p.n_random, p.chunk)
     drawn = run.map("random projections", partial(random_part, p), some)
@@ -286,8 +286,8 @@ def _draw_modes(axes: Any, modes: dict, p: Parameters) -> None:
     # Mean of |wᵀu| over random u for a complex unit w; most modes come in pairs.
     level = np.sqrt(np.pi / (4 * len(real)))
     axes.axhline(level, color=RANDOM, ls="--", lw=1.2, label="random $u$, mean")
-    x = r"real part of the eigenvalue, Re $\lambda_\alpha$ (1)"
-    y = r"mean loading $|\omega_\alpha|$ (1)"
+    x = r"real part of the eigenvalue, Re $\lambda_\alpha$"
+    y = r"mean loading $|\omega_\alpha|$"
     look.panel(axes, "c", "modes that the solved $u$ uses", x, y, "upper left")
 
 
@@ -307,7 +307,7 @@ def _draw_angle(axes: Any, angle: dict, p: Parameters) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """What the figure says, in a few lines."""
+    """Return the main numbers in a few lines."""
     single, average = numbers["single"], numbers["average"]
     worst = max(single[key]["deviation_of_range"] for key, _ in look.KINDS)
     certified = np.mean(average["share_certified_to_1e-3"])
@@ -328,6 +328,6 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
         f"({average['ratio'][-1]:.2f} times)",
         f"    {certified:.0%} of the optima certified to 0.1 %, largest gap "
         f"{max(average['gap_largest']):.1%}; {beaten}",
-        f"(d) 60° away from u* leave {left:.1%} of κ; where the readout is kept as for u*, "
+        f"(d) 60° away from u*, {left:.1%} of κ is left; with the readout kept as for u*, "
         f"κ is negative from {negative:.0f}° on",
     ]

@@ -4,9 +4,9 @@
 (dots), the expansion to first order in α (line), the linear network (dashed). Insets: zoom
 into the box, and the largest real part of the eigenvalues of the network linearised along
 its trajectory. (b) Soft margin of the linear network (x) and of the non-linear one (y) for
-random *u* (stars) and for *u* solved for each of the two networks (full dots, with guide
-lines); open circles are the solved projections on the simulated network. Colour: ‖μ‖ of
-the stimuli.
+random *u* (stars) and for *u* solved for each of the two networks (filled dots, with guide
+lines). Open circles are the solved projections on the simulated network. Colour: ‖μ‖ of the
+stimuli.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .figures import OnSteps, Run, best_readouts, unit_vectors
 
 @dataclass(frozen=True)
 class Parameters(OnSteps):
-    """What Fig. 3 is made with; the paper's values, and ours where it gives none."""
+    """Parameters of Fig. 3: the paper's values, and ours where it gives none."""
 
     alpha: float = 0.05
     #: ‖μ‖ of the stimuli, from violet to yellow in the paper.
@@ -36,12 +36,12 @@ class Parameters(OnSteps):
     stimulus_seed: int = 0
     fine: int = 20  # (a) Times within a step
     n_random: int = 50  # (b) Random input projections
-    #: Networks, each with stimuli of its own, that the optimum is computed for.
+    #: Networks, each with its own stimuli, for which the optimum is computed.
     n_networks: int = 5
-    #: The network that the panels show: one where the expansion is trustworthy at every
-    #: ‖μ‖, which is not so in most; the numbers hold all of them.
+    #: The network in the panels: one whose expansion is trustworthy at every ‖μ‖, unlike
+    #: most; the numbers include all of them.
     shown: int = 0
-    n_simulated: int = 200  # (b) Stimuli a class on which the optimum is simulated
+    n_simulated: int = 200  # (b) Stimuli per class on which the optimum is simulated
 
 
 FULL = Parameters()
@@ -62,7 +62,7 @@ def _stimuli(p: Parameters, number: int, strength: float) -> GaussianStimuli:
 
 
 def responses(p: Parameters) -> dict:
-    """Panel (a): one stimulus, in simulation, at O(α) and in the linear network."""
+    """Return the numbers of (a): one stimulus, simulated, at O(α) and linear."""
     unfolding, stimuli = _unfolding(p, p.shown), _stimuli(p, p.shown, p.strengths[-1])
     reservoir = unfolding.reservoir
     rng = np.random.default_rng([p.stimulus_seed, 10])
@@ -93,7 +93,7 @@ def responses(p: Parameters) -> dict:
 
 
 def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
-    """Panel (b): one network at one ‖μ‖, linear and non-linear."""
+    """Return the numbers of (b) for one network at one ‖μ‖, linear and non-linear."""
     number, strength = item
     unfolding, stimuli = _unfolding(p, number), _stimuli(p, number, strength)
     us = p.projections(p.n_random, p.network_seed, number, 4)
@@ -108,7 +108,7 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
         nonlinear = optimize(unfolding, stimuli, p.eta, rng=rng)
         moved = optimize(unfolding, stimuli, p.eta, u=linear.u)
     kappa, u, v = nonlinear.soft_margin, nonlinear.u, nonlinear.v
-    # What O(α) leaves out of κ, on the same stimuli, where the scatter of κ itself cancels.
+    # Error of κ at O(α), on the same stimuli, so that their sampling error cancels.
     X, signs = stimuli.sample(p.n_simulated, np.random.default_rng([p.stimulus_seed, 6]))
     real = None
     with suppress(FloatingPointError):  # the simulated network may diverge
@@ -158,7 +158,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     shown = np.array([found[key] for key, *_ in curves])
 
     def draw_curves(on: Any, part: slice) -> None:
-        # Open dots lie on the line that they are to be held against, and leave it visible.
+        # Open dots lie on the line they are compared with, and leave it visible.
         dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
         for row, (_, colour, dash, width, label) in zip(shown, curves, strict=True):
             line = {"color": colour, "lw": width, "label": label}
@@ -189,7 +189,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     growth.annotate("unstable", (0.02, 1.0), (0, 1.5), fontsize=6.5, color="0.35", **at)
     bottom = min(*found["eigenvalue_simulated"], found["eigenvalue_linear"])
     growth.set_ylim(bottom - 0.03, 1.04)
-    growth.set_title(r"largest Re $\tilde\lambda_\alpha$ (1)", fontsize=8, pad=3)
+    growth.set_title(r"largest Re $\tilde\lambda_\alpha$", fontsize=8, pad=3)
     growth.set_xlabel("$t$ (a.u.)", fontsize=7, labelpad=1)
     growth.tick_params(labelsize=7)
 
@@ -225,11 +225,11 @@ def _draw_margins(axes: Any, found: list[dict]) -> None:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """What the figure says, in a few lines."""
+    """Return the main numbers in a few lines."""
     found = numbers["responses"]
     lines = [
         f"(a) error of the states: linear {found['error_linear']:.2%}, O(α) "
-        f"{found['error_first_order']:.2%}; largest Re λ on the way "
+        f"{found['error_first_order']:.2%}; largest Re λ along the trajectory "
         f"{max(found['eigenvalue_simulated']):.3f}"
     ]
     for strength in p.strengths:

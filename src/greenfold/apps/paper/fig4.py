@@ -193,7 +193,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
             axes.fill_between(x, variance, separation, where=separation < variance, **how)
     c.set_ylim(0, None)
     term = r"term of $\kappa_\eta$ (a.u.)"
-    labels = ("round of the alternation (1)", term, "lower right")
+    labels = ("round of the alternation", term, "lower right")
     look.panel(c, "c", "alternation from a random start", *labels)
     labels = (look.TIME, term, "upper left")
     look.panel(d, "d", "solved $u$ and $v$ over time", *labels, ncols=2, columnspacing=1.0)

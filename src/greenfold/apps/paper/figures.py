@@ -1,4 +1,4 @@
-"""What every figure of the paper is made with, and `reproduce`, which makes them.
+"""Shared parts of the paper's figures, and `reproduce`, which makes them.
 
 Every figure is a module: its title and caption as docstring, its `Parameters`, ``FULL`` and
 ``QUICK``, and `compute`, `draw` and `summary`. It is written as SVG, PDF and PNG, with a
@@ -81,7 +81,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class OnSteps(Paper):
-    """The paper's network, the first of its seed, on stimuli of so many steps."""
+    """The paper's network, the first of its seed, with stimuli of ``n_steps`` steps."""
 
     network_seed: int = 0
     n_steps: int = 10
@@ -96,7 +96,7 @@ class OnHeartbeats(Paper):
 
 
 class Heartbeats:
-    """ECG5000 as it enters the network: training stimuli, test series and their signs."""
+    """Return training stimuli, test series and their signs of ECG5000."""
 
     def __init__(self, ecg: BinarySplit, duration: float) -> None:
         self.stimuli = SampleStimuli(ecg.X_train, ecg.y_train)
@@ -118,7 +118,7 @@ def unit_vectors(rng: np.random.Generator, n_vectors: int, size: int) -> np.ndar
 def best_readouts(
     system: Unfolding, stimuli: Stimuli, us: np.ndarray, eta: float
 ) -> Iterator[tuple[np.ndarray, Any, SphereMaximum]]:
-    """Every u with the moments of its states and the readout that is best for them."""
+    """Yield every u with the moments of its states and its best readout."""
     moments_at = stimuli.moment_map(system)
     for u in us:
         moments = moments_at(u[:, None])
@@ -153,13 +153,13 @@ def chunks(total: int, size: int) -> list[range]:
 
 @contextmanager
 def expansion_judged_elsewhere() -> Iterator[None]:
-    """Silence `ExpansionWarning` where the validity is among the figure's numbers."""
+    """Silence `ExpansionWarning`, since the figure's numbers include the validity."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExpansionWarning)
         yield
 
 
-#: What is neither random nor solved, nor of a class.
+#: Colour of everything that is neither random, solved nor a class.
 NEUTRAL = "#4d4d4d"
 #: What the record calls ``optimised``, the paper's word, is shown by ours.
 SHOWN = {"random": "random", "optimised": "solved"}
@@ -191,7 +191,7 @@ def style() -> Any:
 
 
 def sheet(width: float, height: float) -> Any:
-    """An empty figure in inches, tied to no window."""
+    """Return an empty figure, sized in inches, without a window."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))
@@ -223,7 +223,7 @@ def right_axis(axes: Any, label: str, **more: Any) -> Any:
 
 
 def plain_ticks(axis: Any, ticks: Any) -> None:
-    """Numbers as one writes them on a logarithmic axis, those within its limits."""
+    """Set plain tick labels on a logarithmic axis."""
     low, high = axis.get_view_interval()
     kept = [tick for tick in ticks if low < tick < high]
     axis.set_ticks(kept, [f"{tick:g}" for tick in kept])
@@ -238,7 +238,7 @@ def draw_means(axes: Any, x: Any, values: Any, dash: str, colour: str, label: st
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one figure: its files and numbers, or why it was skipped."""
+    """Result of one figure: its files and numbers, or why it was skipped."""
 
     name: str
     title: str
@@ -261,7 +261,7 @@ class Outcome:
 
 @dataclass
 class Run:
-    """What a figure's `compute` is given; checkpoints lie in ``out_dir`` until the end."""
+    """Argument of a figure's `compute`; checkpoints are in ``out_dir`` until the end."""
 
     name: str
     parameters: Any
@@ -348,7 +348,7 @@ def reproduce(
 
 
 def told(module: Any) -> tuple[str, str]:
-    """Title and caption of a figure: the docstring of its module."""
+    """Return title and caption of a figure, from the docstring of its module."""
     title, _, caption = module.__doc__.partition("\n")
     return title.rstrip("."), " ".join(caption.split())
 
@@ -392,7 +392,7 @@ def _redrawn(module: Any, run: Run) -> Outcome:
 
 
 def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
-    """The files of one figure; what is said about the numbers is always today's."""
+    """Write the files of one figure, with today's caption and summary."""
     name, numbers, (title, caption) = record["name"], record["numbers"], told(module)
     summary = module.summary(numbers, parameters)
     first = {"name": name, "title": title, "caption": caption, "quick": record["quick"]}
@@ -405,7 +405,7 @@ def _write(module: Any, parameters: Any, record: dict, folder: Path) -> Outcome:
 
 
 def recorded_parameters(default: Any, recorded: dict[str, Any]) -> Any:
-    """Parameters as a record has them; those that came later have their default."""
+    """Return the recorded parameters, with defaults for newer ones."""
     given = {
         one.name: recorded[one.name] for one in fields(default) if one.name in recorded
     }

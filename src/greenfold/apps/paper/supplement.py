@@ -1,11 +1,11 @@
 """Supplement: dependence on η, α and g on ECG5000.
 
-(a) Distance of the clouds and spread along the readout against η, which the paper mentions
-but does not show. (b) Accuracy against η, (c) what the non-linearity adds to the soft
-margin, with the largest real part of the eigenvalues of the linearised network (triangles,
-right), and (d) the soft margin against the spread *g* of the weights, read at the end or
-as the mean over time: these three panels are our choice, to show what the paper's text
-says in words or leaves open. Means over five networks, bars are standard deviations; the
+(a) Distance of the class means and spread along the readout against η, which the paper
+mentions but does not show. (b) Accuracy against η. (c) Gain of the soft margin from the
+non-linearity, with the largest real part of the eigenvalues of the linearised network
+(triangles, right). (d) Soft margin against the spread *g* of the weights, read at the end
+or as the mean over time. Panels (b) to (d) are our choice; they show what the paper says
+only in words or leaves open. Means over five networks; bars are standard deviations. The
 dotted line marks the paper's η = 10.
 """
 
@@ -27,7 +27,7 @@ from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """What the supplement is made with."""
+    """Parameters of the supplement."""
 
     n_networks: int = 5
     n_random: int = 10
@@ -53,7 +53,7 @@ def _random(
     eta: float,
     judged: bool = True,
 ) -> dict[str, float]:
-    """Means over random projections with their optimal readouts."""
+    """Return means over random projections with their optimal readouts."""
     us = p.projections(p.n_random, seed, 1)
     rows = []
     for u, moments, best in best_readouts(unfolding, task.stimuli, us, eta):
@@ -66,7 +66,7 @@ def _random(
 
 
 def over_eta(p: Parameters, ecg: BinarySplit, seed: int) -> list[dict]:
-    """Terms of κ and accuracy for every η; the linear network."""
+    """Return the terms of κ and the accuracy for every η, for the linear network."""
     task = Heartbeats(ecg, p.duration)
     unfolding = p.unfold(seed, *task.steps, tol=p.tol)
     found = []
@@ -84,7 +84,7 @@ def over_eta(p: Parameters, ecg: BinarySplit, seed: int) -> list[dict]:
 
 
 def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """Gain of the non-linear over the linear network, and its validity."""
+    """Return the gain of the non-linear over the linear network, and its validity."""
     seed, alpha = item
     task = Heartbeats(ecg, p.duration)
     unfolding = p.unfold(seed, *task.steps, alpha, p.tol)
@@ -109,7 +109,7 @@ def over_alpha(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict
 
 
 def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
-    """Networks nearer to instability, read at the end or averaged over time."""
+    """Return κ of networks closer to instability, read at the end or averaged."""
     seed, g = item
     task = Heartbeats(ecg, p.duration)
     n_steps, dt = task.steps
@@ -181,7 +181,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
         gain = 1e3 * _by_value(numbers["alpha"], "alpha", p.alphas, kind)
         look.draw_means(c, p.alphas, gain, dash, colour, f"{look.SHOWN[kind]} $u$")
     eigen = _by_value(numbers["alpha"], "alpha", p.alphas, "largest_eigenvalue").mean(0)
-    label = r"largest Re $\tilde\lambda_\alpha$ (1), black triangles"
+    label = r"largest Re $\tilde\lambda_\alpha$, black triangles"
     right = look.right_axis(c, label)
     right.plot(p.alphas, eigen, "^--", color="k", ms=4, lw=1.0)
     right.axhline(1.0, color="0.6", lw=0.8)
@@ -195,13 +195,13 @@ def draw(numbers: dict, p: Parameters) -> Any:
         margins = _by_value(numbers["g"], "g", p.gs, when, kind)
         label = f"{look.SHOWN[kind]} $u$, {label}"
         look.draw_means(d, p.gs, margins, dash, colour, label)
-    x = "spread of the weights $g$ (1)"
+    x = "spread of the weights $g$"
     look.panel(d, "d", "towards instability", x, look.MARGIN, "upper left")
     return figure
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """What the figure says, in a few lines."""
+    """Return the main numbers in a few lines."""
     best = _by_eta(numbers, "optimised", "accuracy").mean(0)
     drawn = _by_eta(numbers, "random", "accuracy").mean(0)
     spread = _by_eta(numbers, "optimised", "spread").mean(0)

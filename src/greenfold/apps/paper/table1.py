@@ -1,8 +1,8 @@
 """Table 1: soft margin and accuracy on ECG5000.
 
 Soft margin and accuracy on ECG5000, mean and standard deviation over 20 networks (and 50
-random *u* each), beside the paper's (black). Orange: random *u*, blue: solved *u*. The
-marks in (b) say where the origin is put for the test series, on which the paper is silent.
+random *u* each), compared with the paper's (black). Orange: random *u*, blue: solved *u*.
+The marks in (b) distinguish origins of the test series; the paper does not state its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .figures import Heartbeats, OnHeartbeats, Run, best_readouts
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """What Table 1 is made with; the paper's values."""
+    """Parameters of Table 1, the paper's values."""
 
     n_networks: int = 20
     n_random: int = 50
@@ -126,7 +126,7 @@ def compute(run: Run) -> dict:
 
 
 def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
-    """Ours beside theirs; the deviation in standard errors of the difference.
+    """Return our value and the paper's, and their difference in standard errors.
 
     Networks are the independent draws: an error is the spread between them over √n.
     """
@@ -156,10 +156,10 @@ _MARKS = {
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The table as a figure: every cell as a point beside the paper's."""
+    """Draw the table: every cell as a point, with the paper's."""
     figure = look.sheet(10.4, 5.4)
     layout: Any = figure.get_layout_engine()
-    layout.set(wspace=0.08)  # the numbers stand between the panels
+    layout.set(wspace=0.08)  # the numbers are between the panels
     a, b = figure.subplots(1, 2)
     accuracies = [(f"accuracy, {centre}", *mark) for centre, mark in _MARKS.items()]
     below = {"bbox_to_anchor": (0.0, -0.14), "borderaxespad": 0.0}
@@ -193,13 +193,13 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def _shown(cell: str, between: str = ", ") -> str:
-    """A row's name; what the paper calls optimised is solved here."""
+    """Return the name of a row; "solved" is what the paper calls optimised."""
     kind, network_kind = cell.split(", ")
     return f"{look.SHOWN[kind]} u{between}{network_kind}"
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """What the table says, in a few lines; its cells are in the numbers."""
+    """Return the main numbers in a few lines; all cells are in the numbers."""
     cells = numbers["cells"]
     kinds = ("random", "optimised")
     largest = max(abs(entry["kappa"]["standard errors"]) for entry in cells.values())
@@ -212,8 +212,8 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     paper = " / ".join("{:.1f} ± {:.1f}".format(*one) for one in theirs)
     lines = [
         f"κ: {kappas}: all within {largest:.1f} standard errors of the paper's",
-        f"accuracy of the linear network, random / solved u (paper {paper} %), by where "
-        "the origin is put for the test series:",
+        f"accuracy of the linear network, random / solved u (paper {paper} %), for "
+        "different origins of the test series:",
     ]
     away = {}
     for centre, meaning in numbers["centres"].items():
@@ -225,10 +225,10 @@ def summary(numbers: dict, p: Parameters) -> list[str]:
     gain = numbers["gain_of_nonlinearity"]
     return [
         *lines,
-        "the paper is silent on the origin; nearest to both of its rows, within "
-        f"{away[nearest]:.1f} points, comes that {numbers['centres'][nearest]} (the next "
-        f"best: within {sorted(away.values())[1]:.1f}): the likely explanation of the "
-        "accuracies, though not an exact one",
+        "the paper does not state the origin; closest to both of its rows, within "
+        f"{away[nearest]:.1f} points, is that {numbers['centres'][nearest]} (the next "
+        f"best: within {sorted(away.values())[1]:.1f}): a likely explanation of the "
+        "accuracies, but not an exact one",
         f"non-linear − linear optimum: {gain['mean']:+.4f} ± {gain['s.d.']:.4f}; "
         f"‖μ‖²/√(μᵀψμ) {numbers['separability']:.2f} (paper 2.6); linear optima certified "
         f"to a relative gap of {numbers['largest_gap']:.1e}",

@@ -1,4 +1,4 @@
-"""Random against solved projections, linear against non-linear, in numbers."""
+"""Compare random with solved projections, and linear with non-linear networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...optimizers.result import relative_gap
 
 PROVEN = 1e-3  # relative distance to the bound below which an optimum counts as proven
 
-#: Noise that a fit without any is tried with, and the accuracy it may lose.
+#: Noise for testing a fit without noise, and the accuracy it may lose.
 PROBE, FRAGILE = 0.1, 0.1
 
 PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
@@ -22,7 +22,7 @@ PROJECTIONS = {"random": "random", "optimal": "solved", "shared": "shared"}
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Series to fit on and, where there are any, series to judge by."""
+    """Training series and, if there are any, test series."""
 
     name: str
     X: Any
@@ -33,7 +33,7 @@ class Split:
 
     @property
     def judged(self) -> tuple[Any, np.ndarray, str]:
-        """Series and labels that accuracies are taken from, and what they are called."""
+        """Return the series and labels used for accuracies, and their name."""
         if self.X_test is None or self.y_test is None:
             return self.X, self.y, "training"
         return self.X_test, self.y_test, "test"
@@ -41,14 +41,14 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One fitted classifier and how good it is."""
+    """One fitted classifier with its scores."""
 
     classifier: ReservoirClassifier
     accuracy: float
     noisy_accuracy: float
     noise: float
-    noisy_eta: float  # of the classifier that met the noise
-    #: No projections give this network a larger κ; NaN where no bound is known.
+    noisy_eta: float  # of the classifier used for the noise
+    #: Upper bound on κ of this network; NaN where no bound is known.
     bound: float
     seconds: float
 
@@ -60,18 +60,18 @@ class Row:
 
     @property
     def network(self) -> str:
-        """The network in a word."""
+        """Return "linear" or "non-linear"."""
         return "non-linear" if self.order else "linear"
 
     @property
     def network_and_order(self) -> str:
-        """The network in words, with the order of its expansion."""
+        """Return a description of the network with the order of its expansion."""
         how = "integrated" if self.order == "exact" else f"order {self.order}"
         return f"{self.network} ({how})" if self.order else self.network
 
     @property
     def projection(self) -> str:
-        """The input projection in words."""
+        """Return the kind of input projection: random, solved or shared."""
         given = self.classifier.input_projection
         return PROJECTIONS[given if isinstance(given, str) else "random"]
 
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def soft_margin(self) -> float:
-        """κ; mean over the classes where there are more than two."""
+        """Return κ, or its mean over the classes if there are more than two."""
         return float(np.mean(self.classifier.soft_margin_))
 
     @property
@@ -117,9 +117,9 @@ def measure(
     seconds: float = 0.0,
     for_noise: ReservoirClassifier | None = None,
 ) -> Row:
-    """Judge a fitted classifier on the test series, or on the training series without such.
+    """Score a fitted classifier on the test series, or else on the training series.
 
-    ``for_noise`` is one that was fitted with the noise in mind; the same by default.
+    ``for_noise`` is a classifier fitted for the noise; by default the same one.
     """
     X, y, _ = task.judged
     hardened = for_noise or classifier
@@ -142,18 +142,18 @@ def compare(
     refit: bool = True,
     on_fit: Callable[[str], None] | None = None,
 ) -> list[Row]:
-    """Fit and judge one classifier for each variant.
+    """Fit and score one classifier per variant.
 
     Parameters
     ----------
     task : Split
-        Series to fit on and to judge by.
+        Training and test series.
     variants : iterable of (str or ndarray, int or "exact")
-        Input projection and order; an array is a random one that was drawn before.
+        Input projection and order; an array is a given random projection.
     noise : float
         Standard deviation of the readout noise.
     seed : int
-        All variants share the network that it draws.
+        Seed for the network, which all variants share.
     parameters : dict, optional
         Further parameters of `ReservoirClassifier`. With ``eta="cv"`` each variant chooses
         its own η twice, without and with the noise; with a number, one fit serves both.
@@ -188,7 +188,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Spread:
-    """Random input projections of the same linear network: arrays of (n_draws, …)."""
+    """Scores of random input projections of one linear network, arrays of (n_draws, …)."""
 
     accuracy: np.ndarray
     noisy_accuracy: np.ndarray
@@ -197,7 +197,7 @@ class Spread:
 
     @property
     def median(self) -> np.ndarray:
-        """The u of median κ."""
+        """Return the u with the median κ."""
         return self.u[np.argsort(self.soft_margin, kind="stable")[len(self.u) // 2]]
 
     def __str__(self) -> str:
@@ -206,12 +206,12 @@ class Spread:
             f"{name} {one.mean():.1%} on average ({one.min():.1%} to {one.max():.1%})"
             for name, one in kinds.items()
         ]
-        shown = f"{len(self.accuracy)} random u, of which the one of median κ is shown"
-        return f"{shown}; linear: {'; '.join(parts)}."
+        shown = f"{len(self.accuracy)} random u (the one with median κ is shown)"
+        return f"{shown}, linear: {'; '.join(parts)}."
 
 
 def random_spread(row: Row, task: Split, *, n_draws: int = 11, seed: int = 0) -> Spread:
-    """How much luck matters for a random u: draws for the network and η of a row."""
+    """Return scores of several random u for the network and η of a row."""
     rng = np.random.default_rng([seed, n_draws])
     settings, network = row.classifier.get_params(), row.classifier.reservoir_
     settings |= {"reservoir": network, "tau": network.mean_tau, "eta": row.classifier.eta_}
@@ -226,23 +226,23 @@ def random_spread(row: Row, task: Split, *, n_draws: int = 11, seed: int = 0) ->
 
 
 def fragility(row: Row, task: Split, *, seed: int = 0) -> str:
-    """A sentence where a fit without noise does not bear a little of it; else nothing."""
+    """Return a warning if a fit without noise fails under a little noise, else ""."""
     X, y, _ = task.judged
     noisy = 1.0 if row.noise else noisy_accuracy(row.classifier, X, y, PROBE, rng=seed)
     if noisy > row.accuracy - FRAGILE:
         return ""
     left = f"noise of {PROBE:g} on every neuron's state leaves {noisy:.1%} accuracy"
-    instead = f"in place of {row.accuracy:.1%}; fit with --noise {PROBE:g} to bear it"
+    instead = f"instead of {row.accuracy:.1%}; fit with --noise {PROBE:g} to tolerate it"
     return f"Fragile: {left} {instead}."
 
 
 def explained(row: Row) -> str:
-    """What κ is of more than two classes."""
+    """Return a sentence on κ if there are more than two classes."""
     n = len(row.classifier.heads_)
     if n == 1:
         return ""
     means = f"κ and its bound are means over {n} comparisons, each class against the rest"
-    return f"{means}; the larger η is, the smaller is every κ, so compare them at one η."
+    return f"{means}. A larger η makes every κ smaller, so compare them at one η."
 
 
 def share_bounds(rows: Sequence[Row]) -> list[Row]:
@@ -254,7 +254,7 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
     def best(row: Row) -> float:
         linear = [other for other in rows if other.order == 0]
         alike = [one for one in linear if one.classifier.eta_ == row.classifier.eta_]
-        # A row may hold a bound for one u by now; its classifier knows that for any.
+        # A row may hold a bound for one u; its classifier has the bound for any.
         found = [float(np.mean(other.classifier.soft_margin_bound_)) for other in alike]
         return min(found + [other.bound for other in alike if row.one_input])
 
@@ -262,7 +262,7 @@ def share_bounds(rows: Sequence[Row]) -> list[Row]:
 
 
 def headline(rows: Sequence[Row], n_judged: int) -> Row:
-    """The row that a report describes: the best, proven where that is equal.
+    """Return the row that a report describes: the best, and among equals a proven one.
 
     Accuracies that differ by less than a standard error of the best count as equal.
     """
@@ -273,7 +273,7 @@ def headline(rows: Sequence[Row], n_judged: int) -> Row:
 
 
 def to_record(row: Row) -> dict[str, Any]:
-    """A row as plain values for JSON; None where there is no value."""
+    """Return a row as plain values for JSON; None if there is no value."""
     trusted = [one.trustworthy for one in row.validities]
     return {
         "projection": row.projection,

@@ -1,7 +1,7 @@
 """The figures of a report and of a mask's page, as SVG that follows the page's colours.
 
-No text of the user's enters a figure: names of classes and data sets stand in HTML
-legends beside it, where they are escaped and any script can be shown.
+No text of the user's enters a figure: names of classes and data sets are in HTML
+legends next to it, where they are escaped and any script can be shown.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of a legend: any text, a CSS variable, an SVG dash pattern or "fill"."""
+    """One entry of a legend: text, CSS variable, and SVG dash pattern or "fill"."""
 
     label: str
     hue: str
@@ -64,7 +64,7 @@ class Key:
 
 @dataclass
 class Picture:
-    """A figure on the page with its axes, one below the other; its SVG once it is drawn."""
+    """A figure on the page with its axes, one below the other, and its SVG when drawn."""
 
     figure: Figure
     all_axes: list[Any]
@@ -75,12 +75,12 @@ class Picture:
 
     @property
     def axes(self) -> Any:
-        """The first axes."""
+        """Return the first axes."""
         return self.all_axes[0]
 
 
 def key(label: str, hue: int, dash: int = 0) -> Key:
-    """Legend entry of a line drawn with a colour and a dash of this module."""
+    """Return the legend entry of a line with a colour and a dash of this module."""
     pattern = DASHES[dash % len(DASHES)]
     if isinstance(pattern, str):
         return Key(label, HUES[hue])
@@ -88,7 +88,7 @@ def key(label: str, hue: int, dash: int = 0) -> Key:
 
 
 def area(label: str, hue: int) -> Key:
-    """Legend entry of a filled area."""
+    """Return the legend entry of a filled area."""
     return Key(label, HUES[hue], "fill")
 
 
@@ -96,7 +96,7 @@ def area(label: str, hue: int) -> Key:
 def drawing(
     name: str, title: str, x: str, y: str = "", height: float = HEIGHT, n_rows: int = 1
 ) -> Iterator[Picture]:
-    """Axes in the house style; the SVG, whose ids begin with the name, at the end."""
+    """Yield axes in our style; at the end make the SVG, whose ids begin with the name."""
     with mpl.rc_context({**_LOOK, "svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
@@ -131,7 +131,7 @@ def _to_svg(figure: Figure, name: str) -> str:
 
 
 def limits(values: Any, share: float = 0.06) -> tuple[float, float]:
-    """Axis limits around finite values, with a little room."""
+    """Return axis limits around finite values, with a margin."""
     finite = np.asarray(values, dtype=float).ravel()
     finite = finite[np.isfinite(finite)]
     if not len(finite):
@@ -150,7 +150,7 @@ def _class_hue(index: int) -> int:
 
 
 def _style(row: Row) -> dict[str, Any]:
-    """Colour for the projection, dash for the order."""
+    """Return the colour of the projection and the dash of the order."""
     return {"color": COLOURS[_hue(row)], "linestyle": DASHES[bool(row.order)]}
 
 
@@ -169,13 +169,13 @@ def _in_tau(row: Row, times: Any) -> np.ndarray:
 
 
 def _steps(row: Row) -> np.ndarray:
-    """Middle of every step of a series, in units of τ."""
+    """Return the middle of every step of a series, in units of τ."""
     n_steps = row.classifier.n_features_in_
     return _in_tau(row, row.classifier.duration / n_steps * (np.arange(n_steps) + 0.5))
 
 
 def class_means(task: Split, row: Row) -> list[Picture]:
-    """Mean and spread of every class over the series that have begun, one per channel."""
+    """Draw mean and spread of every class over time, one figure per channel."""
     series = read_series(row.classifier, task.X, fitting=False)
     values, labels = series.values, row.classifier.classes_[:MAX_CLASSES]
     if series.present is not None:
@@ -205,7 +205,7 @@ def class_means(task: Split, row: Row) -> list[Picture]:
 def state_clouds(
     task: Split, rows: Sequence[Row], pair: Sequence[Row] | None = None
 ) -> list[Picture]:
-    """Histograms of the states along v, random beside solved to the same scale.
+    """Draw histograms of the states along v, random and solved to the same scale.
 
     One picture per row, or with more than two classes one per row of ``pair``.
     """
@@ -252,7 +252,7 @@ def _two_clouds(row: Row, shares: np.ndarray, bins: np.ndarray, tops: Any) -> Pi
 
 
 def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) -> Picture:
-    """One strip per class: the class along its own readout, all others as an outline."""
+    """Draw one strip per class: the class along its readout, all others as an outline."""
     labels = [row.classifier.classes_[own] for own in row.classifier.compared_]
     name, n, noisy = f"cloud{row.projection}{row.order}", len(shares), ""
     whose = "each class along its own readout"
@@ -272,15 +272,15 @@ def _strips(row: Row, shares: np.ndarray, bins: np.ndarray, tops: np.ndarray) ->
     made.keys.append(Key("all other classes", "--ink", "2.4 2.4"))
     more = f"; {len(labels) - n} more classes are not shown" if len(labels) > n else ""
     made.caption = (
-        f"One strip a class, in this order{more}. Vertical line: half-way between the "
-        "class and the rest, from where κ is measured; all readouts decide together."
+        f"One strip per class, in this order{more}. Vertical line: half-way between the "
+        "class and the rest; κ is measured from there. All readouts decide together."
         f"{noisy}"
     )
     return made
 
 
 def _noise_bar(ax: Any, noise: float) -> str:
-    """Draw the readout noise where it fits on the axis; a sentence that says so."""
+    """Draw the readout noise if it fits on the axis, and return a sentence about it."""
     low, high = ax.get_xlim()
     if not noise or 2 * noise >= high - low:
         return ""
@@ -292,7 +292,7 @@ def _noise_bar(ax: Any, noise: float) -> str:
 
 
 def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
-    """Coordinates and moments of the first comparison, as the fit had them."""
+    """Return coordinates and moments of the first comparison, as in the fit."""
     series = read_series(classifier, X, fitting=False)
     codes = np.searchsorted(classifier.classes_, np.asarray(y))
     counts = np.bincount(codes, minlength=len(classifier.classes_))
@@ -303,7 +303,7 @@ def _frame(classifier: ReservoirClassifier, X: Any, y: Any) -> Frame:
 
 
 def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None:
-    """κ so far, evaluation by evaluation, of the linear solved rows, solved once more."""
+    """Draw the best κ so far over the evaluations, for the linear solved rows."""
     curves = []
     for row in rows:
         if row.is_solved and not row.classifier.order:
@@ -337,7 +337,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
 
 
 def _bound_of_first(row: Row) -> float:
-    """Bound of the first comparison; a row has their mean."""
+    """Return the bound of the first comparison; a row has their mean."""
     bounds = np.atleast_1d(row.classifier.soft_margin_bound_)
     return row.bound if len(bounds) == 1 else float(bounds[0])
 
@@ -347,7 +347,7 @@ _EARLIER = 1.1
 
 
 def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
-    """κ at the fitted u against the readout time."""
+    """Draw κ of the fitted u over the readout time."""
     x = "readout time t (units of τ)"
     with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
         early = ""
@@ -357,15 +357,15 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
             made.axes.plot(in_tau, values, **_style(row))
             if row.is_solved and not early and values[top] > _EARLIER * abs(values[-1]):
                 early = (
-                    f" The end is not the best time to read the {row.network} network: at "
-                    f"t = {in_tau[top]:.3g} κ of this u is {values[top]:.3g}, at the end "
-                    f"{values[-1]:.3g}. Cut the series there, or try another tau."
+                    f" The {row.network} network is better read earlier: κ of this u is "
+                    f"{values[top]:.3g} at t = {in_tau[top]:.3g} and {values[-1]:.3g} at "
+                    "the end. Cut the series there, or try another tau."
                 )
         made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
         made.axes.margins(x=0)
     made.keys = _keys(rows)
     made.caption = (
-        f"The fitted input projection, read at t by the readout that is best there.{early}"
+        f"The fitted input projection, with the best readout at each time t.{early}"
     )
     made.caption += _first_class(rows[0])
     return made
@@ -374,7 +374,7 @@ def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
 def _margins_over_time(
     classifier: ReservoirClassifier, X: Any, y: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """κ of the first u if the network were read at t, with the readout solved anew."""
+    """Return κ of the first u over the readout time, with the best readout at each."""
     unfolding, eta = classifier.unfolding_, float(classifier.eta_)
     n_steps = unfolding.n_steps
     steps = np.unique(np.linspace(1, n_steps, min(_N_TIMES, n_steps)).round()).astype(int)
@@ -412,7 +412,7 @@ def _kernels(row: Row) -> list[tuple[str, Any]]:
 
 
 def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
-    """Linear kernel a(t), one picture a row, all to the same scale."""
+    """Draw the linear kernels a(t), one picture per row, all to the same scale."""
     found = []
     shown = [(row, kernels) for row in rows if (kernels := _kernels(row))]
     all_values = [kernel.linear[:MAX_CHANNELS].ravel() for _, k in shown for _, kernel in k]
@@ -435,13 +435,13 @@ def linear_kernels(rows: Sequence[Row]) -> list[Picture]:
             ax.axhline(0, color=GRID, linewidth=1, zorder=1)
             ax.set_ylim(*scale)
             ax.margins(x=0)
-        made.caption = "What the readout adds for a unit of input at each time."
+        made.caption = "Contribution to the readout of a unit input at each time."
         found.append(made)
     return found
 
 
 def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
-    """Quadratic kernel C(t, t') of the first comparison and channel, to one scale."""
+    """Draw the quadratic kernels C(t, t') of the first comparison and channel."""
     found = []
     first = [(row, kernels[0][1].quadratic) for row in rows if (kernels := _kernels(row))]
     shown = [(row, C[0, :, 0, :]) for row, C in first if C is not None]
@@ -459,14 +459,14 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
             bar: Any = made.figure.colorbar(image, ax=made.axes, shrink=0.85)
             bar.set_label("C(t, t′) (states per input²)")
             bar.outline.set_edgecolor(INK)
-        made.caption = "What the readout adds for two unit inputs at t and t′."
+        made.caption = "Contribution to the readout of two unit inputs, at t and t′."
         made.caption += _first_class(row)
         found.append(made)
     return found
 
 
 def mode_loadings(rows: Sequence[Row]) -> Picture:
-    """Size of u along the modes of the network, |w_α·u|, against their time constants."""
+    """Draw the loading |w_α·u| of each mode of the network over its time constant."""
     constants = np.empty(0)
     x = r"time constant $\tau_\alpha$ of the mode (units of $\tau$)"
     title, y = "Mode loadings of the input projection", r"loading $|w_\alpha \cdot u|$"
@@ -498,7 +498,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
 
 
 def mask_margins(study: MaskStudy) -> Picture:
-    """κ of random masks and of the solved one beside the bound."""
+    """Draw κ of random masks, of the solved mask, and the bound."""
     best, interval = study.projections, study.interval
     n_drawn = len(study.drawn)
     blue, middle = COLOURS[SOLVED], interval.estimate
@@ -521,16 +521,16 @@ def mask_margins(study: MaskStudy) -> Picture:
         key(f"solved mask with its {interval.level:.0%} interval", SOLVED),
     ]
     if best.upper_bound is not None:
-        made.keys.append(Key("proven bound: no mask is better", "--ink", "8 3.2"))
+        made.keys.append(Key("proven upper bound", "--ink", "8 3.2"))
     made.caption = (
-        "Dot with bars: what the device is expected to show. Upright stroke: what the mask "
-        "shows on the estimated response, on which it was solved."
+        "Dot with bars: expected κ on the device. Vertical stroke: κ on the estimated "
+        "response, on which the mask was solved."
     )
     return made
 
 
 def mask_values(values: np.ndarray) -> Picture:
-    """The mask, input by input; squares where the series have several channels."""
+    """Draw the mask input by input; with several channels as squares."""
     n_inputs, n_channels = values.shape
     shown, blue = values[:MAX_INPUTS], COLOURS[SOLVED]
     y = "value of the mask" if n_channels == 1 else "channel"
@@ -555,8 +555,8 @@ def mask_values(values: np.ndarray) -> Picture:
                 ax.scatter(i, c, s=size, facecolors=filled, **look)
             ax.set_ylim(n_channels - 0.5, -0.5)
             ax.set_yticks(range(n_channels) if n_channels <= 12 else [0, n_channels - 1])
-            made.caption = "Full: positive, open: negative; "
-            made.caption += "the size of a square is that of the value."
+            made.caption = "Filled squares are positive, open ones negative; "
+            made.caption += "their size is the size of the value."
     if n_inputs > MAX_INPUTS:
         made.caption += f" The first {MAX_INPUTS} of {n_inputs} inputs."
     return made

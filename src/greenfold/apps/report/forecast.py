@@ -1,4 +1,4 @@
-"""A series forecast with drawn and with solved input weights, and the page about it."""
+"""Compare forecasts with random and solved input weights, and write the page."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SHOWN = 4
 
 @dataclass(frozen=True, eq=False)
 class ForecastStudy:
-    """How far forecasts of the end of a series go, and the forecast of what follows it."""
+    """Forecasts of the held-out end of a series, and of what follows the series."""
 
     name: str
     names: tuple[str, ...]
-    #: Time between samples; None where nobody said it.
+    #: Time between samples; None if unknown.
     dt: float | None
     series: np.ndarray
     #: Samples that were learnt before the held-out part.
@@ -53,7 +53,7 @@ class ForecastStudy:
         return np.asarray(steps) * (1 if self.dt is None else self.dt)
 
     def record(self) -> dict[str, Any]:
-        """What was found, for JSON."""
+        """Return the results for JSON."""
         return {
             "name": self.name,
             "channels": self.names,
@@ -85,7 +85,7 @@ def study_forecast(
     on_part: Callable[[str], None] = lambda _: None,
     **options: Any,
 ) -> ForecastStudy:
-    """Hold out the end of a series, forecast it both ways, then what follows the series.
+    """Compare forecasts of the held-out end of a series, then forecast what follows.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def study_forecast(
 def write_forecast_page(
     path: str | Path, study: ForecastStudy, *, notes: Sequence[str] = (), command: str = ""
 ) -> Path:
-    """Write the page of a forecast, in one step at the end; returns its absolute path."""
+    """Write the page of a forecast and return its absolute path."""
     with needs("A page", "report"):
         text = fill_page(
             "forecast",
@@ -184,7 +184,7 @@ def _rows(study: ForecastStudy) -> list[tuple[str, str]]:
 
 
 def _held_out(study: ForecastStudy) -> list[Any]:
-    """Both forecasts of the held-out part beside the truth, one picture per channel."""
+    """Draw both forecasts of the held-out part and the truth, one picture per channel."""
     from .figures import COLOURS, DASHES, INK, RANDOM, SOLVED, Key, drawing, key
 
     truth = study.series[study.n_train :][: len(study.made["solved"])]
@@ -220,7 +220,7 @@ def _held_out(study: ForecastStudy) -> list[Any]:
 
 
 def _ahead(study: ForecastStudy) -> list[Any]:
-    """The end of the series, and the forecast of what follows with its band."""
+    """Draw the end of the series, and the forecast of what follows with its band."""
     from .figures import COLOURS, INK, SOLVED, Key, area, drawing, key
 
     n_before = min(len(study.series), len(study.ahead))

@@ -1,4 +1,4 @@
-"""The pages: of a fit and of a mask, one HTML file each that needs nothing else."""
+"""The pages of a fit and of a mask: one HTML file each, which works offline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .comparison import Row, Split, headline
 
 
 def fill_template(template: str, **values: Any) -> str:
-    """Fill a template; values are escaped, but for our own SVG and scripts by ``ours``."""
+    """Fill a template; values are escaped, except our own SVG and scripts (``ours``)."""
     with needs("A page", "report"):
         import jinja2
         from markupsafe import Markup
@@ -35,7 +35,7 @@ def fill_template(template: str, **values: Any) -> str:
 
 
 def write_page(path: str | Path, text: str) -> Path:
-    """Save a page in one step, replacing what was there; its absolute path."""
+    """Write a page in one step, replacing an older one, and return its absolute path."""
     target = Path(path).expanduser().absolute()
     with replacing(target) as stream:
         # Labels may hold lone surrogates, which no encoding has.
@@ -44,14 +44,14 @@ def write_page(path: str | Path, text: str) -> Path:
 
 
 def _number(value: Any) -> str:
-    """Four digits, or a dash where there is no value."""
+    """Format a number with four digits; a missing one is a dash."""
     if value is None or not np.isfinite(value):
         return "–"
     return f"{float(value):.4g}".replace("-", "−")
 
 
 def fill_page(template: str, **values: Any) -> str:
-    """A page of this folder, with how numbers are written, the date and the versions."""
+    """Fill a page of this folder, with number formats, the date and the versions."""
     return fill_template(
         f"report/{template}.html",
         made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -71,14 +71,14 @@ def write_report(
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write the report page, in one step at the end, and return its absolute path.
+    """Write the report page and return its absolute path.
 
     Parameters
     ----------
     path : str or Path
     task : Split
     rows : sequence of Row
-        What is compared; the best one is described in detail.
+        Rows to compare; the best one is described in detail.
     remark, command : str
         A sentence below the comparison, and the command that made the page.
     on_part : callable, optional
@@ -108,7 +108,7 @@ def render(
     command: str = "",
     on_part: Callable[[str], None] | None = None,
 ) -> str:
-    """The page as text; see `write_report`."""
+    """Return the page as text; see `write_report`."""
     with needs("A page", "report"):
         from . import figures
     main = headline(rows, len(task.judged[1]))
@@ -139,7 +139,7 @@ def render(
         certificates=list(zip(*compared, strict=True)) if len(labels) > 2 else [],
         pictures=pictures,
         confusions=[(row, _confusion(task, row.classifier)) for row in pair],
-        # Of each non-linear row the least trustworthy comparison.
+        # The least trustworthy comparison of each non-linear row.
         validities=[
             (row, min(row.validities, key=lambda one: (one.trustworthy, -one.next_order)))
             for row in rows
@@ -152,7 +152,7 @@ def render(
 
 
 def _confusion(task: Split, fitted: ReservoirClassifier) -> list[list[Any]]:
-    """Counts and shares, true class along rows; classes that were not trained left out."""
+    """Return counts and shares, true class along rows, for the trained classes."""
     X, y, _ = task.judged
     classes, known = fitted.classes_, np.isin(y, fitted.classes_)
     both = (np.asarray(y)[known], fitted.predict(X)[known])
@@ -186,7 +186,7 @@ def write_mask_page(
     notes: Sequence[str] = (),
     command: str = "",
 ) -> Path:
-    """Write the page of a mask: what it is, what it buys, how well the device is known.
+    """Write the page of a mask: its values, its gain and the quality of the recording.
 
     Parameters
     ----------

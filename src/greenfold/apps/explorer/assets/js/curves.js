@@ -2,7 +2,7 @@
 
 import { area, line, percent, scale, shown } from "./draw.js";
 
-/** What the whole network does to a series: one weight a step, over the class means. */
+/** What the whole network does to a series: one weight per step, over the class means. */
 export function kernelPlot(place, frame) {
   const { network, cut, comparison, channel, a, reference } = frame;
   const { steps, dt } = network;

@@ -1,5 +1,5 @@
 // Drawing: SVG as text, in the pixels of the place where it stands. Only numbers enter it;
-// names stand in HTML beside it.
+// names are in HTML next to it.
 
 const INDENT = { left: 44, right: 14, top: 10, bottom: 34 };
 

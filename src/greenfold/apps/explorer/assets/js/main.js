@@ -193,10 +193,10 @@ function fillChoices() {
   }
   byId("solve").textContent = proven ? "Solve" : "Best climb";
   byId("proof").textContent = proven
-    ? "The bound was proven by greenfold in Python for this network, η and readout time: " +
-      "no u and v of unit length get a larger κ. Everything else is computed here."
-    : "For this pair no bound has travelled with the page, and it claims none: u is held " +
-      "against the best of three climbs. For a bound, run greenfold explore " +
+    ? "greenfold proved the bound in Python for this network, η and readout time: " +
+      "no u and v of unit length have a larger κ. Everything else is computed here."
+    : "This page has no bound for this pair: it compares u with the best of three " +
+      "climbs. For a bound, run greenfold explore " +
       (set.own ? "on the file." : `with --classes ${a},${b}.`);
 }
 
@@ -396,7 +396,7 @@ window.greenfold = {
       bound: found.reference.bound,
     };
   },
-  /** Milliseconds of so many frames with u turned a little in each. */
+  /** Milliseconds for a number of frames, with u turned a little in each. */
   timing(count) {
     const times = [];
     for (let k = 0; k < count; k++) {

@@ -33,7 +33,7 @@ export function setFromText(name, text, steps) {
   const longest = Math.max(...lengths);
   const thinned = [];
   if (Math.min(...lengths) < longest) {
-    thinned.push("Shorter series stay at their first value before they begin.");
+    thinned.push("Shorter series are filled with their first value at the beginning.");
   }
   if (longest !== steps) {
     const what = longest > steps ? "averaged" : "stretched";
@@ -55,11 +55,11 @@ export function setFromText(name, text, steps) {
       if (seen[a] > 1 && seen[b] > 1) pairs.push([a, b]);
     }
   }
-  if (!pairs.length) throw new Error(`Too few series of each class are left of ${name}.`);
+  if (!pairs.length) throw new Error(`${name} has too few series per class.`);
   const train = { X, codes };
   return {
     name,
-    note: "Read in this browser; nothing was sent anywhere.",
+    note: "Read in your browser; nothing was sent.",
     thinned,
     classes,
     weights: classes.map(() => 1),

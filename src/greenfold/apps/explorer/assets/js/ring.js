@@ -1,4 +1,4 @@
-// The network as a ring: one bar a neuron, outwards where u is positive, to be dragged.
+// The network as a ring: one bar per neuron, outwards where u is positive. Drag to change it.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIZE = 440;
@@ -94,7 +94,7 @@ export class Ring {
       const turn = (Math.atan2(y, x) + Math.PI / 2) / (2 * Math.PI);
       this.held = Math.round(((turn + 1) % 1) * this.n) % this.n;
     }
-    // Along the bar, wherever the pointer is beside it.
+    // Along the bar, wherever the pointer is across it.
     const angle = this.angle(this.held);
     const along = x * Math.cos(angle) + y * Math.sin(angle) - RADIUS;
     this.change(this.held, (along / REACH) * this.full);

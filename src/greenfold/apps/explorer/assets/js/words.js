@@ -1,4 +1,4 @@
-// The page in words: for the eye with every frame, for the ear once u rests.
+// The text of the page: shown with every frame, spoken when u has stopped moving.
 
 import { dot } from "./numbers.js";
 import { percent, shown } from "./draw.js";
@@ -15,8 +15,8 @@ export function say({ kappa, accuracy, reference, u }) {
   const there = angle < 0.05;
   const at = (line) => interpolate(reference.noises, line, state.noise);
   document.getElementById("story").textContent =
-    `${there ? `This is the ${name} u. ` : ""}Readout noise σ = ${shown(state.noise, 2)} ` +
-    `leaves ${percent(accuracy, 1)} of the ${sets[state.set].judged} series right; ` +
+    `${there ? `This is the ${name} u. ` : ""}With readout noise σ = ${shown(state.noise, 2)}, ` +
+    `${percent(accuracy, 1)} of the ${sets[state.set].judged} series are right; ` +
     `${percent(at(reference.band[1]), 1)} with a typical random u` +
     (there ? "." : `, ${percent(at(reference.curve), 1)} with the ${name} one.`);
   tellLater(document.getElementById("story").textContent);
@@ -26,7 +26,7 @@ export function say({ kappa, accuracy, reference, u }) {
   document.getElementById("accuracy-value").textContent = percent(accuracy, 1);
 }
 
-/** For those who listen: once u rests, not with every frame. */
+/** For screen readers: when u has stopped moving, not with every frame. */
 let telling = 0;
 function tellLater(text) {
   clearTimeout(telling);
