@@ -87,7 +87,7 @@ def test_failures_are_told_and_give_one(archive, own):
         (["-e", "no_such_module:Nearst", "One"], "no_such_module"),
         (["-e", OWN, "Onne"], "did you mean 'One'"),
         (["-e", OWN, "One", "--out", "file/below"], "cannot be used"),
-        (["--compare"], "holds no results"),
+        (["--compare", "--figures", "none"], "holds no results"),
         (["-e", f"{OWN}(colour=1)", "One"], "does not take these parameters"),
     ],
 )
