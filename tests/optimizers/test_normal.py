@@ -294,8 +294,7 @@ def test_regression_of_both_several_is_left_to_the_general_solver(rng):
 @pytest.mark.parametrize("n_channels", [1, 2])
 def test_lasso_against_a_cone_solver(kind, n_channels):
     """Clarabel ends at 1e-9 of the terms, which are larger than their difference."""
-    import cvxpy
-
+    cvxpy: Any = import_module("cvxpy")
     system, stimuli = problem(normal_network(kind, 30), 10, n_channels=n_channels)
     modes = system.maps.modes()
     assert modes is not None
