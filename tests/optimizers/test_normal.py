@@ -4,6 +4,7 @@ Judges share nothing with the solver: κ from the tensor of Green's functions, t
 solver's bound, ascents from random starts, and a cone solver.
 """
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
