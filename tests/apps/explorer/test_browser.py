@@ -231,7 +231,7 @@ def test_a_pair_without_a_bound_claims_none(browser, page):
     found = at(browser, set=1, pair=1)
     assert found["bound"] is None
     text = browser.ask("document.body.innerText")
-    assert "no bound has travelled" in text
+    assert "This page has no bound for this pair" in text
     assert "proven bound" not in text
     assert "best found here" in text
     _quiet(browser)
