@@ -480,13 +480,25 @@ class Relaxation:
             pass
 
     @property
+    def _sizes(self) -> tuple[int, int]:
+        """Variables, and rows of the block matrix."""
+        part = self.parts[0]
+        n = part.system.n_outputs + part.system.n_inputs * part.stimuli.n_channels
+        m = self._metrics[0].root.shape[1] + self._n_variables + 2
+        return m, n
+
+    @property
+    def cost(self) -> float:
+        """Products of one Newton step."""
+        m, n = self._sizes
+        return float(m) * n**3
+
+    @property
     def is_small(self) -> bool:
         """Whether second derivatives by all variables fit in memory."""
         if len(self.parts) > 1 or not self._is_free:
             return False
-        part = self.parts[0]
-        n = part.system.n_outputs + part.system.n_inputs * part.stimuli.n_channels
-        m = self._metrics[0].root.shape[1] + self._n_variables + 2
+        m, n = self._sizes
         return 8 * m * n**2 <= _NEWTON_BYTES
 
     def _follow(self, kernel: np.ndarray, z: np.ndarray, goal: float) -> None:

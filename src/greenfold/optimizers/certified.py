@@ -33,6 +33,10 @@ from .result import Candidate, relative_gap
 #: Nodes of the tree unless told otherwise, and where a node is cut: at this share of the
 #: angle at which its relaxed u uᵀ lies.
 NODES, _EDGE = 30, 0.6
+#: Products per Newton step above which a tree is grown only if it is asked for.
+_TREE_COST = 5e7
+#: Atoms that are followed before the bound is lowered.
+_ATOMS = 4
 #: Gap below which pairs count as equal.
 _EQUAL = 1e-6
 #: First step of an ascent from there: a step of one would leave for another optimum.
@@ -99,7 +103,8 @@ class Search:
         status = "bounded"
         try:
             self._begin()
-            if self.certify() or self._lower() or self._start_again() or self._branch():
+            closed = self.certify() or self._follow_atoms() or self._lower()
+            if closed or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
             elif self.problem.growth > AMPLIFIED and (
@@ -137,6 +142,22 @@ class Search:
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
 
+    def _follow_atoms(self) -> bool:
+        """Ascend from the leading pair of G(d) at the best pair's kernel, while it helps.
+
+        It is a step of Frank and Wolfe's method, and costs far less than the bound's end.
+        """
+        for _ in range(_ATOMS):
+            before = self.best
+            assert before is not None
+            d = self.problem.gradient_at(self.problem.kernel(before.u, before.v))
+            self.ascend(self.problem.best_atom(d)[1])
+            if self.best is before:
+                return False
+            if self.certify():
+                return True
+        return False
+
     def _lower(self) -> bool:
         """Lower the bound, as far as the best pair at most."""
         assert self.best is not None
@@ -173,6 +194,8 @@ class Search:
     def _branch(self) -> bool:
         """Cut the node of the largest bound into sectors until all bounds are closed."""
         if not self.relaxation.is_small or self.relaxation.shares.size < 2:
+            return False
+        if self.max_nodes <= NODES and self.relaxation.cost > _TREE_COST:
             return False
         # On a terminal the share of the decades from this gap to the tolerance is shown.
         first, shown = relative_gap(self.bound, self.value), 0.0
