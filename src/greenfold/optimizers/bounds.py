@@ -386,11 +386,8 @@ class Relaxation:
         self.point: tuple[list[np.ndarray], np.ndarray, np.ndarray] | None = None
         self.directions, self.shares = np.zeros((1, 1, 0)), np.zeros(0)
 
-    def multipliers_of(self, kernels: list[np.ndarray], u: np.ndarray) -> np.ndarray:
-        """The t, plus ηp_min, at which u attains the maximum at these kernels."""
-        return self._multipliers(_Linearised(self.parts, kernels), u)
-
     def _multipliers(self, linearised: _Linearised, u: np.ndarray) -> np.ndarray:
+        """The t, plus ηp_min, at which u attains the maximum at these kernels."""
         if not self._is_free:
             return self._floors
         states = linearised.responses.drive(u.T.reshape(-1, 1))[:, :, 0]
@@ -433,11 +430,13 @@ class Relaxation:
         at ``goal``. One L-BFGS of ``max_evaluations`` per entry of ``smoothing``, the
         width of a smoothed λ_max as a share of it, follows the other.
         """
-        t, z = start or (self.multipliers_of(kernels, u), np.zeros(self._n_variables))
+        t, z = start or (None, np.zeros(self._n_variables))
         if self.is_small:
             self._follow(kernels[0], z, goal)
-        else:
-            self._descend(kernels, t, z, goal, max_evaluations, smoothing)
+            return self.lowest
+        if t is None:
+            t = self._multipliers(_Linearised(self.parts, kernels), u)
+        self._descend(kernels, t, z, goal, max_evaluations, smoothing)
         return self.lowest
 
     def _descend(
@@ -613,9 +612,10 @@ class Relaxation:
         root = np.sqrt(share)
         B = linearised.responses.as_projection(vectors) * root
         by_kernel = []
-        each = zip(self.parts, kernels, linearised.spreads, damped, strict=True)
-        for part, _, spread, states in each:
-            atom, _ = part.kernel_of(states * root, B)
+        for part, spread, states in zip(
+            self.parts, linearised.spreads, damped, strict=True
+        ):
+            atom = part.kernel_of(states * root, B)
             by_kernel.append(spread - part.eta * (part.stimuli.psi @ atom))
         by_t = 0.5 * t * (1 - (damped**2).sum(1) @ share) * self._is_free
         parts = [one.gradient(vectors, share) for one in self.constraints]

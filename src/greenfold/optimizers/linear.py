@@ -24,9 +24,6 @@ _PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
 #: relative residual.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
 
-#: Cotangents of both factors of X from that of its kernel.
-FactorPullback = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
@@ -192,18 +189,10 @@ class LinearProblem:
         gradient = (d @ self.system.readout_response(v)).T
         return v, SoftMargin(separation - variance, separation, variance), gradient
 
-    def kernel_of(self, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, FactorPullback]:
-        """Kernel of X = Σ_r A_r B_rᵀ, and cotangents of A and B from that of the kernel.
-
-        A is (n_outputs, rank), B (n_inputs, n_channels, rank).
-        """
-        rows = self.system.readout_response(A)  # (K, N, r)
-
-        def pull(bar: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            d = self.by_channel(bar)
-            return self.system.response_sum(d).drive(B), np.einsum("cn,nir->icr", d, rows)
-
-        return np.einsum("nir,icr->cn", rows, B).ravel(), pull
+    def kernel_of(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Kernel of Σ_r A_r B_rᵀ, A (n_outputs, r) and B (n_inputs, n_channels, r)."""
+        rows = self.system.readout_response(A)  # (n_steps, n_inputs, r)
+        return np.einsum("nir,icr->cn", rows, B).ravel()
 
     @cached_property
     def growth(self) -> float:
@@ -228,19 +217,14 @@ class LinearProblem:
         """G(d) of a gradient by the kernel."""
         return self.system.response_sum(self.by_channel(d))
 
-    def best_atom(
-        self, d: np.ndarray, guess: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, not below it, with u and v.
-
-        A guess of u and v is where an iterative search begins.
-        """
+    def best_atom(self, d: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, not below it, with u and v."""
         n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
         if not d.any():
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
             return 0.0, u, np.eye(1, self.system.n_outputs)[0]
         responses = Responses([self.response_sum(d)], n_channels, n_inputs)
-        sigma, u, left = responses.leading(None if guess is None else guess[0])
+        sigma, u, left = responses.leading()
         return sigma, u, left[0]
 
 
@@ -320,29 +304,20 @@ class Responses:
             self._matrices = self.drive(np.eye(self._shape[0] * self._shape[1]))
         return self._matrices
 
-    def leading(
-        self, guess: np.ndarray | None = None
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ_max of the stack, not below it; u, and left vectors (n_signals, n_outputs).
-
-        A guess of u (n_inputs, n_channels) is where an iterative search begins.
-        """
+    def leading(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """σ_max of the stack, not below it; u, and left vectors (n_signals, n_outputs)."""
         if not self.is_large:
             stacked = self.formed().reshape(-1, self._shape[0] * self._shape[1])
             sigma, flat, left = leading_triplet(stacked)
             return sigma, self.as_projection(flat), left.reshape(len(self._sums), -1)
-        start = None if guess is None else guess.T.ravel()
-        values, vectors = self.largest(lambda y: y, 1, start)
+        values, vectors = self.largest(lambda y: y, 1)
         left = self.drive(vectors)[:, :, 0]
         size = float(np.linalg.norm(left))
         sigma = float(np.sqrt(max(values[0], 0.0)))
         return sigma, self.as_projection(vectors[:, 0]), left / (size or 1.0)
 
     def largest(
-        self,
-        between: Callable[[np.ndarray], np.ndarray],
-        k: int,
-        start: np.ndarray | None = None,
+        self, between: Callable[[np.ndarray], np.ndarray], k: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k largest eigenvalues of pull · between · drive, ascending, with vectors.
 
@@ -355,8 +330,10 @@ class Responses:
 
         made, search = cast("Any", LinearOperator), cast("Any", eigsh)
         operator = made((size, size), matvec=square, dtype=float)
-        start = np.ones(size) if start is None else start
-        values, vectors = search(operator, k=min(k, size - 1), v0=start, tol=_LANCZOS_TOL)
+        options = {"k": min(k, size - 1), "v0": np.ones(size), "tol": _LANCZOS_TOL}
+        values, vectors = search(operator, **options)
+        order = np.argsort(values)
+        values, vectors = values[order], vectors[:, order]
         # An eigenvalue lies within the residual; the search found the largest.
         last = vectors[:, -1]
         values[-1] += np.linalg.norm(square(last) - values[-1] * last)
