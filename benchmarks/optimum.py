@@ -90,16 +90,19 @@ def seconds_to_reach(
 
 
 def speed_rows(stimuli: SampleStimuli) -> list[Row]:
-    """Certified solve beside alternation on the networks of the paper's table."""
+    """Certified solve and alternation, both to 0.1 %, on the networks of the paper."""
     ratios, solve, reach, rounds, gaps, values = [], [], [], [], [], []
-    ends, above = [], 0
+    ends, above, closely = [], 0, []
     for seed in range(N_NETWORKS):
         unfolding = network(seed, stimuli.n_steps, DURATION / stimuli.n_steps)
         best = optimize(unfolding, stimuli, ETA)
         assert best.upper_bound is not None
         gaps.append(best.gap)
         values.append(best.soft_margin)
-        solve.append(median_seconds(lambda u=unfolding: optimize(u, stimuli, ETA), 3, 0))
+        solve.append(
+            median_seconds(lambda u=unfolding: optimize(u, stimuli, ETA, tol=CLOSE), 3, 0)
+        )
+        closely.append(median_seconds(lambda u=unfolding: optimize(u, stimuli, ETA), 3, 0))
         problem = LinearProblem(unfolding, stimuli, ETA)
         goal = (1 - CLOSE) * best.upper_bound
         rng = np.random.default_rng([seed, 2])
@@ -123,12 +126,13 @@ def speed_rows(stimuli: SampleStimuli) -> list[Row]:
             "certified, beside alternation to 0.1 %",
             median(ratios),
             "× faster",
-            "target ≥ 2×",
-            median(ratios) >= 2,
+            "target ≥ 4×",
+            median(ratios) >= 4,
             {
                 "lowest": min(ratios),
                 "highest": max(ratios),
                 "solve_ms": 1e3 * median(solve),
+                "solve_to_rounding_ms": 1e3 * median(closely),
                 "alternation_ms": 1e3 * median(reach),
                 "rounds": median(rounds),
                 "never_reached": int(np.isinf(reach).sum()),

@@ -135,6 +135,21 @@ def test_the_central_path_ends_where_it_does_from_anywhere():
             assert low[0] == pytest.approx(low[1], rel=1e-7)
 
 
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_kernels_are_sought_where_the_system_has_them(n_channels, monkeypatch):
+    """Few directions out of 60 steps suffice: the bound is the same to 1e-7, its own gap."""
+    unfolding, stimuli = setting(n=6, n_channels=n_channels, n_steps=60)
+    problem = LinearProblem(unfolding.maps, stimuli, ETA)
+    zero, u = [np.zeros_like(stimuli.mu)], unit(np.random.default_rng(0), 6, n_channels)
+    few = Relaxation([problem])
+    few.lower(zero, u)
+    assert bounds.metric_of(problem).root.shape[1] <= 6 * n_channels
+    monkeypatch.setattr(bounds, "_span", lambda columns: np.eye(len(columns)))
+    every = Relaxation([problem])
+    assert every.lower(zero, u) == pytest.approx(few.lowest, rel=2e-7)
+    assert bounds.metric_of(problem).root.shape[1] == 60 * n_channels
+
+
 @pytest.mark.parametrize("name", CONSTRAINTS)
 @pytest.mark.parametrize("loud", [False, True], ids=["quiet", "noisy"])
 def test_both_descents_agree(name, loud, rng, monkeypatch):

@@ -290,6 +290,15 @@ def test_the_tree_closes_what_the_relaxation_leaves_open(n, strength, seed, rng)
     assert max(end.margin.value for end in ends) <= found.margin.value * (1 + 1e-9)
 
 
+def test_a_wider_tolerance_costs_less_and_holds():
+    """At 1e-3 the ascent ends early: κ within that of the best, and below the bound."""
+    unfolding, stimuli = setting(n=20, n_steps=10)
+    close, rough = (certify(unfolding, stimuli, ETA, tol=tol) for tol in (1e-4, 1e-3))
+    assert len(rough.history) < len(close.history)
+    assert (1 - 1e-3) * close.upper_bound <= rough.soft_margin < close.soft_margin
+    assert rough.gap <= 1e-3
+
+
 def test_exact_is_a_method_and_the_same_from_call_to_call():
     problem = drawn_problem(*OPEN[1])
     network = unfold(

@@ -45,7 +45,7 @@ _SMALLEST_LEAK = 1e-3
 _STEP = 1e-5
 #: Relative gap to the bound at which a network counts as solved; the pair itself is solved
 #: to rounding before.
-_GAP = 1e-3
+_GAP = 5e-4
 
 
 @dataclass(frozen=True, eq=False)

@@ -243,13 +243,18 @@ class KernelQuadratic:
         """The maximiser by Newton's method on Cholesky factors; None where it fails.
 
         It starts at the multiplier of the last call: in an ascent two or three factors do,
-        at a twentieth of the cost of eigenvalues each.
+        at a twentieth of the cost of eigenvalues each. The first call starts at that of a
+        small Q.
         """
         multiplier = float(self._last[0])
+        if not np.isfinite(multiplier):
+            multiplier = -float(np.linalg.norm(b))
         factorise, solve = get_lapack_funcs(("potrf", "trtrs"), (Q,))
         limit = np.sqrt(_RESOLVED * float(np.diag(Q).max(initial=0.0)))
-        for _ in range(_MAX_FACTORS if np.isfinite(multiplier) else 0):
-            factor, failed = factorise(Q - multiplier * np.eye(len(Q)), lower=1)
+        for _ in range(_MAX_FACTORS):
+            shifted = Q.copy(order="F")
+            shifted.ravel(order="K")[:: len(Q) + 1] -= multiplier
+            factor, failed = factorise(shifted, lower=1, clean=0, overwrite_a=1)
             if failed or np.diag(factor).min() <= limit:
                 return None
             half, _ = solve(factor, b, lower=1)

@@ -54,10 +54,16 @@ class Search:
     """The best pair found and the lowest bound met, which close in on each other."""
 
     def __init__(
-        self, problem: LinearProblem, *, max_iter: int, tol: float, max_nodes: int
+        self,
+        problem: LinearProblem,
+        *,
+        max_iter: int,
+        tol: float,
+        max_nodes: int = NODES,
+        ascent_tol: float = _ASCENT_TOL,
     ) -> None:
         self.problem, self.max_iter, self.tol = problem, max_iter, tol
-        self.max_nodes, self.n_nodes = max_nodes, 0
+        self.max_nodes, self.n_nodes, self.ascent_tol = max_nodes, 0, ascent_tol
         self.relaxation = Relaxation([problem])
         #: The bound that the nodes of the tree have come down to.
         self.branched = np.inf
@@ -83,7 +89,7 @@ class Search:
 
     def ascend(self, start: np.ndarray, reach: float = 1.0) -> None:
         """Ascend from an input projection, and keep what is better than before."""
-        limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": _ASCENT_TOL}
+        limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": self.ascent_tol}
         self.keep(ascend(self.problem, start, reach=reach, **limits))
 
     def keep(self, found: Candidate) -> None:
@@ -95,7 +101,11 @@ class Search:
     def certify(self) -> bool:
         """Bound κ at the kernel of the best pair; True where that closes the gap."""
         assert self.best is not None
-        self.relaxation.at([self.problem.kernel(self.best.u, self.best.v)], self.best.u)
+        return self._certify_at(self.problem.kernel(self.best.u, self.best.v))
+
+    def _certify_at(self, kernel: np.ndarray) -> bool:
+        assert self.best is not None
+        self.relaxation.at([kernel], self.best.u)
         return self.is_closed
 
     def run(self) -> tuple[Candidate, int]:
@@ -103,8 +113,9 @@ class Search:
         status = "bounded"
         try:
             self._begin()
-            closed = self.certify() or self._follow_atoms() or self._lower()
-            if closed or self._start_again() or self._branch():
+            nothing = np.zeros_like(self.problem.stimuli.mu)  # tight for small η
+            closed = self.certify() or self._certify_at(nothing) or self._follow_atoms()
+            if closed or self._lower() or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
             elif self.problem.growth > AMPLIFIED and (
@@ -120,6 +131,8 @@ class Search:
     def described(self, status: str) -> Candidate:
         """The best pair with the bound."""
         assert self.best is not None
+        if not np.isfinite(self.bound):  # interrupted before there was one
+            self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
         # Class means that coincide (case A): both are zero, up to rounding.
         if max(abs(bound), abs(self.value)) <= self.rounding:
@@ -129,11 +142,9 @@ class Search:
         return replace(self.best, status=status, upper_bound=bound)
 
     def _begin(self) -> None:
-        """The bound of small η, the pair that it is of, and an ascent from there."""
+        """Ascend from the pair that is best for small η."""
         problem = self.problem
-        mu = problem.stimuli.mu
-        _, u, v = problem.best_atom(mu)
-        self.relaxation.at([np.zeros_like(mu)], u)
+        _, u, v = problem.best_atom(problem.stimuli.mu)
         # Class means are known to the rounding of the series, whose size along the kernel
         # is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
@@ -255,15 +266,16 @@ def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
 
 
 def solve(
-    problem: LinearProblem, *, max_iter: int, tol: float, max_nodes: int = NODES
+    problem: LinearProblem, *, max_iter: int, tol: float, **limits: Any
 ) -> tuple[Candidate, int]:
     """Maximise κ over both projections and bound it from above.
 
     It stops at the relative gap ``tol``; ``max_iter`` limits the evaluations of the bound
-    for each width of its smoothing, ``max_nodes`` the nodes of the tree. The number of
+    for each width of its smoothing, ``max_nodes`` the nodes of the tree, and
+    ``ascent_tol`` is the relative change of κ that ends an ascent. The number of
     evaluations and nodes is returned too.
     """
-    return Search(problem, max_iter=max_iter, tol=tol, max_nodes=max_nodes).run()
+    return Search(problem, max_iter=max_iter, tol=tol, **limits).run()
 
 
 def rescue(problem: LinearProblem) -> Candidate:

@@ -33,6 +33,8 @@ from .sequences import solve_sequences
 #: Separability below which the linear optimum is a poor start for the non-linear problem,
 #: and relative change of κ that ends the ascent to an order-1 optimum that is only a start.
 _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
+#: From this tolerance of the gap on, a share of it ends the ascents too.
+_COARSE, _SHARE = 1e-3, 0.2
 #: Nodes after which the search for a proof gives up.
 _MAX_NODES = 1_000_000
 
@@ -109,8 +111,9 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         smoothing ("convex", "exact"), evaluations per start, after its first ("ascent"),
         rounds per start ("alternating").
     tol : float, optional
-        Relative gap to stop at ("convex", default 1e-4), or relative gain per step or
-        round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
+        Relative gap to stop at ("convex", "exact"; 1e-4 by default, and from 1e-3 on the
+        projections too are solved no further), or relative gain per step or round that
+        counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
         through `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of the random starts, and of roundings of a mask. "convex" uses none.
@@ -252,12 +255,14 @@ class Run:
             solve = partial(alternate_nonlinear, QuadraticInput(self.problem), **limits)
         return self.finish(_collect(self.starts(self.n_starts), solve), "alternating")
 
-    def convex(self, method: str = "convex", **limits: int) -> Projections:
+    def convex(self, method: str = "convex", **limits: Any) -> Projections:
         """The global optimum of a linear system, with its bound."""
         problem, tol = self.linear, self.tol or 1e-4
         solved = normal.solve(problem, tol=tol)
         if solved is None:
             given: dict[str, Any] = {"max_iter": self.max_iter, "tol": tol, **limits}
+            if tol >= _COARSE:
+                given["ascent_tol"] = _SHARE * tol
             solved = *certified.solve(problem, **given), problem.growth
         found, n_iter, growth = solved
         if self.device.kind is not None and found.status != "interrupted":

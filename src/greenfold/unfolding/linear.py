@@ -24,6 +24,8 @@ from .walk import Plan
 #: G(d) is formed as a matrix while the powers that this takes stay below this size;
 #: beyond, it is only applied to vectors.
 DENSE_BYTES = 512 * 2**20
+#: Up to this size a product costs less than the call that makes it.
+_SMALL = 256
 #: Share of a normal matrix that rounding may leave outside its blocks, over √N.
 _NORMAL = 1e-13
 
@@ -46,9 +48,9 @@ class LinearOrder:
 
     @cached_property
     def _powers(self) -> list[Any]:
-        """E, E², E⁴, … of a panel, up to about the root of the number of panels."""
-        found = [self.plan.step.E]
-        while 4 ** len(found) < self.plan.n_whole * self.plan.n_sub:
+        """E, E², E⁴, … of a panel, up to the number of panels or, if large, its root."""
+        found, base = [self.plan.step.E], 2 if self.n_inputs <= _SMALL else 4
+        while base ** len(found) < self.plan.n_whole * self.plan.n_sub:
             found.append(found[-1] @ found[-1])
         return found
 
@@ -121,7 +123,7 @@ class LinearOrder:
         ends = starts[self.plan.n_sub :: self.plan.n_sub, ...]
         if self.plan.tail is None:
             return self.read(ends)
-        xp, (E, F) = self._xp, self._tail
+        xp, (E, F) = self._xp, self.tail
         last = xp.matrix_transpose(u) @ F
         return xp.concat([xp.flip(ends, axis=0) @ E, last[None, ...]], axis=0)
 
@@ -139,7 +141,7 @@ class LinearOrder:
             if weight:
                 state = state + weight * y
         if plan.tail is not None:
-            E, F = self._tail
+            E, F = self.tail
             state = y @ E + given[plan.n_whole] @ F
         return state.T
 
@@ -148,7 +150,7 @@ class LinearOrder:
         xp = self._xp
         if self.plan.tail is None:
             return self.read(read_bar), xp.zeros_like(read_bar[0, ...])
-        back, (E, F) = xp.matrix_transpose, self._tail
+        back, (E, F) = xp.matrix_transpose, self.tail
         carried_bar, last_bar = read_bar[:-1, ...], read_bar[-1, ...]
         return xp.flip(carried_bar @ back(E), axis=0), last_bar @ back(F)
 
@@ -205,7 +207,7 @@ class LinearOrder:
         ends = bars[: n * plan.n_sub].reshape(n, plan.n_sub, *bars.shape[1:])[:, -1]
         rows[:n] = np.moveaxis(np.tensordot(self.step[1], ends, axes=(1, 1)), 0, 1)
         if plan.tail is not None:
-            rows[n] = self._tail[1] @ bars[-1]
+            rows[n] = self.tail[1] @ bars[-1]
         return rows
 
     @property
@@ -219,7 +221,7 @@ class LinearOrder:
         return _repeat(self.plan.step, self.plan.n_sub)
 
     @cached_property
-    def _tail(self) -> tuple[Any, Any]:
+    def tail(self) -> tuple[Any, Any]:
         """The same of a shortened last step."""
         return _repeat(self.plan.tail, self.plan.n_tail)
 
@@ -230,7 +232,7 @@ class LinearOrder:
     @cached_property
     def _modes(self) -> DenseModes | None:
         plan = self.plan
-        pairs = [*self.step] if plan.tail is None else [*self.step, *self._tail]
+        pairs = [*self.step] if plan.tail is None else [*self.step, *self.tail]
         found = normal_modes([matrix.T for matrix in pairs])
         if found is None:
             return None
@@ -239,13 +241,13 @@ class LinearOrder:
         return DenseModes(modal_responses(E, F, plan.weights, self.n_steps, last), *basis)
 
     @cached_property
-    def _step_powers(self) -> list[np.ndarray]:
+    def _step_powers(self) -> np.ndarray:
         """E⁰ … E^s of the step propagator, s about √K (transposed)."""
         E, _ = self.step
         powers = [np.eye(len(E)), E]
         while len(powers) <= ceil(sqrt(max(self.plan.n_whole, 1))):
             powers.append(powers[-1] @ E)
-        return powers
+        return np.stack(powers)
 
     def greens_matrix(self, d: np.ndarray) -> np.ndarray:
         """G(d) of one channel as an (N, N) matrix; d after the readout is ignored.
@@ -261,7 +263,7 @@ class LinearOrder:
         coefficients = np.correlate(weights, d[:n], "full")[n - 1 :] if n else np.empty(0)
         total = self.step[1] @ self._polynomial(coefficients)
         if plan.tail is not None:
-            E_tail, F_tail = self._tail
+            E_tail, F_tail = self.tail
             total = total @ E_tail + d[n] * F_tail
         return total.T
 
@@ -269,11 +271,15 @@ class LinearOrder:
         """Σ_l c_l E^l by Horner's rule in E^s."""
         powers = self._step_powers
         s, total = len(powers) - 1, np.zeros_like(powers[0])
-        for first in range((len(coefficients) - 1) // s * s, -1, -s):
+        blocks = np.resize(coefficients, (ceil(len(coefficients) / s), s))
+        blocks.ravel()[len(coefficients) :] = 0.0
+        flat = powers[:s].reshape(s, -1)
+        # Where all sums fit, one product makes them.
+        sums = blocks @ flat if len(total) <= _SMALL else None
+        for place in range(len(blocks) - 1, -1, -1):
             total = total @ powers[s] if total.any() else total
-            for offset, c in enumerate(coefficients[first : first + s]):
-                if c:
-                    total += c * powers[offset]
+            own = blocks[place] @ flat if sums is None else sums[place]
+            total += own.reshape(total.shape)
         return total
 
     def step_pullback(
@@ -341,7 +347,13 @@ class GreensSum:
 
     def pull(self, v: np.ndarray) -> np.ndarray:
         """G(d)ᵀ v as (n_neurons, n_channels), by the recursion backwards."""
-        return (self._d @ self._linear.readout_response(v)).T
+        linear, plan = self._linear, self._linear.plan
+        bars, n = linear.carry_back(v), plan.n_whole
+        ends = bars[plan.n_sub - 1 : n * plan.n_sub : plan.n_sub]
+        total = linear.step[1] @ (self._d[:, :n] @ ends).T
+        if plan.tail is not None:
+            total += np.outer(linear.tail[1] @ bars[-1], self._d[:, n])
+        return total
 
 
 def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
