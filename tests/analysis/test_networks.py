@@ -267,7 +267,7 @@ def test_series_that_cannot_be_split():
     X, y = synthetic_heartbeats(20, rng=0)
     few = np.concatenate([np.flatnonzero(y == y.max())[:1], np.flatnonzero(y == y.min())])
     given = SampleStimuli(X[few], y[few])
-    with pytest.raises(ValueError, match="be None where a class has one series"):
+    with pytest.raises(ValueError, match="be None if a class has only one series"):
         optimize_reservoir(small(), given, 0.1)
     stream = SampleStimuli.from_batches([(X, y)])
     with pytest.raises(ValueError, match="needs the series in memory"):

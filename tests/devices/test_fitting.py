@@ -185,7 +185,7 @@ def bad(rng):
         "unit of a channel": (d, volts, "channel 1, is .* as large as the others"),
         "other channels": ([d, d[:, :1]], [y, y], "1 channels in recording 1 and 2"),
         "one states missing": ([d, d], [y], "2 recordings and `states` 1"),
-        "overflow": (d, 1e160 * y, "give it in a unit in which it is about one"),
+        "overflow": (d, 1e160 * y, "convert it to a unit in which it is about one"),
     }
 
 
@@ -245,7 +245,7 @@ def test_a_long_delay_is_named(rng):
 
 def test_fewer_lags_than_the_device_remembers_are_refused(rng):
     drive, states = ring_of(4, 2000, rng)
-    with pytest.raises(DataError, match="`n_lags` = 2 ends before the memory.* 8 lags 9.%"):
+    with pytest.raises(DataError, match="`n_lags` = 2 is shorter than the memory.* 8 lags explain 9.%"):
         MeasuredResponse.fit(drive, states, n_steps=8, n_lags=2)
 
 

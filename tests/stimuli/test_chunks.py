@@ -192,7 +192,7 @@ def test_stimuli_accumulated_apart_are_merged_by_their_moments(rng):
         SampleStimuli.merge([parts[0], SampleStimuli(X, y + 2)])
     with pytest.raises(ValueError, match=r"`parts` must agree in shape; .*\(1, 5\)"):
         SampleStimuli.merge([parts[0], SampleStimuli(X[:, :5], y)])
-    with pytest.raises(TypeError, match="`parts` must be SampleStimuli, one at least"):
+    with pytest.raises(TypeError, match="`parts` must be one or more SampleStimuli"):
         SampleStimuli.merge([])
 
 
@@ -224,7 +224,7 @@ def attacked(X, y):
         "short": (
             da.map_blocks(lambda b: b[:-1], chunks, chunks=chunks.chunks, meta=X[:0]),
             y,
-            r"promises 20 series in the chunk from series \d+ on, which holds 19",
+            r"announces 20 series for the chunk from series \d+ on, which holds 19",
         ),
     }
 
