@@ -317,8 +317,8 @@ def test_same_seed_same_mask():
         ({"inputs": np.ones(6, bool)}, "`inputs` must have 7 truth values"),
         ({"bits": 0}, "`bits` must be at least 1"),
         ({"bits": 9}, "`bits` must be 1 to 8 .* got 9"),
-        ({"mask": "sign", "u": np.ones(7)}, "`u` does not go with a mask"),
-        ({"mask": "sign", "method": "random"}, "`method` does not go with a mask"),
+        ({"mask": "sign", "u": np.ones(7)}, "`u` cannot be combined with a mask"),
+        ({"mask": "sign", "method": "random"}, "`method` cannot be combined with a mask"),
         ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
     ],
 )

@@ -317,7 +317,7 @@ def test_a_device_that_is_not_there_is_named(beats):
     if torch.cuda.is_available():
         pytest.skip("there is one")
     X, y = beats
-    with pytest.raises(ValueError, match="`device` = 'cuda' is not there"):
+    with pytest.raises(ValueError, match="`device` = 'cuda' does not exist"):
         SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="cuda")
     with pytest.raises(ValueError, match="`device` must be 'cpu', 'cuda'"):
         SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="gpu")
