@@ -304,7 +304,7 @@ def test_same_seed_same_mask():
     ("options", "message"),
     [
         ({"mask": "binary"}, "`mask` must be 'sign' or 'nonnegative'; got 'binary'"),
-        ({"mask": "sign", "levels": 3}, "`mask` and `levels` each say"),
+        ({"mask": "sign", "levels": 3}, "`mask` and `levels` both restrict"),
         ({"levels": 1}, "`levels` must be at least 2"),
         ({"levels": [1.0, 1.0]}, "`levels` must hold at least two different values"),
         ({"box": (0.1, 0.2)}, r"leaves no vector of unit norm .* at least 0.378"),

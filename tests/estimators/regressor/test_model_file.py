@@ -153,7 +153,7 @@ def changed(whole: bytes, change) -> bytes:
         (lambda m, a: m["parameters"].update(shell=1), "cannot be read"),
         (lambda m, a: m.update(n_features_in_=0), "n_features_in is 0"),
         (lambda m, a: m.update(n_features_in_=8), "'kernel.*has shape"),
-        (lambda m, a: m.update(_flat=True), "2 targets, and says one"),
+        (lambda m, a: m.update(_flat=True), "2 targets, but declares one"),
         (lambda m, a: m.update(ridge_=-1.0), "its ridge is -1.0, not a positive"),
         (
             lambda m, a: m["projections_"].update(status="owned"),
