@@ -255,7 +255,7 @@ OSCILLATORS = Reservoir.oscillators([1.0, 2.0], [1.0, 0.5])
         ((small(), stimuli(), DT), {"held_out": stimuli(2)}, ValueError, "have series"),
         ((small(), stimuli(), DT), {"max_evaluations": 0}, ValueError, "`max_evaluations`"),
         ((EchoStateNetwork.random(9, rng=0), stimuli()), {"noise": 0.1}, ValueError,
-         "`noise` inside is known"),
+         "`noise` inside the network needs"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(arguments, options, error, message):
@@ -280,5 +280,7 @@ def test_a_network_fitted_to_few_series_is_told():
     """Noise: the half that is fitted gains what the other half loses."""
     rng = np.random.default_rng(0)
     few = SampleStimuli(rng.standard_normal((8, 6)), np.arange(8) % 2)
-    with pytest.warns(UserWarning, match="held out fell from .* to -.*use more of them"):
+    with pytest.warns(
+        UserWarning, match="held-out series fell from .* to -.*use more series"
+    ):
         optimize_reservoir(Reservoir.random(6, rng=0), few, DT, eta=0.5, rng=0)

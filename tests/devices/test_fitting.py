@@ -233,7 +233,7 @@ def test_outputs_that_do_not_follow_the_drive_are_refused(rng):
 @pytest.mark.parametrize("n_inputs", [1, 4])
 def test_outputs_before_the_drive_are_told_by_how_much(rng, n_inputs, shift):
     drive, states = ring_of(n_inputs, 2000, rng, shift=shift)
-    with pytest.raises(DataError, match=f"before it comes.*shift the outputs by {-shift} "):
+    with pytest.raises(DataError, match=f"before .drive. .*shift the outputs by {-shift} "):
         MeasuredResponse.fit(drive, states, n_steps=8)
 
 

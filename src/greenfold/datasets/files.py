@@ -64,8 +64,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
 _EXACT = 2.0**53
 _GZIP = b"\x1f\x8b"
-# gzip packs numbers as text to a third or a tenth; content that unpacks to far more is no
-# data.
+# gzip packs numbers as text to a third or a tenth; far higher ratios are not data.
 _UNPACKED, _RATIO = 2**26, 100
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 

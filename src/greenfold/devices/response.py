@@ -64,8 +64,8 @@ class FitReport(Shown):
     Attributes
     ----------
     n_lags : int
-            Number of lags of the fitted filter, chosen by cross-validation; later ones are
-            zero in G.
+            Number of lags of the fitted filter, by cross-validation; later ones are zero in
+            G.
         ridge : float
             Ridge penalty, relative to the mean power of the drive, chosen likewise.
         linearity : float
@@ -267,8 +267,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         known = {} if self.fitted is None else {"linearity": self.fitted.linearity}
         return {**sizes, "dt": self.dt, **known}
 
-    # Maps of a linear system; arguments are not checked, because optimisers call them
-    # often.
+    # Maps of a linear system; without checks, because optimisers call them often.
 
     is_linear = True
     degree = 1

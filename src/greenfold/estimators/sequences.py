@@ -660,8 +660,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         Parameters of the drawn echo state network, which has ten connections per neuron.
         The leak is 1 by default.
     input_scale, bias_scale : float
-        Input weights and bias are drawn from −scale to scale. Solved ones have the same
-        joint norm.
+        Input weights and bias are drawn from −scale to scale. Solved ones have their norm.
     reservoir : Reservoir or EchoStateNetwork, optional
         Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then ignored.
     dt : float
@@ -819,7 +818,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
             As in `SequenceRegressor`, but the leak is 0.5 by default.
         ridge : float or "auto"
-            "auto" chooses the penalty with which closed loops on held-out blocks stay valid
+            "auto" chooses the penalty whose closed loops on held-out blocks stay valid
             longest.
         washout, see_input, max_iter, search, random_state
             As in `SequenceRegressor`; the search compares closed loops.

@@ -117,8 +117,7 @@ def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftM
 def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     """Unit readout that maximises the margin, by a linear support vector machine.
 
-    Compare it with the soft margin's readout. The plane passes through the origin, as in
-    `def_margin`.
+    Compare it with the soft margin's readout. The plane passes through the origin.
 
     Parameters
     ----------

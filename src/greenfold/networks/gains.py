@@ -149,9 +149,8 @@ class Gain:
     Attributes
     ----------
     coefficients : tuple of float
-            Taylor coefficients φ(0), c_1, c_2, … in increasing powers. The unfolding of a
-            network that rests at zero uses them; `simulate` and `Dynamics` use the exact
-            function.
+            Taylor coefficients φ(0), c_1, c_2, … in increasing powers, for the unfolding of
+            a network that rests at zero; `simulate` and `Dynamics` use the exact function.
         name : str
             The printed name.
         kind, parameters
@@ -321,8 +320,7 @@ class Gain:
     def around(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
         """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at points (N,).
 
-        They run from c_0 = 0 to the degree of the gain, or to the slope if it has no
-        series.
+        From c_0 = 0 to the degree of the gain, or to the slope if it has no series.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
         if self._series is not None:

@@ -81,8 +81,7 @@ class Reservoir(Network, kind="reservoir"):
         the dynamics has the connectivity W diag(φ').
     allow_unstable : bool
         Accept a *linear* network whose modes grow (Re λ ≥ 1); its unfolding is exact over a
-        finite time. A non-linear network with growing modes is always refused, as in the
-        paper.
+        finite time. A non-linear one with growing modes is refused, as in the paper.
     bias : float or array_like (n_neurons,), optional
         Bias b, a constant input to each neuron.
 
@@ -281,11 +280,10 @@ class Reservoir(Network, kind="reservoir"):
         n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
             As in `random`.
         g : float
-            Approximate radius of the disc of eigenvalues; for a short reach some lie
+            Approximate radius of the disc of eigenvalues; a short reach leaves some
             outside.
         reach : float
-            Distance over which the probability falls by a factor e, in the unit of the
-            positions.
+            Distance over which the probability falls by e, in the unit of the positions.
         connectivity : float
             Mean probability of a connection.
         positions : array_like (n_neurons, n_dimensions), optional
@@ -310,8 +308,8 @@ class Reservoir(Network, kind="reservoir"):
 
         With the input projection of `greenfold.networks.weights.legendre_delay`, the states
         are the coefficients of the last θ of the input along orthonormal Legendre
-        polynomials, and a fixed readout gives the input θ ago (LegT). You can also optimise
-        another u.
+        polynomials, and a fixed readout gives the input θ ago (LegT). You can also solve
+        for another u.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ def spatial_plan(
             """Mean probability for c = exp(level), minus the one wanted."""
             return float(np.exp(np.minimum(0, level - decay[others])).mean()) - share
 
-        # At the left end every pair is at most as probable as wanted; at the right all are
+        # At the left end no pair is more probable than wanted; at the right all are
         # certain.
         left, right = np.log(share), float(decay.max()) + 1e-9
         solve: Any = brentq
@@ -265,9 +265,8 @@ def graph_weights(
 ) -> np.ndarray:
     """Weights W of a graph: W_ij belongs to the edge from node j to node i.
 
-    See `from_graph`. Entry [i, j] of a matrix is the edge from i to j, as in
-    `scipy.sparse.csgraph`. Edges of an undirected graph run both ways; parallel edges add
-    up.
+    See `from_graph`. Entry [i, j] of a matrix is the edge from i to j, as in SciPy's
+    csgraph. Edges of an undirected graph run both ways; parallel edges add up.
     """
     if hasattr(graph, "is_multigraph") and hasattr(graph, "adj"):
         adjacency, names = _of_networkx(graph, weight, nodes)

@@ -556,8 +556,7 @@ class Relaxation:
         directions = self.directions[:, :, :rank]
         mixtures = [np.eye(rank)]
         if rank > 1:
-            # The optimum mixes the leading two about as the relaxation does, with either
-            # sign.
+            # The optimum mixes the leading two about like the relaxation, with either sign.
             sizes = np.sqrt(self.shares[:rank])
             angles = np.outer([1, -1], np.arctan2(sizes[1], sizes[0]) * _ANGLES).ravel()
             planar = np.zeros((len(angles), rank))

@@ -21,9 +21,8 @@ from .ascent import Objective
 from .linear import LinearProblem
 from .result import Candidate
 
-#: Number of levels up to which every entry may change to any other, else to its neighbours;
-#: number of changes up to which pairs are compared; relative gain that is more than
-#: rounding.
+#: Number of levels up to which an entry may change to any other, else to its neighbours; of
+#: changes up to which pairs are compared; relative gain that is more than rounding.
 _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
 _QUANTISED_ROUNDS, _ROUNDS = 5, 50
@@ -37,9 +36,8 @@ _REACHED = 1e-7
 #: Evaluations of one ascent in a range; evaluations for each start; number of best starts
 #: that are continued.
 _EVALUATIONS, _GLANCE, _AHEAD = 400, 30, 2
-#: A step is taken if it gains this share of its slope over the least of the last few κ,
-#: because spectral steps need not rise every time; their number; relative gain at which to
-#: stop.
+#: A step must gain this share of its slope over the least of the last few κ, because
+#: spectral steps need not rise every time; number of these κ; relative gain at the end.
 _SUFFICIENT, _REMEMBERED, _TOL = 1e-4, 8, 1e-9
 #: Number of starts drawn around the free optimum, and anywhere.
 _DRAWN = 4
@@ -408,8 +406,7 @@ def ascend_in_box(
 ) -> Candidate:
     """Projected gradient ascent with spectral steps (Birgin, Martínez & Raydan 2000).
 
-    It starts from ``into_box(u)``, stops once κ is ``enough``, and returns the best pair
-    met.
+    It starts from ``into_box(u)``, stops if κ is ``enough``, and returns the best pair.
     """
     u = into_box(u, *limits)
     v, margin, gradient = objective.evaluate(u)

@@ -37,15 +37,13 @@ from .result import Candidate, relative_gap
 
 #: Relative gap to aim at, far below the tolerance: the last digits cost little.
 _GAP = 1e-10
-#: Number of blocks at the start, and of blocks added per round. A quarter are the worst;
-#: the rest are spread over all missing ones, because neighbours on a long ring are almost
-#: equal.
+#: Number of blocks at the start, and of blocks added per round: a quarter the worst, the
+#: rest spread over all missing ones, because neighbours on a long ring are almost equal.
 _FIRST, _JOINED = 256, 128
 #: Largest number of passes over all blocks, and of passes without progress.
 _PASSES, _IDLE = 60, 3
 #: Before the next pass, the gap on some blocks is reduced to this share of the gap on all,
-#: by this factor at a time; largest number of Newton steps, and squared step at which to
-#: stop.
+#: by this factor at a time; limit of Newton steps, and squared step at their end.
 _SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 10.0, 60, 1e-3
 #: Added to the diagonal of Newton's matrix, which is one.
 _RIDGE, _TINY = 1e-14, np.finfo(float).tiny

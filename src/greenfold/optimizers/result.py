@@ -95,8 +95,7 @@ class Projections(Result, kind="projections"):
             if Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN if the
             network diverges after one of these stimuli.
         step_error : float or None
-            Largest error of a state of an integrated network, relative to the largest
-            state.
+            Largest error of a state of an integrated network, relative to the largest.
         growth : float or None
             Amplification of the input by the linear network, if the method computed it:
             about 1 for the paper's networks, many orders more for strongly non-normal ones.

@@ -114,8 +114,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             step or round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than
             2000 series with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
-        Source of the random starts, and of roundings of a mask. "convex" uses no
-        randomness.
+        Source of random starts, and of roundings of a mask. "convex" uses none.
 
     Returns
     -------

@@ -146,8 +146,7 @@ class Design:
     def states(self, kernels: KernelsOfAll, *, keep: bool) -> Any:
         """States of the series from the kernels of all outputs.
 
-        With ``keep``, small products of the series with themselves are kept between
-        evaluations.
+        With ``keep``, small products of the series are kept between evaluations.
         """
         steps = kernels.read_steps
         n_cases, *shape = self.X.shape

@@ -144,8 +144,7 @@ class RegressionTask(Shown):
         series = check.stimuli(X, self.n_steps)
         u = check.input_projection(found.u, system.n_inputs, self.n_channels)
         shape = 1, self.n_channels, self.n_steps
-        # A readout is fitted to centred windows; the network itself to the windows as
-        # given.
+        # A readout is fitted to centred windows; the network itself to the given ones.
         mean = self.mean.reshape(shape)
         if system.is_linear:
             return to_host(system.states(to_host(series) - mean, u)) @ found.V + self.offset

@@ -76,8 +76,7 @@ class SequenceTask(Shown):
         y : array_like (n_samples,) or (n_samples, n_targets), or a list of such
             Targets at the end of each step.
         washout : int
-            Steps at the start of each segment that are not read; choose the memory of the
-            network.
+            Steps at the start of each segment that are not read: the memory of the network.
         ridge : float
             Penalty λ on ‖V‖², the variance of independent readout noise on each state.
         n_read : int, optional

@@ -669,9 +669,8 @@ class ReservoirClassifier(
 
         Gaussian clouds of states along v give log-odds, d below those of the first class;
         the probabilities are proportional to (1 + d) to the power of −``calibration_``. The
-        clouds of the series that v was solved for are too narrow, so the factor comes from
-        the folds of the cross-validation, solved at linear order with the chosen or given
-        η.
+        clouds of the training series are too narrow, so the factor comes from the folds of
+        the cross-validation, solved at linear order with the chosen or given η.
         """
         Z = self.read_out(X)
         return self.decision_.probabilities(Z)

@@ -2,8 +2,7 @@
 
 A linear reservoir that is read at every step is a bank of causal filters. Here each
 reservoir covers one time scale τ₀: the decay times of its oscillators lie around τ₀, their
-frequencies around 1/τ₀, and each random readout mixes all of them. Time is counted in steps
-of the series.
+frequencies around 1/τ₀, and each random readout mixes all of them. Times are in steps.
 """
 
 from __future__ import annotations

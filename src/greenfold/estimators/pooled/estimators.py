@@ -167,8 +167,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
             Number of random readouts per reservoir, a multiple of 8.
     scaling : {"set", "series"}, default "set"
         "set" standardises each channel by its mean and deviation over the training set, so
-        the level and amplitude of a series count; "series" standardises each series by its
-        own.
+        level and amplitude of a series count; "series" uses those of each series.
     engine : {"auto", "numba", "array"}, default "auto"
         "numba" is compiled and about twenty times as fast on one thread; "array" needs only
         the array library. "auto" compiles if numba is installed (extra
@@ -384,8 +383,7 @@ class PooledReservoirClassifier(
 class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_regressor"):
     """Predict numbers from time series, with pooled features of a reservoir bank.
 
-    Ridge regression on the features of `ReservoirFeatures`; leave-one-out chooses the
-    penalty.
+    Ridge regression on the features of `ReservoirFeatures`, with a leave-one-out penalty.
 
     Parameters
     ----------

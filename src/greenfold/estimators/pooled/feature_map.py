@@ -53,8 +53,7 @@ N_ROWS = 38
 #: something happened help with aligned series and hurt with others; half the weight was the
 #: best compromise in leave-one-out tests on training data.
 WEIGHTS = {"halves": 0.5, "quarters": 0.5, "position": 0.5}
-#: Working memory of array operations: the size of the caches on the host, enough to keep a
-#: GPU busy.
+#: Working memory of array operations: the caches of the host, or enough for a busy GPU.
 _HOST_BYTES = 2**23
 _DEVICE_BYTES = 2**31
 #: Number of arrays, as large as the readings, that array operations keep at a time.

@@ -67,9 +67,8 @@ def solve_ridge(
 ) -> RidgeSolution:
     """Minimise Σ_i ω_i |y_i − f(x_i)|² + λ|w|² over f = w·x + b, at the best λ.
 
-    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred. ``weights``
-    are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of the centred
-    K.
+    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred; ``weights``
+    are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of centred K.
     """
     omega = np.ones(len(gram)) if weights is None else weights
     penalties = penalties * mean_square(gram, omega)
