@@ -203,7 +203,7 @@ def test_other_arguments(rng):
         MeasuredResponse.fit(d, y, n_steps=3, ridge=-1.0)
     with pytest.raises(ValueError, match="`n_lags` must be at least 1"):
         MeasuredResponse.fit(d, y, n_steps=3, n_lags=0)
-    with pytest.raises(TypeError, match="`system` must be a MeasuredResponse"):
+    with pytest.raises(TypeError, match="`system` must be a fitted MeasuredResponse"):
         margin_interval(None, None, None)  # pyright: ignore[reportArgumentType]
     wide = rng.standard_normal((40_000, 40))
     with pytest.raises(MemoryError, match="`n_lags` = 400 .* use fewer lags"):
