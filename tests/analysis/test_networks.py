@@ -250,7 +250,7 @@ OSCILLATORS = Reservoir.oscillators([1.0, 2.0], [1.0, 0.5])
         ((small(), stimuli(), DT), {"bounds": {"leak": (0, 1)}}, ValueError, "be those of"),
         ((small(), stimuli(), DT), {"bounds": {"tau": (0, 1)}}, ValueError, "0 < low"),
         ((small(), stimuli(), DT), {"bounds": {"tau": 3}}, ValueError, "two finite"),
-        ((small(), stimuli(), DT), {"bounds": {"tau": (1, 2)}}, ValueError, "network, 0.25"),
+        ((small(), stimuli(), DT), {"bounds": {"tau": (1, 2)}}, ValueError, ", 0.25"),
         ((small(), stimuli(), DT), {"held_out": 1.5}, ValueError, "a share below 1"),
         ((small(), stimuli(), DT), {"held_out": stimuli(2)}, ValueError, "have series"),
         ((small(), stimuli(), DT), {"max_evaluations": 0}, ValueError, "`max_evaluations`"),
