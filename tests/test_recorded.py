@@ -837,7 +837,7 @@ def sweeps():
 
 def path_of(made: Any, stimuli: Any, *given: Any, **options: Any) -> dict[str, Any]:
     with warnings.catch_warnings():  # a dozen series are few
-        warnings.filterwarnings("ignore", "the soft margin of the series held out fell")
+        warnings.filterwarnings("ignore", "the soft margin of the held-out series fell")
         path = optimize_reservoir(made, stimuli, *given, rng=1, **options)
     return {
         **{f"{name} on the way": values for name, values in path.parameters.items()},

@@ -1,7 +1,7 @@
 """Bridge to reservoirpy: solve the input weights of a node that reservoirpy runs.
 
 Needs the extra ``greenfold[reservoirpy]``. A `reservoirpy.nodes.Reservoir` is an
-`EchoStateNetwork` with drawn input weights; everything else of the node stays as it is.
+`EchoStateNetwork` with drawn input weights; the rest of the node does not change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .unfolding.unfolding import unfold
 
 __all__ = ["SolvedInput", "network_of", "solve_input", "solve_sequence"]
 
-#: What a result says in the unit of the states.
+#: Fields of a result that are in the unit of the states.
 _IN_STATES = ("soft_margin", "separation", "variance")
 _GAINS = {
     activations.identity: Gain.linear,
@@ -45,11 +45,11 @@ _GAINS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolvedInput(Shown):
-    """A node with solved input weights, and how they were found."""
+    """A node with solved input weights, and their description."""
 
-    #: A new node with `Win` solved, at the same norm; the given one is left alone.
+    #: A new node with solved `Win` of the same norm; the given node is not changed.
     node: Any
-    #: u = `Win` at unit norm, the readout v, κ and, where it exists, the bound.
+    #: u = `Win` at unit norm, the readout v, κ and, if it exists, the bound.
     projections: Projections | RegressionProjections
     #: The network that the node runs.
     network: EchoStateNetwork
@@ -59,19 +59,19 @@ class SolvedInput(Shown):
 
 
 def network_of(node: Any, *, n_channels: int = 1, gain: Gain | None = None) -> Any:
-    """The `EchoStateNetwork` that a node runs.
+    """Return the `EchoStateNetwork` that a node runs.
 
-    It rests at its fixed point, while a node begins at zero: with a bias, pass
+    It starts at its fixed point, while a node starts at zero: with a bias, pass
     ``start=np.zeros(n_neurons)`` to `Dynamics` for the states of the node.
 
     Parameters
     ----------
     node : reservoirpy.nodes.Reservoir
-        Left alone. Weights that it has not drawn yet are those that it would draw for
-        series of ``n_channels`` channels.
+        It is not changed. Weights not yet drawn are those that it would draw for series of
+        ``n_channels`` channels.
     n_channels : int
     gain : Gain, optional
-        For an activation that is not one of reservoirpy's own.
+        For an activation that reservoirpy does not define.
     """
     return _network(_drawn(node, n_channels), gain)
 
@@ -100,23 +100,22 @@ def solve_input(
     node, gain
         As in `network_of`.
     X : array (n_series, n_steps, n_channels), or list of arrays (n_steps, n_channels)
-        As the node runs them, of equal length.
+        In the form that the node runs, of equal length.
     labels : array_like (n_series,)
         Two different values.
     eta : float
         Control parameter η of the soft margin, for series scaled to ‖μ‖ = 1.
     exact : bool
-        Go on from there through the network itself, its states counted from half-way
-        between the classes. This matters where the series saturate it.
+        Continue from there through the network itself, with states counted from midway
+        between the classes. This matters if the series saturate it.
     readout : int or array_like (n_steps,), optional
-        Step whose state is read, counted from 1, or weights of the steps; the last one by
-        default.
+        Step to read, counted from 1, or weights of the steps; by default the last step.
     norm : float, optional
         Frobenius norm of the solved `Win`; that of the node's own by default.
     class_weight
         See `SampleStimuli`.
     device : Device, optional
-        What `Win` can be; see `optimize`.
+        Constraints of `Win`; see `optimize`.
     **options
         For `optimize`: ``n_starts``, ``max_iter``, ``tol``, ``rng``.
 
@@ -136,7 +135,7 @@ def solve_input(
     drawn = _drawn(node, series.shape[1])
     network = _network(drawn, gain)
     own = float(np.linalg.norm(_dense(drawn.Win))) if norm is None else norm
-    got = "input weights that are all zero, pass the norm that the solved ones shall have"
+    got = "input weights that are all zero, pass the `norm` of the solved ones"
     check.must(own or norm is not None, "node", "have input weights", got)
     size = check.positive(own, "norm")
     n_steps = series.shape[2]
@@ -168,9 +167,9 @@ def solve_sequence(
     Parameters
     ----------
     node : reservoirpy.nodes.Reservoir
-        Left alone. Its spectral radius may be above one.
+        It is not changed. Its spectral radius may be above one.
     x : array (n_steps, n_channels), or list of such
-        Inputs, as the node runs them.
+        Inputs, in the form that the node runs.
     y : array (n_steps, n_targets), or list of such, optional
         Targets at every step; by default the next input, for forecasts.
     ridge : float
@@ -178,15 +177,15 @@ def solve_sequence(
     washout : int, optional
         Steps until the node has forgotten its state; measured on ``x`` by default.
     max_iter : int
-        Evaluations of the error and its gradient.
+        Largest number of evaluations of the error and its gradient.
     gain : Gain, optional
-        For an activation that is not one of reservoirpy's own.
+        For an activation that reservoirpy does not define.
 
     Returns
     -------
     SolvedInput
-        A node with `Win` and bias solved, at the norm that both had together; its
-        projections have the bias as the last column of u.
+        A node with solved `Win` and bias, at their joint norm; in its projections the bias
+        is the last column of u.
 
     Examples
     --------
@@ -226,10 +225,10 @@ def solve_sequence(
 
 
 class _BetweenClasses:
-    """A network whose states are counted from half-way between the class means.
+    """A network whose states are counted from midway between the class means.
 
-    A ridge readout has an intercept, κ has none, and the origin of a non-linear network can
-    not be moved before the states are known.
+    A ridge readout has an intercept, but κ has none, and the origin of a non-linear network
+    is only known from its states.
     """
 
     is_linear, degree = False, None
@@ -257,10 +256,10 @@ def _ascend(
     eta: float,
     options: dict[str, Any],
 ) -> Projections:
-    """The best projections of the true network, never below the linear ones refitted."""
+    """The best projections of the true network, never below the refitted linear ones."""
     signs = np.asarray(stimuli.signs)
     middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
-    start = np.zeros(network.n_neurons)  # as a node begins
+    start = np.zeros(network.n_neurons)  # where a node starts
     dynamics = Dynamics(network, n_steps=series.shape[2], readout=readout, start=start)
     system = _BetweenClasses(dynamics, middle)
     share = dict(zip(stimuli.classes.tolist(), stimuli.class_share, strict=True))
@@ -273,7 +272,7 @@ def _ascend(
         optimize(system, given, eta / factor, **options),
     ]
     best = max(found, key=lambda one: one.soft_margin)
-    # In that unit again, in which the states are smaller by the factor.
+    # Return to that unit, in which the states are smaller by the factor.
     margin = {name: getattr(best, name) / factor for name in _IN_STATES}
     lists = {"history": best.history / factor, "starts": best.starts / factor}
     return replace(best, eta=eta, **margin, **lists)

@@ -1,7 +1,7 @@
-"""Objects as files that hold numbers, not code: ``save`` and ``load``.
+"""Save objects as files of numbers without code: ``save`` and ``load``.
 
-A file is one object: a fitted estimator, a network, a measured response, a kernel, or the
-result of an optimisation.
+A file holds one object: a fitted estimator, a network, a measured response, a kernel, or
+the result of an optimisation.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["ModelFileError", "load", "save"]
 
 
 def save(obj: Any, path: str | Path) -> None:
-    """Write an object to a file that holds no code, replaced in one step at the end.
+    """Save an object to a file that holds no code, replaced in one step at the end.
 
     ``obj`` is a fitted estimator, network, MeasuredResponse, Kernel or Projections. A
-    network with a gain of your own code is refused.
+    network with a custom gain is refused.
     """
     wanted = "be an estimator, a network, a response, a kernel or projections of greenfold"
     check.instance(obj, Saved, "obj", wanted)
@@ -28,11 +28,11 @@ def save(obj: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Any:
-    """Read an object that was saved.
+    """Load a saved object.
 
-    It is what the file says. An estimator predicts exactly as the saved one did; a
-    `ReservoirClassifier` goes on with `partial_fit` where that one could. A file that is
-    damaged, of another kind or of another version raises a `ModelFileError`.
+    The file determines its type. An estimator predicts exactly like the saved one; a
+    `ReservoirClassifier` continues with `partial_fit` if the saved one could. A file that
+    is damaged, of another kind or of another version raises a `ModelFileError`.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Simulate the full network: an independent check that shares no code with the rest.
 
 `engine="scipy"` integrates the differential equation with an adaptive high-order
-Runge–Kutta method, restarted at every step of the stimulus, or with an implicit one where
-the network is stiff; `engine="nest"` runs the network in the NEST simulator, as the paper.
+Runge–Kutta method, restarted at every step of the stimulus, or with an implicit one if the
+network is stiff; `engine="nest"` runs the network in the NEST simulator, as in the paper.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ._base.threads import rows_of, with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
 
-#: Cases integrated together share one step-size control; the norm averages over all of
-#: them, so batches stay small enough for one bad case to be felt.
+#: Cases integrated together share one step-size control whose norm averages over them, so
+#: batches stay small enough for one bad case to matter.
 _CASES_TOGETHER = 256
 #: An explicit method is stable while a step times the fastest rate is below about 6. From
-#: this many such steps in one of the stimulus on, the network is taken for stiff.
+#: this many such steps per step of the stimulus on, the network counts as stiff.
 _EXPLICIT_REACH, _STIFF_STEPS = 6.0, 200
 
 
@@ -45,18 +45,17 @@ def simulate(
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        States are deviations from its rest state. A network in discrete time is stepped as
-        it is written; ``dt`` is not needed then.
+        States are deviations from its resting state. Discrete time needs no ``dt``.
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
         Stimuli, constant over steps of length ``dt``.
     u : array_like (n_neurons,) or (n_neurons, n_channels)
     dt : float
         Length of a step.
     engine : {"scipy", "nest"}
-        "scipy" takes any gain, with DOP853, or case by case with LSODA where the network is
+        "scipy" takes any gain, with DOP853, or case by case with LSODA if the network is
         stiff. "nest" takes a linear or tanh network and needs the extra
         ``greenfold[nest]``; it resets the NEST kernel of this process. It takes about a
-        millisecond a point of time for 100 neurons: a judge for a few series.
+        millisecond per point of time for 100 neurons, so use it for a few series.
     trajectories : bool
         Return the states at the end of every step instead of the last ones.
     rtol : float
@@ -68,8 +67,8 @@ def simulate(
     Returns
     -------
     array (n_cases, n_neurons) or (n_cases, n_steps, n_neurons)
-        In the namespace of ``X``. The simulation itself runs on the host, and raises a
-        FloatingPointError where the true dynamics diverge.
+        In the namespace of ``X``. The simulation runs on the host, and raises a
+        FloatingPointError if the true dynamics diverge.
     """
     discrete = isinstance(reservoir, EchoStateNetwork)
     kinds, wanted = Reservoir | EchoStateNetwork, "be a Reservoir or an EchoStateNetwork"
@@ -144,7 +143,7 @@ def _integrate(
 ) -> np.ndarray | None:
     """Integrate one stimulus step for a batch; return None if the solver fails."""
     W, tau, gain = reservoir.weights, reservoir.tau, reservoir.gain
-    # The whole equation; only the state is counted from rest, as the tolerance is.
+    # The whole equation; only the state is relative to rest, like the tolerance.
     rest, bias = reservoir.rest, 0.0 if reservoir.bias is None else reservoir.bias
     constant, identity = drive + bias - rest, np.eye(reservoir.n_neurons)
 
@@ -153,16 +152,16 @@ def _integrate(
         return ((constant - state + gain(rest + state) @ W.T) / tau).ravel()
 
     def jacobian(_: float, state: np.ndarray) -> np.ndarray:
-        """Of one case, as a stiff batch has."""
+        """Jacobian of one case; a stiff batch has one."""
         return ((W * gain.derivative(rest + state) - identity).T / tau).T
 
-    # The absolute tolerance follows the scale of what moves the network.
+    # The absolute tolerance scales with what drives the network.
     scale = max(np.abs(drive).max(), np.abs(y).max())
     if scale == 0:
         return y
     method: dict[str, Any] = {"method": "DOP853"}
     if stiff:
-        # What a stiff network does to its input is small, and to be seen.
+        # The response of a stiff network is small, and must be resolved.
         scale /= np.abs(jacobian(0.0, y[0])).max()
         method = {"method": "LSODA", "jac": jacobian}
     tolerance = {"rtol": rtol, "atol": rtol * scale * 1e-2}
@@ -176,7 +175,7 @@ def _integrate(
 def _is_stiff(reservoir: Reservoir, dt: float) -> bool:
     """Return whether stability, not accuracy, limits the steps of an explicit method."""
     decay = np.eye(reservoir.n_neurons) - reservoir.linear_weights
-    # A fast mode that oscillates has to be followed by any method.
+    # Any method must follow a fast mode that oscillates.
     fastest = float(np.real(np.linalg.eigvals((decay.T / reservoir.tau).T)).max())
     return fastest * dt > _EXPLICIT_REACH * _STIFF_STEPS
 
@@ -189,12 +188,12 @@ _TICK = 0.1
 def _run_nest(
     reservoir: Reservoir, X: np.ndarray, u: np.ndarray, dt: float, resolution: float | None
 ) -> np.ndarray:
-    """The same in NEST.
+    """Run the same network in NEST.
 
-    Rate neurons with instantaneous connections, driven by one `step_rate_generator` per
-    channel. The linear network is W itself. For tanh, NEST applies the gain to the
-    *summed* input, ρ with τ ρ̇ = −ρ + tanh(W ρ + u s): with the input low-pass filtered by
-    τ ṡ = −s + x, y = W ρ + u s obeys the reservoir's equation exactly.
+    Rate neurons with instantaneous connections are driven by one `step_rate_generator` per
+    channel. The linear network is W itself. For tanh, NEST applies the gain to the *summed*
+    input, ρ with τ ρ̇ = −ρ + tanh(W ρ + u s): with the input low-pass filtered by τ ṡ = −s
+    + x, y = W ρ + u s obeys the reservoir's equation exactly.
     """
     kind = reservoir.gain.nest_model
     wanted = 'have a linear or tanh gain for engine="nest", or use engine="scipy"'
@@ -235,10 +234,9 @@ def _run_case(
     if filtered:
         driven = nest.Create("lin_rate_ipn", n_channels, params=quiet)
         nest.Connect(driven, neurons, "all_to_all", {**instantly, "weight": u})
-    # A generator switched at time t reaches its targets one resolution step later, over
-    # the shortest delay there is, if it was created after them (before them it would
-    # arrive earlier). Its first switch can be at one step, so the clock of the network
-    # starts at two.
+    # A generator switched at time t reaches its targets one resolution step later, over the
+    # shortest delay, if it was created after them (before them it would arrive earlier).
+    # Its first switch can be at one step, so the clock of the network starts at two.
     times = _TICK * (1 + per_step * np.arange(n_steps))
     sources = nest.Create("step_rate_generator", n_channels)
     for channel in range(n_channels):

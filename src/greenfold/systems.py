@@ -1,10 +1,10 @@
 """What an optimiser needs from a system: a few maps, however they are implemented.
 
 A *system* turns a stimulus and an input projection u into states that a readout v weighs.
-The linear problem, its certificate included, asks for three maps (`LinearSystem`), the
-non-linear one for states and their pullback (`System`), and for nothing else. u has shape
-(n_inputs, n_channels), v shape (n_outputs,); stimuli have n_channels · n_steps values,
-channels one after the other.
+The linear problem and its certificate need three maps (`LinearSystem`), the non-linear
+problem needs states and their pullback (`System`), and nothing else. u has shape (n_inputs,
+n_channels), v shape (n_outputs,); stimuli have n_channels · n_steps values, channel after
+channel.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ABSENT = object()
 class ResponseSum(Protocol):
     """G(d) = Σ_n d_n G_n, the map from input projections to states after the signal d.
 
-    ``matrix()`` is G(d) as (n_outputs, n_channels · n_inputs), or None where it is too
-    large to form. ``drive(u)`` gives states (n_outputs, n_vectors) for u (n_inputs,
-    n_channels, n_vectors), ``pull(v)`` gives G(d)ᵀ v as (n_inputs, n_channels).
+    ``matrix()`` is G(d) as (n_outputs, n_channels · n_inputs), or None if it is too large
+    to form. ``drive(u)`` gives states (n_outputs, n_vectors) for u (n_inputs, n_channels,
+    n_vectors), ``pull(v)`` gives G(d)ᵀ v as (n_inputs, n_channels).
     """
 
     def matrix(self) -> np.ndarray | None: ...
@@ -31,7 +31,7 @@ class ResponseSum(Protocol):
 
 
 class MatrixSum:
-    """A `ResponseSum` that is simply a matrix (n_outputs, n_channels, n_inputs)."""
+    """A `ResponseSum` that is a matrix (n_outputs, n_channels, n_inputs)."""
 
     def __init__(self, matrix: np.ndarray) -> None:
         self._matrix = matrix
@@ -50,7 +50,7 @@ class MatrixSum:
 
 
 class HasSizes(Protocol):
-    """Steps of the stimuli, rows of the input projection, entries of the readout."""
+    """Numbers of steps of the stimuli, of inputs (rows of u) and of outputs."""
 
     @property
     def n_steps(self) -> int: ...
@@ -78,9 +78,10 @@ class LinearSystem(HasSizes, Protocol):
 class NormalModes(Protocol):
     """Directions and planes of neurons that every G_n of a normal network keeps.
 
-    ``responses`` γ (n_steps, n_blocks), complex, is what G_n multiplies each by, a plane
-    read as complex numbers. ``vectors(x)`` gives real vectors (n_neurons, …) of coordinates
-    (n_blocks, …): vᵀ G_n u = Re Σ_b γ_nb conj(y_b) x_b for coordinates x of u and y of v.
+    ``responses`` γ (n_steps, n_blocks), complex, holds the factor by which G_n multiplies
+    each of them, with planes read as complex numbers. ``vectors(x)`` gives real vectors
+    (n_neurons, …) for coordinates (n_blocks, …): vᵀ G_n u = Re Σ_b γ_nb conj(y_b) x_b for
+    coordinates x of u and y of v.
     """
 
     @property
@@ -90,9 +91,9 @@ class NormalModes(Protocol):
 
 @runtime_checkable
 class ModalLinearSystem(LinearSystem, Protocol):
-    """A linear system that may know its modes; None if it is not normal.
+    """A linear system that may know its modes; ``modes`` is None if it is not normal.
 
-    Optional: the joint optimum over u and v is then a convex problem, solved exactly.
+    Optional: with modes, the joint optimum over u and v is a convex problem.
     """
 
     def modes(self) -> NormalModes | None: ...
@@ -102,8 +103,9 @@ class ModalLinearSystem(LinearSystem, Protocol):
 class System(HasSizes, Protocol):
     """A system, linear or not, as the optimisers see it.
 
-    Where it ``is_linear``, ``maps`` is all there is; else that is the linear system of weak
-    stimuli. ``degree`` is that of the states as polynomials of the stimulus, or None.
+    If ``is_linear``, ``maps`` describes all of it; otherwise ``maps`` is the linear system
+    of weak stimuli. ``degree`` is that of the states as polynomials of the stimulus, or
+    None.
     ``states(X, u)`` gives states (n_cases, n_outputs) at the readout. ``pullback`` gives
     ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v.
     """
@@ -119,20 +121,20 @@ class System(HasSizes, Protocol):
 
 
 def lacking(system: Any) -> list[str]:
-    """Names in `System` that an object does not have; a linear system has them all too."""
+    """Names in `System` that an object lacks."""
     members = (*vars(HasSizes), *vars(System))
     names = [name for name in members if not name.startswith("_")]
-    # As `isinstance` looks: without running a property.
+    # Look like `isinstance`, without running a property.
     return [name for name in names if getattr_static(system, name, _ABSENT) is _ABSENT]
 
 
 class KernelsOfAll(Protocol):
-    """Kernels of all outputs at one u: y = a·x + xᵀCx, with the way back.
+    """Kernels of all outputs at one u: y = a·x + xᵀCx, with their gradients.
 
     ``read_steps`` of the stimuli reach the readout. ``full()`` gives a (D, n_outputs) and C
     (D, D, n_outputs), D = n_channels · n_steps. ``states_of(X, products)`` gives states of
-    series (n_cases, n_channels, n_steps), from kept ``products(X)`` or None.
-    ``pull(v, a_bar, C_bar)`` is the gradient by u from the cotangents of a v and C v.
+    series (n_cases, n_channels, n_steps), with kept ``products(X)`` or None. ``pull(v,
+    a_bar, C_bar)`` is the gradient by u from the cotangents of a v and C v.
     """
 
     @property
@@ -145,12 +147,12 @@ class KernelsOfAll(Protocol):
 
 @runtime_checkable
 class QuadraticSystem(System, Protocol):
-    """A system whose states are at most quadratic in the stimulus, known by its kernels.
+    """A system with kernels, whose states are at most quadratic in the stimulus.
 
-    Optional: moments of many series then cost no more than products with its kernels, and
-    Gaussian classes have a closed form. The methods say whether the kernels exist and fit
-    into memory, whether they are the cheaper way to the states of many series, and what
-    they are at one u, where ``reference`` lives.
+    Optional: moments of many series then cost only products with its kernels, and Gaussian
+    classes have a closed form. The methods tell whether the kernels exist and fit into
+    memory, whether they are the cheaper way to the states of many series, and what they are
+    at one u, on the device of ``reference``.
     """
 
     def has_kernels_of_all(self, n_channels: int = 1) -> bool: ...
@@ -167,11 +169,11 @@ class Divergence(FloatingPointError):
         self.step, self.series = step, series
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Divergence, (self.step, self.series)  # it may come from another process
+        return Divergence, (self.step, self.series)  # may come from another process
 
 
 class StatesAt(Protocol):
-    """States Y (n_cases, n_outputs) at one u, with the way back as in `System.pullback`."""
+    """States Y (n_cases, n_outputs) at one u, with `pullback` as in `System`."""
 
     @property
     def states(self) -> Any: ...
@@ -179,10 +181,10 @@ class StatesAt(Protocol):
 
 
 class PreparedStates(Protocol):
-    """States of the same stimuli at one u after the other, integrated alike at every u.
+    """States of the same stimuli at one u after another, with the same sub-steps.
 
-    ``n_sub`` sub-steps are taken, None before the first u. ``settle(u)`` says whether that
-    is accurate enough at u; where not, it is from now on.
+    ``n_sub`` is their number per step, None before the first u. ``settle(u)`` tells whether
+    it is accurate enough at u; if not, it is increased.
     """
 
     def __call__(self, u: Any) -> StatesAt: ...
@@ -195,15 +197,14 @@ class PreparedStates(Protocol):
 class IntegratedSystem(System, Protocol):
     """A system that is integrated step by step, to an accuracy that it measures.
 
-    Optional: states and their pullback at one u share a walk through the stimuli.
-    ``tol`` is the error allowed to a state, ``with_tol(tol)`` the same system to another
-    accuracy, ``step_error.error`` that of the last integration. ``quadratic`` is the same
-    with its non-linearity cut after the square, expanded, or None. ``states`` and
-    ``pullback`` take ``n_sub`` sub-steps of a step, if given, whatever the error.
-    ``probe(norms)`` gives the sorted positions of the stimuli on which the error is looked
-    at, from the squared norms of all: prepared with these alone, the system settles as it
-    does with all. ``prepare(X)`` takes the same stimuli at one u after the other, in
-    float32 if they are.
+    Optional: states and their pullback at one u share a walk through the stimuli. ``tol``
+    is the tolerated error of a state, ``with_tol(tol)`` the same system with another one,
+    and ``step_error.error`` that of the last integration. ``quadratic`` is the expanded
+    system with its non-linearity cut after the square, or None. ``states`` and ``pullback``
+    take ``n_sub`` sub-steps per step, if given, whatever the error. ``probe(norms)`` gives
+    the sorted positions of the stimuli on which the error is measured, from the squared
+    norms of all: prepared with these alone, the system settles as with all. ``prepare(X)``
+    takes the same stimuli at one u after another, in float32 if they are.
     """
 
     @property
@@ -225,8 +226,8 @@ class IntegratedSystem(System, Protocol):
 class Expansion(System, Protocol):
     """A system that is one order of an expansion in a non-linearity.
 
-    It has the ``order``, the ``reservoir`` that was expanded and the length ``dt`` of a
-    step; ``at_order`` is the same system at another order.
+    It has the ``order``, the expanded ``reservoir`` and the length ``dt`` of a step;
+    ``at_order`` is the same system at another order.
     """
 
     @property
@@ -242,8 +243,8 @@ class Expansion(System, Protocol):
 class Network(Protocol):
     """A network that can be unfolded, as an estimator needs it.
 
-    ``tau`` is one time constant or one for each neuron, ``with_tau`` the same network with
-    another; ``allow_unstable`` says whether growing modes were accepted.
+    ``tau`` is one time constant or one per neuron, ``with_tau`` the same network with
+    another; ``allow_unstable`` tells whether growing modes were accepted.
     """
 
     @property

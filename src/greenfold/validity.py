@@ -18,34 +18,33 @@ from .stimuli.base import Stimuli, signs_of
 from .systems import Expansion
 from .unfolding.unfolding import Unfolding
 
-#: An expansion is trusted while its next order is below this share of the last one, changes
-#: the soft margin by less than this share of it, and while the simulated network keeps the
-#: soft margin and the accuracy to these: stricter than the 10 % and one point that are
-#: promised, as only some series are simulated.
+#: An expansion is trusted while its next order is below this share of the last one and
+#: changes the soft margin by less than this share, and while the simulated network keeps
+#: the soft margin and the accuracy to these: stricter than the promised 10 % and one point,
+#: because only some series are simulated.
 _SMALL, _MARGIN_CHANGE = 0.5, 0.1
 _SIMULATED_LOSS, _SIMULATED_POINTS = 0.05, 0.005
-#: Multiples of these losses from which a smaller non-linearity is no advice any more.
+#: Multiples of these losses from which a smaller non-linearity is no longer advised.
 _HOPELESS = 20.0
-#: Relative tolerance of the simulation; the diagnosis is read to a per cent.
+#: Relative tolerance of the simulation; the diagnosis needs a per cent.
 _RTOL = 1e-5
-#: Step in which a non-linearity that can be trusted is searched for.
+#: Step of the search for a trustworthy non-linearity.
 _DESCENT = 0.8
-#: Series on which the change of κ is measured, if it is not exact: at most this many, and
-#: about as many as take this many products. The judgement then costs less than the
-#: optimisation that it judges.
+#: Largest number of series to measure the change of κ on, if it is not exact, and about the
+#: number of products they may take. Judging then costs less than the optimisation.
 _MARGIN_SERIES, _PRODUCTS = 1000, 1.5e8
-#: Trajectories that are looked at, as many as have this size, and states of them.
+#: Bytes of trajectories to look at, and number of their states.
 _MIN_SERIES, _MAX_SERIES, _PATH_BYTES = 20, 50, 2**25
 _N_STATES = 40
 
 
 class ExpansionWarning(UserWarning):
-    """The perturbation expansion is not trustworthy at the chosen non-linearity."""
+    """You cannot trust the perturbation expansion at this non-linearity."""
 
 
 @dataclass(frozen=True)
 class Validity:
-    """Trustworthiness of an unfolding at one input projection.
+    """How far you can trust an unfolding at one input projection.
 
     Attributes
     ----------
@@ -53,28 +52,27 @@ class Validity:
         Order k of the expansion.
     largest_eigenvalue : float
         Largest Re λ̃ of the linearised connectivity W_ij φ'(y_j) over the trajectories
-        looked at (paper, supplement "Linearized connectivity"); must stay below 1.
+        looked at (paper, supplement "Linearized connectivity"); it must stay below 1.
     next_order, state_error : float
         Size of order k + 1 at the readout relative to order k, and to the whole state (root
         mean square).
     soft_margin_error : float
-        Relative change of κ, at the same u and v, when order k + 1 is added. The orders
-        beyond add to it: where ``next_order`` is near a third, the simulated network
+        Relative change of κ, at the same u and v, when order k + 1 is added. Higher
+        orders add to it: if ``next_order`` is near a third, the simulated network
         changed κ by two to six times as much.
     trustworthy : bool
-        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less than
-        10 %, and the simulated network keeps κ and the accuracy.
+        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less
+        than 10 %, and the simulated network keeps κ and the accuracy.
     scale : float
         Factor on the non-linearity (on α, for a quadratic gain) at which the criteria
-        would hold; 1 where they do, and where κ rests on such small differences that no
-        factor helps.
+        would hold; 1 if they hold, or if κ is so small a difference that no factor
+        helps.
     simulated_loss : float or None
-        Share of κ that is lost, at the same u and v, on the simulated network (negative
-        where it gains; infinite where the simulation diverges). None where the network is
-        too large for a quick look.
+        Share of κ lost on the simulated network at the same u and v (negative if it
+        gains, infinite if the simulation diverges). None if the network is too large
+        for a quick simulation.
     simulated_points : float or None
-        Accuracy that is lost on ``n_simulated`` series, with the plane half-way between the
-        classes.
+        Accuracy lost on ``n_simulated`` series, with the plane midway between classes.
     """
 
     order: int
@@ -90,7 +88,7 @@ class Validity:
 
     def __str__(self) -> str:
         verdict = "trustworthy" if self.trustworthy else "NOT trustworthy"
-        # In lines that fit a page; λ without a tilde, which few fonts place over it.
+        # In lines that fit a page; λ without a tilde, which few fonts render well.
         return (
             f"order {self.order} is {verdict}: largest Re λ on the way "
             f"{self.largest_eigenvalue:.3f};\n  next order {self.next_order:.1%} of the "
@@ -121,21 +119,21 @@ def assess(
     eta: float = 10.0,
     soft_margin: float | None = None,
 ) -> Validity:
-    """Return how trustworthy the expansion is at given projections.
+    """Return how far you can trust the expansion at given projections.
 
     Parameters
     ----------
     expansion : Expansion
         An unfolding of order ≥ 1.
     stimuli : GaussianStimuli or SampleStimuli
-        Gaussian classes enter through an exact rule of integration while it has less than
-        6000 points. Otherwise at most 1000 series, drawn or evenly chosen, are looked at.
+        Gaussian classes use an exact integration rule while it has less than 6000 points.
+        Otherwise at most 1000 series, drawn or evenly chosen, are used.
     u, v : array_like
     eta : float
     soft_margin : float, optional
-        κ at these projections, where it is known.
+        κ at these projections, if known.
     """
-    wanted = "be GaussianStimuli, SampleStimuli or of another subclass of Stimuli"
+    wanted = "be GaussianStimuli, SampleStimuli or another subclass of Stimuli"
     check.instance(stimuli, Stimuli, "stimuli", wanted)
     stimuli.match(expansion)
     eta = check.positive(eta, "eta")
@@ -148,7 +146,7 @@ def assess(
     n_outputs = expansion.n_outputs
     within = _PRODUCTS / (expansion.n_steps * n_outputs**2)
     n_series = int(np.clip(within, _MIN_SERIES, _MARGIN_SERIES))
-    # The diagnosis is read to a per cent; a loose quadrature makes it cheap.
+    # The diagnosis needs a per cent; a loose quadrature makes it cheap.
     here, higher = (expansion.at_order(order, tol=1e-3) for order in (k, k + 1))
     points = stimuli.points(higher.degree, n_series)
     orders = higher.states(points.X, u, orders=True)
@@ -171,11 +169,11 @@ def assess(
     losses, seen = [change / _MARGIN_CHANGE], dict[str, Any]()
     if looked is not None:
         loss, lost, error, n_simulated = looked
-        # Of few series one that changes sides says little.
+        # Among few series, one that changes sides says little.
         losses += [loss / _SIMULATED_LOSS, max(0.0, lost - error) / _SIMULATED_POINTS]
         seen.update(simulated_loss=loss, simulated_points=lost, n_simulated=n_simulated)
     scale = 1.0 if falls else _safe_scale(expansion.reservoir, paths, next_order)
-    # What is lost falls with the non-linearity at least in proportion.
+    # The loss falls at least in proportion to the non-linearity.
     if 1 <= max(losses) < _HOPELESS:
         scale *= 0.9 / max(losses)
     return Validity(
@@ -201,8 +199,8 @@ def _look(
 ) -> tuple[float, float, float, int] | None:
     """Return relative loss of κ, loss of accuracy and its error, in simulation.
 
-    The unfolded and the simulated network read the same series, so that the scatter of both
-    cancels. None where too few could be simulated quickly, or the readout is inside a step.
+    The unfolded and the simulated network read the same series, so the scatter of both
+    cancels. None if too few could be simulated quickly, or if the readout is inside a step.
     """
     weights = getattr(expansion, "readout_weights", None)
     if n_series <= _MIN_SERIES or weights is None or not np.any(weights):
@@ -226,7 +224,7 @@ def _look(
     weight = points.second / points.second.sum()
     gone = right[0].astype(float) - right[1]
     loss = _share(margins[0] - margins[1], soft_margin)
-    # Each series that changes sides counts with its weight, as often as not by chance.
+    # A series that changes sides counts with its weight, in either direction by chance.
     error = float(np.sqrt((weight**2) @ gone**2))
     return loss, float(weight @ gone), error, len(signs)
 
@@ -304,9 +302,9 @@ def check_by_simulation(
         See `simulate`.
     """
     if unfolding.readout_time is not None:
-        got = "a time inside a step, where only a finer grid of steps can be simulated"
+        got = "a time inside a step, for which only a finer grid of steps can be simulated"
         check.must(False, "unfolding", "be read at the end of a step", got)
-    # What the cheap half needs is checked before the network is run.
+    # Check the arguments of the cheap half before running the network.
     v = check.readout_vector(v, unfolding.n_neurons)
     unfolded = to_host(unfolding.states(X, u))
     labels = signs_of(labels, len(unfolded))

@@ -265,7 +265,7 @@ def test_plain_values():
         "nested": [{"x": [[1.0, None]]}],
     }
     assert type(made["κ"]) is float
-    with pytest.raises(TypeError, match="a set, which JSON has no form for"):
+    with pytest.raises(TypeError, match="a set, which JSON cannot hold"):
         plain({"x": {1}})
 
 

@@ -116,7 +116,7 @@ def test_bad_arguments(setting):
     best = optimize(network, stimuli, device=three, rng=0)
     with pytest.raises(ValueError, match="must have one of `mask`, `levels` and `box`"):
         mask_bound(network, stimuli, best, Device(inputs=[0]))
-    with pytest.raises(ValueError, match="`levels` must be two of one size, or none"):
+    with pytest.raises(ValueError, match="`levels` must be two of equal size, or none"):
         mask_bound(network, stimuli, best, three)
     loud = Device(mask="sign", input_noise=0.1)
     noisy = optimize(network, stimuli, device=loud, rng=0)

@@ -250,12 +250,12 @@ OSCILLATORS = Reservoir.oscillators([1.0, 2.0], [1.0, 0.5])
         ((small(), stimuli(), DT), {"bounds": {"leak": (0, 1)}}, ValueError, "be those of"),
         ((small(), stimuli(), DT), {"bounds": {"tau": (0, 1)}}, ValueError, "0 < low"),
         ((small(), stimuli(), DT), {"bounds": {"tau": 3}}, ValueError, "two finite"),
-        ((small(), stimuli(), DT), {"bounds": {"tau": (1, 2)}}, ValueError, "the 0.25"),
+        ((small(), stimuli(), DT), {"bounds": {"tau": (1, 2)}}, ValueError, ", 0.25"),
         ((small(), stimuli(), DT), {"held_out": 1.5}, ValueError, "a share below 1"),
         ((small(), stimuli(), DT), {"held_out": stimuli(2)}, ValueError, "have series"),
         ((small(), stimuli(), DT), {"max_evaluations": 0}, ValueError, "`max_evaluations`"),
         ((EchoStateNetwork.random(9, rng=0), stimuli()), {"noise": 0.1}, ValueError,
-         "`noise` inside is known"),
+         "`noise` inside the network needs"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(arguments, options, error, message):
@@ -267,7 +267,7 @@ def test_series_that_cannot_be_split():
     X, y = synthetic_heartbeats(20, rng=0)
     few = np.concatenate([np.flatnonzero(y == y.max())[:1], np.flatnonzero(y == y.min())])
     given = SampleStimuli(X[few], y[few])
-    with pytest.raises(ValueError, match="be None where a class has one series"):
+    with pytest.raises(ValueError, match="be None if a class has only one series"):
         optimize_reservoir(small(), given, 0.1)
     stream = SampleStimuli.from_batches([(X, y)])
     with pytest.raises(ValueError, match="needs the series in memory"):
@@ -280,5 +280,7 @@ def test_a_network_fitted_to_few_series_is_told():
     """Noise: the half that is fitted gains what the other half loses."""
     rng = np.random.default_rng(0)
     few = SampleStimuli(rng.standard_normal((8, 6)), np.arange(8) % 2)
-    with pytest.warns(UserWarning, match="held out fell from .* to -.*use more of them"):
+    with pytest.warns(
+        UserWarning, match="held-out series fell from .* to -.*use more series"
+    ):
         optimize_reservoir(Reservoir.random(6, rng=0), few, DT, eta=0.5, rng=0)

@@ -329,7 +329,7 @@ def test_a_damaged_checkpoint_is_computed_again(tmp_path):
     assert run() == DOUBLED
     (tmp_path / "some-units-0001.json").write_text("my own\nnotes", encoding="utf-8")
     with pytest.raises(
-        FileExistsError, match="some-units-0001.json` was not written by us"
+        FileExistsError, match="some-units-0001.json` was not written by greenfold"
     ):
         run()
 

@@ -110,7 +110,7 @@ def test_models_that_hold_no_series(beats):
     )
     exact.fit(X[:20], names[:20]).save("exact.gfm")
     explored("exact.gfm", beats)
-    assert "has a readout of its own" in Path("page.html").read_text()
+    assert "has its own readout" in Path("page.html").read_text()
 
 
 def test_an_opened_page(monkeypatch, tmp_path):

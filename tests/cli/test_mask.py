@@ -202,7 +202,7 @@ def test_the_page_stands_alone(tmp_path, loop):
         (["--drive", "laser"], "laser", 1),
         (["--classes", "odd,even"], "odd", 1),
         (["--box", "-0.1,0.1"], "--box = (-0.1, 0.1)", 1),
-        (["--lags", "2"], "--lags = 2 ends before the memory", 1),
+        (["--lags", "2"], "--lags = 2 is shorter than the memory", 1),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(

@@ -226,7 +226,7 @@ def test_what_is_not_such_a_file_is_refused_in_a_sentence(tmp_path, rng):
     np.save(tmp_path / "text.npy", X.astype(str))
     np.save(tmp_path / "empty.npy", X[:0])
     np.save(tmp_path / "y.npy", np.arange(5))
-    refused(tmp_path / "a.csv", "the suffix '.csv', which is not read slice by slice")
+    refused(tmp_path / "a.csv", "the suffix '.csv', which cannot be read in slices")
     refused(tmp_path / "flat.npy", r"holds series of shape \(3,\) and type float64")
     refused(tmp_path / "text.npy", "and type <U")
     refused(tmp_path / "empty.npy", r"holds series of shape \(0, 3\)")

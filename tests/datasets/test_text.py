@@ -109,9 +109,7 @@ def test_series_that_look_like_headers(tmp_path, first):
 
 
 def test_a_mistyped_number_does_not_make_a_header(tmp_path):
-    with pytest.raises(
-        DataError, match=r"'O.5' instead of a number in series 0.*name them"
-    ):
+    with pytest.raises(DataError, match=r"'O.5' instead of a number in series 0.*name all"):
         read(tmp_path, "1,0.25,O.5,0.75", "2,0.5,0.5,0.5")
     with pytest.raises(DataError, match=r"'O.5' instead of a number in series 1") as caught:
         read(tmp_path, "1,0.25,0.5,0.75", "2,0.5,O.5,0.5")

@@ -185,7 +185,7 @@ def bad(rng):
         "unit of a channel": (d, volts, "channel 1, is .* as large as the others"),
         "other channels": ([d, d[:, :1]], [y, y], "1 channels in recording 1 and 2"),
         "one states missing": ([d, d], [y], "2 recordings and `states` 1"),
-        "overflow": (d, 1e160 * y, "give it in a unit in which it is about one"),
+        "overflow": (d, 1e160 * y, "convert it to a unit in which it is about one"),
     }
 
 
@@ -203,7 +203,7 @@ def test_other_arguments(rng):
         MeasuredResponse.fit(d, y, n_steps=3, ridge=-1.0)
     with pytest.raises(ValueError, match="`n_lags` must be at least 1"):
         MeasuredResponse.fit(d, y, n_steps=3, n_lags=0)
-    with pytest.raises(TypeError, match="`system` must be a MeasuredResponse"):
+    with pytest.raises(TypeError, match="`system` must be a fitted MeasuredResponse"):
         margin_interval(None, None, None)  # pyright: ignore[reportArgumentType]
     wide = rng.standard_normal((40_000, 40))
     with pytest.raises(MemoryError, match="`n_lags` = 400 .* use fewer lags"):
@@ -233,7 +233,7 @@ def test_outputs_that_do_not_follow_the_drive_are_refused(rng):
 @pytest.mark.parametrize("n_inputs", [1, 4])
 def test_outputs_before_the_drive_are_told_by_how_much(rng, n_inputs, shift):
     drive, states = ring_of(n_inputs, 2000, rng, shift=shift)
-    with pytest.raises(DataError, match=f"before it comes.*shift the outputs by {-shift} "):
+    with pytest.raises(DataError, match=f"before .drive. .*shift the outputs by {-shift} "):
         MeasuredResponse.fit(drive, states, n_steps=8)
 
 
@@ -245,7 +245,7 @@ def test_a_long_delay_is_named(rng):
 
 def test_fewer_lags_than_the_device_remembers_are_refused(rng):
     drive, states = ring_of(4, 2000, rng)
-    with pytest.raises(DataError, match="`n_lags` = 2 ends before the memory.* 8 lags 9.%"):
+    with pytest.raises(DataError, match="2 is shorter than the memory.* lags explain 9.%"):
         MeasuredResponse.fit(drive, states, n_steps=8, n_lags=2)
 
 

@@ -137,7 +137,7 @@ def test_the_central_path_ends_where_it_does_from_anywhere():
 
 @pytest.mark.parametrize("n_channels", [1, 2])
 def test_kernels_are_sought_where_the_system_has_them(n_channels, monkeypatch):
-    """Few directions out of 60 steps suffice: the bound is the same to 1e-7, its own gap."""
+    """A few directions suffice for 60 steps: the same bound to 1e-7, its own gap."""
     unfolding, stimuli = setting(n=6, n_channels=n_channels, n_steps=60)
     problem = LinearProblem(unfolding.maps, stimuli, ETA)
     zero, u = [np.zeros_like(stimuli.mu)], unit(np.random.default_rng(0), 6, n_channels)

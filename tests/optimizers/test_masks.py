@@ -304,7 +304,7 @@ def test_same_seed_same_mask():
     ("options", "message"),
     [
         ({"mask": "binary"}, "`mask` must be 'sign' or 'nonnegative'; got 'binary'"),
-        ({"mask": "sign", "levels": 3}, "`mask` and `levels` each say"),
+        ({"mask": "sign", "levels": 3}, "`mask` and `levels` both restrict"),
         ({"levels": 1}, "`levels` must be at least 2"),
         ({"levels": [1.0, 1.0]}, "`levels` must hold at least two different values"),
         ({"box": (0.1, 0.2)}, r"leaves no vector of unit norm .* at least 0.378"),
@@ -317,8 +317,8 @@ def test_same_seed_same_mask():
         ({"inputs": np.ones(6, bool)}, "`inputs` must have 7 truth values"),
         ({"bits": 0}, "`bits` must be at least 1"),
         ({"bits": 9}, "`bits` must be 1 to 8 .* got 9"),
-        ({"mask": "sign", "u": np.ones(7)}, "`u` does not go with a mask"),
-        ({"mask": "sign", "method": "random"}, "`method` does not go with a mask"),
+        ({"mask": "sign", "u": np.ones(7)}, "`u` cannot be combined with a mask"),
+        ({"mask": "sign", "method": "random"}, "`method` cannot be combined with a mask"),
         ({"inputs": [0], "u": np.ones(7)}, "drives inputs that `inputs` leaves out"),
     ],
 )

@@ -192,7 +192,7 @@ def test_stimuli_accumulated_apart_are_merged_by_their_moments(rng):
         SampleStimuli.merge([parts[0], SampleStimuli(X, y + 2)])
     with pytest.raises(ValueError, match=r"`parts` must agree in shape; .*\(1, 5\)"):
         SampleStimuli.merge([parts[0], SampleStimuli(X[:, :5], y)])
-    with pytest.raises(TypeError, match="`parts` must be SampleStimuli, one at least"):
+    with pytest.raises(TypeError, match="`parts` must be one or more SampleStimuli"):
         SampleStimuli.merge([])
 
 
@@ -224,7 +224,7 @@ def attacked(X, y):
         "short": (
             da.map_blocks(lambda b: b[:-1], chunks, chunks=chunks.chunks, meta=X[:0]),
             y,
-            r"promises 20 series in the chunk from series \d+ on, which holds 19",
+            r"announces 20 series for the chunk from series \d+ on, which holds 19",
         ),
     }
 
@@ -317,7 +317,7 @@ def test_a_device_that_is_not_there_is_named(beats):
     if torch.cuda.is_available():
         pytest.skip("there is one")
     X, y = beats
-    with pytest.raises(ValueError, match="`device` = 'cuda' is not there"):
+    with pytest.raises(ValueError, match="`device` = 'cuda' does not exist"):
         SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="cuda")
     with pytest.raises(ValueError, match="`device` must be 'cpu', 'cuda'"):
         SampleStimuli.from_dask(from_array(X, chunks=(20, 8)), y, device="gpu")

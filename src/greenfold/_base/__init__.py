@@ -1,1 +1,1 @@
-"""What everything stands on: arrays, checks, files, progress, printing."""
+"""Common foundations: arrays, checks, files, progress, printing."""

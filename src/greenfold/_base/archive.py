@@ -1,10 +1,10 @@
-"""Numbers and text as one sealed file: arrays, a JSON description, no code.
+"""Sealed files of arrays and a JSON description, without code.
 
 A file is an uncompressed zip archive of ``metadata.json`` and one ``.npy`` file per array
 (``numpy.load`` opens it too). Its last 64 bytes, the end of the archive's comment, are the
-SHA-256 digest of every byte before them. It is written beside its place and moved there at
-the end. Reading allows no pickles, no compression and no more data than the file is long;
-whatever is wrong with a file, the error is a `ModelFileError`, and nothing was executed.
+SHA-256 digest of every byte before them. A new file replaces the old one only when it is
+complete. Reading allows no pickles, no compression and no more data than the file is long.
+Any damage raises a `ModelFileError`, and nothing is executed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from numpy.lib import format as npy
 from .files import replacing
 
 _FORMAT = "greenfold-model"
-#: Raised when a reader of the older version would misunderstand the file.
+#: Increased when a reader of the older version would misunderstand the file.
 _VERSION = 3
 _METADATA = "metadata.json"
 _METADATA_BYTES = 2**24
 _HEADER_BYTES = 4096
-#: Real numbers, truth values and text of fixed width; nothing that needs a pickle.
+#: Real numbers, truth values and text of fixed width, which need no pickle.
 _DTYPE = re.compile(r"[<>|](?:[fiu][1248]|b1|U[1-9][0-9]{0,5})")
-#: The comment of the archive: this, and the digest.
+#: The archive's comment: this, then the digest.
 _SEAL = b"greenfold sha256 "
 _DIGEST = 64
 _CHUNK = 2**20
@@ -41,11 +41,11 @@ Made = TypeVar("Made")
 
 
 class ModelFileError(ValueError):
-    """A file does not hold what this version can read."""
+    """A file that this version of greenfold cannot read."""
 
 
 def refuse(reason: str) -> NoReturn:
-    """Say what is wrong with a file; `reading` adds its name."""
+    """Raise an error that says what is wrong with a file; `reading` adds its name."""
     raise ModelFileError(reason)
 
 
@@ -78,7 +78,7 @@ def write(
 def reading(
     path: str | Path, make: Callable[[dict[str, Any], dict[str, np.ndarray]], Made]
 ) -> Made:
-    """What ``make`` makes of JSON and arrays; every failure is a `ModelFileError`."""
+    """Apply ``make`` to JSON and arrays of a file; any failure is a `ModelFileError`."""
     with open(path, "rb") as stream:
         try:
             return make(*_read(stream))
@@ -86,11 +86,11 @@ def reading(
             reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
             problem = f"it is damaged, or no greenfold model ({reason})."
             problem = error if isinstance(error, ModelFileError) else problem
-            raise ModelFileError(f"{path} can not be read: {problem}") from None
+            raise ModelFileError(f"{path} cannot be read: {problem}") from None
 
 
 def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """JSON and arrays of a sealed file, with no more memory than the file is long."""
+    """Read JSON and arrays of a sealed file, with no more memory than the file is long."""
     length = stream.seek(0, io.SEEK_END)
     _check_seal(stream, length)
     stream.seek(0)
@@ -100,7 +100,7 @@ def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             refuse("a part of it occurs twice.")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             refuse("it is compressed, which a greenfold model is not.")
-        # Stored parts can not be longer together than the file, unless they overlap.
+        # Stored parts together cannot be longer than the file, unless they overlap.
         if sum(member.file_size for member in members) > length:
             refuse("its parts are longer than the file.")
         metadata = _read_metadata(archive, members)
@@ -116,7 +116,7 @@ def _read(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _digest(stream: BinaryIO, length: int) -> bytes:
-    """The digest that belongs at the end of a file: of everything before it."""
+    """The digest of everything before the end of a file, where it belongs."""
     digest, counted = hashlib.sha256(), length - _DIGEST
     stream.seek(0)
     for start in range(0, counted, _CHUNK):
@@ -129,10 +129,10 @@ def _check_seal(stream: BinaryIO, length: int) -> None:
     stream.seek(max(0, length - _DIGEST - len(_SEAL)))
     marked, found = stream.read(len(_SEAL)), stream.read(_DIGEST)
     if marked != _SEAL:
-        older = "one that was cut off or written by an older version; save it again"
+        older = "it was cut off or written by an older version; save it again"
         refuse(f"it is no greenfold model, or {older}.")
     if _digest(stream, length) != found:
-        refuse("it is damaged: its checksum does not fit its content.")
+        refuse("it is damaged: its checksum does not match its content.")
 
 
 def _read_metadata(
@@ -152,14 +152,14 @@ def _read_metadata(
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One .npy file; nothing is allocated before its header fits its length."""
+    """Read one .npy file; nothing is allocated before its header fits its length."""
     name = member.filename
     with archive.open(member) as part:
         if npy.read_magic(part) != (1, 0):
             refuse(f"its part {name!r} is not an array.")
         shape, fortran, dtype = npy.read_array_header_1_0(part)
         if not _DTYPE.fullmatch(dtype.str):
-            refuse(f"its part {name!r} holds something else than numbers or text.")
+            refuse(f"its part {name!r} holds something other than numbers or text.")
         if fortran or any(n < 0 for n in shape):
             refuse(f"its part {name!r} has a wrong shape.")
         if math.prod(shape) * dtype.itemsize != member.file_size - part.tell():

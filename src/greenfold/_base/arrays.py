@@ -1,4 +1,4 @@
-"""Array namespaces: the batch work runs where its input lives."""
+"""Array namespaces: batch work runs where its input is."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import array_api_compat as compat
 import numpy as np
 from array_api_compat import numpy as numpy_namespace
 
-#: Working memory that one batch of cases may take, in bytes.
+#: Working memory for one batch of cases, in bytes.
 BATCH_BYTES = 128 * 2**20
-#: Share of the free memory of a GPU that the work may take.
+#: Share of the free memory of a GPU that a batch may take.
 _DEVICE_SHARE = 0.5
 
 
@@ -26,7 +26,7 @@ def is_array(value: Any) -> bool:
 def namespace(*arrays: Any) -> Any:
     """Array namespace of the given arrays; NumPy for anything else."""
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
-        return numpy_namespace  # asked thousands of times by a walk of many steps
+        return numpy_namespace  # a walk of many steps asks thousands of times
     known = [a for a in arrays if is_array(a)]
     return compat.array_namespace(*known) if known else compat.array_namespace(np.empty(0))
 
@@ -62,7 +62,7 @@ def zeros(shape: tuple[int, ...], reference: Any) -> Any:
 
 
 def multiply_into(target: Any, one: Any, other: Any) -> None:
-    """Write a product into a view, without an array in between where the library can."""
+    """Write a product into a view, without a temporary array if the library can."""
     if isinstance(target, np.ndarray):
         np.multiply(one, other, out=target)
     elif compat.is_torch_array(target):
@@ -84,7 +84,7 @@ def plus_product(base: Any, left: Any, right: Any) -> Any:
 
 
 def add_product(base: Any, left: Any, right: Any) -> Any:
-    """``base + left @ right``, overwriting ``base`` where the library allows."""
+    """``base + left @ right``, overwriting ``base`` if the library allows."""
     if compat.is_torch_array(base):
         return base.addmm_(left, right)
     base += left @ right
@@ -94,8 +94,8 @@ def add_product(base: Any, left: Any, right: Any) -> Any:
 def exponent(values: np.ndarray, axis: Any = None) -> Any:
     """Powers of two that bring the largest values along an axis to order one; 0 for zero.
 
-    Dividing by them is exact, and the squares of what is left are in floating point. They
-    stay 24 below the ends of it, so that what belongs to the values does too.
+    Dividing by them is exact, and the squares of the quotients do not overflow. They stay
+    24 below the ends of the exponent range, to leave room for related values.
     """
     largest = np.abs(values).max(axis=axis)
     found = np.where(largest > 0, np.clip(np.frexp(largest)[1], -1000, 1000), 0)
@@ -103,20 +103,20 @@ def exponent(values: np.ndarray, axis: Any = None) -> Any:
 
 
 def wide(array: Any) -> Any:
-    """The same in float64, in which sums over series are formed."""
+    """The same array in float64, for sums over series."""
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
 
 
 def contiguous(array: Any) -> Any:
-    """The same values, in the order of their axes in memory where that can be asked for."""
+    """The same values, contiguous in memory if the library can."""
     if isinstance(array, np.ndarray):
         return np.ascontiguousarray(array)
     return array.contiguous() if compat.is_torch_array(array) else array
 
 
 def quietly(X: Any) -> AbstractContextManager:
-    """No warnings of overflow (it is looked for afterwards), no autograd graph."""
+    """Suppress overflow warnings (overflow is checked afterwards) and autograd graphs."""
     stack = ExitStack()
     stack.enter_context(np.errstate(over="ignore", invalid="ignore"))
     if compat.is_torch_array(X):
@@ -127,7 +127,7 @@ def quietly(X: Any) -> AbstractContextManager:
 
 
 def check_device_name(device: str) -> str:
-    """Refuse what is no name of a device."""
+    """Refuse a string that names no device."""
     if device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", str(device)):
         names = "'cpu', 'cuda' or 'cuda:1', 'cuda:2', …"
         raise ValueError(f"`device` must be {names}; got {device!r}.")
@@ -135,20 +135,20 @@ def check_device_name(device: str) -> str:
 
 
 def on_device(X: Any, device: str) -> Any:
-    """A host array as one of PyTorch on a named device, such as "cuda" or "cuda:1".
+    """Move a host array to PyTorch on a named device, such as "cuda" or "cuda:1".
 
-    A list of series of several lengths, and anything for the device "cpu", stays as it is.
+    A list of series of several lengths, and anything for "cpu", stays as it is.
     """
     if check_device_name(device) == "cpu" or isinstance(X, list):
         return X
     try:
         import torch
     except ImportError:
-        advice = "takes PyTorch, which is not installed; install torch"
+        advice = "needs PyTorch, which is not installed; install torch"
         raise ImportError(f"`device` = {device!r} {advice}.") from None
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if int(device.partition(":")[2] or 0) >= count:
-        problem = f"is not there: PyTorch finds {count or 'no'} CUDA device(s)"
+        problem = f"does not exist: PyTorch finds {count or 'no'} CUDA device(s)"
         raise ValueError(f"`device` = {device!r} {problem}.")
     return torch.asarray(np.asarray(X), device=device)
 
@@ -161,7 +161,7 @@ def on_gpu(X: Any) -> bool:
 
 
 class Movable:
-    """An array on a GPU that can be sent to other processes, to a GPU there."""
+    """An array on a GPU that can be sent to a GPU of another process."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -182,19 +182,19 @@ def _rebuild(host: np.ndarray, torch_array: bool) -> Movable:
 
 
 def movable(array: Any) -> Any:
-    """The array, in a `Movable` where it lives on a GPU."""
+    """The array, wrapped in a `Movable` if it is on a GPU."""
     return Movable(array) if on_gpu(array) else array
 
 
 def arrived(value: Any) -> Any:
-    """The array that `movable` was given."""
+    """The array that was passed to `movable`."""
     return value.array if isinstance(value, Movable) else value
 
 
 def working_bytes(X: Any) -> float:
-    """Memory that the work on one batch may take where ``X`` lives.
+    """Memory for the work on one batch where ``X`` is.
 
-    A processor is fast on what its caches hold; small products leave most of a GPU idle.
+    A CPU is fast on data in its caches; small products leave most of a GPU idle.
     """
     if not on_gpu(X):
         return float(BATCH_BYTES)
@@ -217,7 +217,7 @@ def batches(
 ) -> Iterator[slice]:
     """Split ``n_cases`` into slices whose working memory stays within ``budget``.
 
-    They are of nearly equal size, none longer than the first.
+    They have nearly equal sizes; none is longer than the first.
     """
     size = max(1, int(budget // max(bytes_per_case, 1)))
     count = ceil(n_cases / size)

@@ -1,6 +1,6 @@
-"""Input checks, in one place, so that the numerical bodies stay clean.
+"""Input checks, kept apart from the numerical code.
 
-Every failure is one sentence: the argument in backticks, what was got, and what to give.
+Every failure is one sentence: the argument in backticks, what was got, what to pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .arrays import is_array, namespace, to_host
 
 
 def shown(value: Any) -> str:
-    """A value as it is typed: NumPy's scalars without their type."""
+    """Format a value as you would type it: NumPy scalars without their type."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
@@ -30,7 +30,7 @@ def must(
 
 
 def instance(value: Any, kinds: Any, name: str, wanted: str) -> None:
-    """Refuse what is none of some types, with a TypeError that names its own."""
+    """Raise a TypeError, with the type of ``value``, unless it is one of some types."""
     must(isinstance(value, kinds), name, wanted, type(value).__name__, TypeError)
 
 
@@ -55,7 +55,7 @@ def number(value: Any, name: str) -> float:
 def positive_each(
     value: Any, name: str, n_neurons: int, most: float = np.inf
 ) -> float | np.ndarray:
-    """Return a positive number, or an array (n_neurons,) of them that are not all equal."""
+    """Return a positive number, or an array (n_neurons,) of them if they differ."""
     if np.ndim(value) == 0:
         array = np.array([positive(value, name)])
     else:
@@ -70,7 +70,7 @@ def positive_each(
 
 
 def constant_input(bias: Any, n_neurons: int) -> np.ndarray | None:
-    """Return ``bias`` as a private array (n_neurons,); None where it is absent or zero."""
+    """Return ``bias`` as a private array (n_neurons,); None if absent or zero."""
     array = np.zeros(1) if bias is None else _per_neuron(bias, "bias", n_neurons)
     if not array.any():
         return None
@@ -98,7 +98,7 @@ def count(value: Any, name: str, *, minimum: int = 1) -> int:
 def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
     """Refuse masked entries, which NumPy counts as data, or ``fill`` them.
 
-    Also those of the arrays of a list.
+    The arrays of a list are checked too.
     """
     if isinstance(value, list | tuple):
         if any(isinstance(one, np.ma.MaskedArray) for one in value):
@@ -115,7 +115,7 @@ def unmasked(value: Any, name: str, fill: float | None = None) -> Any:
 
 
 def _read(value: Any, name: str, convert: Callable[[Any], Any]) -> Any:
-    """An array of real numbers, as ``convert`` makes it."""
+    """Read an array of real numbers with ``convert``."""
     value = unmasked(value, name)
     try:
         array = convert(value)
@@ -154,25 +154,25 @@ def host_array(value: Any, name: str, *, ndim: tuple[int, ...] | None = None) ->
 
 
 def present(X: Any) -> Any:
-    """Refuse a dask array: what is written into a part of it is lost."""
+    """Refuse a dask array: values written into a part of it are lost."""
     advice = "pass X.compute(), or its chunks one by one, as in X.map_blocks"
-    problem = f"`X` is a dask array, which is computed by nobody here: {advice}."
+    problem = f"`X` is a dask array, which is not computed here: {advice}."
     require(not hasattr(X, "__dask_graph__"), problem, TypeError)
     return X
 
 
 def finite_result(z: Any, xp: Any) -> Any:
-    """Readout values as they are, or an OverflowError."""
+    """Return readout values, or raise an OverflowError if they are not finite."""
     problem = "the readout values exceed floating point; scale `X` down."
     require(bool(xp.all(xp.isfinite(z))), problem, OverflowError)
     return z
 
 
 def generator(rng: Any, name: str = "rng", *, beside: bool = False) -> np.random.Generator:
-    """A NumPy Generator from a seed, a Generator or None.
+    """Return a NumPy Generator from a seed, a Generator or None.
 
-    With ``beside`` an integer gives another stream than the one that drew a network: a
-    random u from the same numbers would be a row of its weights.
+    With ``beside``, an integer gives another stream than the one that draws a network;
+    otherwise a random u would be a row of its weights.
     """
     try:
         if beside and isinstance(rng, Integral):
@@ -195,7 +195,7 @@ def square_weights(weights: Any) -> np.ndarray:
 def stimuli(X: Any, n_steps: int) -> Any:
     """Return ``X`` as an array ``(n_cases, n_channels, n_steps)`` of its own namespace.
 
-    Only shape and kind are checked, so that a memory-mapped ``X`` is never copied whole;
+    Only shape and type are checked, so a memory-mapped ``X`` is never copied whole;
     `finite_batch` checks the values of a batch.
     """
     if isinstance(X, (list, tuple)):
@@ -247,14 +247,14 @@ def readout_vector(v: Any, n_neurons: int) -> np.ndarray:
 
 
 def require(ok: Any, sentence: str, error: type[Exception] = ValueError) -> None:
-    """Raise ``error(sentence)`` unless ``ok``, where `must` does not say enough."""
+    """Raise ``error(sentence)`` unless ``ok``, if `must` does not say enough."""
     if not ok:
         raise error(sentence)
 
 
 @contextmanager
 def needs(what: str, part: str) -> Iterator[None]:
-    """Import optional packages inside this: says how to install one that is missing."""
+    """Import optional packages inside this context: it says how to install them."""
     try:
         yield
     except ImportError as error:

@@ -1,13 +1,13 @@
-"""How saved objects are taken apart and made again: one description per kind.
+"""How saved objects are written and read: one description per kind.
 
-A kind is described once, beside its class::
+A kind is described once, next to its class::
 
     class Kernel(Saved, kind="kernel"): ...
 
     KERNEL = describe("kernel", Kernel, linear=Numbers("channels", "steps"))
 
-Writing takes the named attributes. Reading checks each as its field says, and calls the
-class. Fields nest; lengths of one name agree within a file.
+Writing takes the named attributes. Reading checks each one by its field, and calls the
+class. Fields nest; lengths of the same name must agree within a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from . import archive
 from .archive import refuse
 
-#: The module that describes each kind; imported when an object of it is written or read.
+#: The module that describes each kind; imported when such an object is written or read.
 _HOMES = {
     "classifier": "estimators.margin.classifier",
     "echo_state_network": "networks.echo_state",
@@ -43,7 +43,7 @@ _HOMES = {
 _KINDS: dict[str, Object] = {}
 
 Arrays: TypeAlias = dict[str, np.ndarray]
-#: A number, the name of one, a product of these, or None for any.
+#: A number, a name, a product of these, or None for any length.
 Length: TypeAlias = "int | str | tuple[int | str, ...] | None"
 
 
@@ -58,11 +58,10 @@ class Saved:
             cls._kind = kind
 
     def save(self, path: str | Path) -> None:
-        """Write what this is to a file that holds no code; read it with `greenfold.load`.
+        """Save to a file that holds no code; read it with `greenfold.load`.
 
-        A file that exists is replaced, in one step at the end. Of an estimator, which must
-        be fitted, held-out predictions and a ``random_state`` that is a generator are not
-        kept.
+        An existing file is replaced in one step at the end. An estimator must be fitted;
+        its held-out predictions and a ``random_state`` that is a generator are not saved.
         """
         archive.write(path, *pack(self))
 
@@ -70,37 +69,37 @@ class Saved:
 def describe(
     kind: str, make: Callable[..., Any], take: Take | None = None, /, **fields: Field
 ) -> Object:
-    """Say what a kind is made of; the description is a field of other kinds, too."""
+    """Describe the fields of a kind; a description can be a field of other kinds."""
     _KINDS[kind] = Object(make, take, **fields)
     return _KINDS[kind]
 
 
 def pack(obj: Saved) -> tuple[dict[str, Any], Arrays]:
-    """JSON and arrays of an object."""
+    """Turn an object into JSON and arrays."""
     arrays: Arrays = {}
     return SAVED.pack(obj, "", arrays), arrays
 
 
 def unpack(told: Any, arrays: Arrays) -> Any:
-    """The object that `pack` took apart, or a refusal."""
+    """Rebuild the object that `pack` took apart, or refuse it."""
     return SAVED.unpack(told, "", Stored(arrays, {}))
 
 
 class Stored(NamedTuple):
-    """What is read: the arrays of a file, and the lengths that are known by name."""
+    """The arrays of a file, and the lengths known by name."""
 
     arrays: Arrays
     lengths: dict[str, int]
 
     def array(self, told: Any, name: str) -> np.ndarray:
-        """The array that the JSON of a field points to."""
+        """The array to which the JSON of a field points."""
         key = told.get("array") if isinstance(told, dict) else None
         if key not in self.arrays:
             refuse(f"its array {name!r} is missing.")
         return self.arrays[key]
 
     def length(self, wanted: Length, got: int) -> int:
-        """The length that something must have; the first of a name decides."""
+        """Check a length; the first one of a name decides."""
         if isinstance(wanted, str):
             return self.lengths.setdefault(wanted, got)
         if isinstance(wanted, tuple):
@@ -109,7 +108,7 @@ class Stored(NamedTuple):
 
 
 class Field:
-    """A part of an object: how it becomes JSON and arrays, and what it must be."""
+    """One part of an object: its form in JSON and arrays, and its checks."""
 
     def pack(self, value: Any, name: str, arrays: Arrays) -> Any:
         """JSON of the value; its arrays go into ``arrays`` under ``name``."""
@@ -119,13 +118,13 @@ class Field:
         return value.item() if isinstance(value, np.generic) else value
 
     def unpack(self, told: Any, name: str, stored: Stored) -> Any:
-        """The value, checked; ``told`` is None where a file says nothing."""
+        """The checked value; ``told`` is None if the file does not contain it."""
         raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class Plain(Field):
-    """A value that JSON holds, what it must be, and the length that it names."""
+    """A value in JSON, with its check and the length that it defines."""
 
     wanted: str
     fits: Callable[[Any], bool]
@@ -153,7 +152,7 @@ POSITIVE = Plain("a positive number", lambda x: _number(x) and 0 < x < math.inf)
 BY_NAME = Plain(
     "numbers by name", lambda x: isinstance(x, dict) and all(map(_number, x.values()))
 )
-#: Those that the annotation of a dataclass says.
+#: Plain fields by the annotation of a dataclass.
 _ANNOTATED = {"bool": FLAG, "str": TEXT, "int": INTEGER, "float": ANY_NUMBER}
 
 
@@ -163,14 +162,14 @@ def one_of(choices: Collection[Any]) -> Plain:
 
 
 def counted(length: str) -> Plain:
-    """A positive integer that names a length."""
+    """A positive integer that defines a length."""
     return Plain(COUNT.wanted, COUNT.fits, length)
 
 
 class Numbers(Field):
     """An array of numbers, with axes of these lengths or any ``ndim`` axes.
 
-    With ``or_one``, one number for all may stand in its place.
+    With ``or_one``, a single number may replace it.
     """
 
     def __init__(
@@ -196,7 +195,7 @@ class Numbers(Field):
         if array.shape != wanted:
             refuse(f"its array {name!r} has shape {array.shape} instead of {wanted}.")
         if self.dtype is not None:
-            with np.errstate(over="ignore"):  # what became infinite is refused
+            with np.errstate(over="ignore"):  # infinite values are refused below
                 array = array.astype(self.dtype, copy=False)
         if self.finite and not np.isfinite(array).all():
             refuse(f"its array {name!r} is not finite.")
@@ -220,7 +219,7 @@ class Maybe(Field):
 
 @dataclasses.dataclass(frozen=True)
 class Several(Field):
-    """A list of one field."""
+    """A list whose entries share one field."""
 
     field: Field
     length: Length = None
@@ -230,7 +229,7 @@ class Several(Field):
 
     def unpack(self, told: Any, name: str, stored: Stored) -> list[Any]:
         if not isinstance(told, list) or len(told) != stored.length(self.length, len(told)):
-            refuse(f"its {name} are missing, or not as many as they should be.")
+            refuse(f"its {name} are missing, or their number is wrong.")
         return [self.field.unpack(x, f"{name}_{i}", stored) for i, x in enumerate(told)]
 
 
@@ -238,9 +237,9 @@ Take: TypeAlias = Callable[[Any], Mapping[str, Any]]
 
 
 class Object(Field):
-    """An object by its fields, which are read in their order.
+    """An object with fields, read in order.
 
-    ``make`` takes them by name, most often a class; ``take`` gives them from an object, by
+    ``make`` takes them by name, usually a class; ``take`` gets them from an object, by
     default its attributes. Numbers, truth values and text of a dataclass need no
     description.
     """
@@ -255,7 +254,7 @@ class Object(Field):
             if one.init and kind in _ANNOTATED and rest in ([], ["None"]):
                 plain = _ANNOTATED[kind]
                 fields.setdefault(one.name, Maybe(plain) if rest else plain)
-            # One that has a default would come back as that, whatever was saved.
+            # A field with a default would come back as the default, whatever was saved.
             lost = one.init and one.name not in fields and take is None
             why = f"{make!r} has {one.name!r}, which no field of its description saves"
             if lost:
@@ -264,7 +263,7 @@ class Object(Field):
     def pack(self, value: Any, name: str, arrays: Arrays) -> dict[str, Any]:
         if isinstance(self.make, type) and not isinstance(value, self.make):
             got, wanted = type(value).__name__, self.make.__name__
-            raise TypeError(f"a {got} can not be saved in the place of a {wanted}.")
+            raise TypeError(f"a {got} cannot be saved in place of a {wanted}.")
         taken = self.take(value)
         return {
             key: field.pack(taken[key], f"{name}_{key}".strip("_"), arrays)
@@ -282,7 +281,7 @@ class Object(Field):
 
 
 class _AnyKind(Field):
-    """An object of the kind that its file says."""
+    """An object of the kind named in its file."""
 
     def pack(self, value: Saved, name: str, arrays: Arrays) -> dict[str, Any]:
         packed = self._described(value._kind).pack(value, name, arrays)

@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, and values as JSON holds them."""
+"""Files that are written completely or not at all, and values in JSON."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-#: Dots an inch of figures that are made of dots.
+#: Dots per inch of raster figures.
 _DPI = 160
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file beside `path` to write and read, and move it over `path` at the end.
+    """Open a temporary file to write and read, and move it over `path` at the end.
 
-    If the body raises, `path` stays as it was. A symbolic link stays, and what it points to
-    is replaced; an existing file keeps its permissions. A pipe or a terminal is sent the
-    whole content at the end, other kinds of files are refused. An OSError has the caller's
-    name.
+    If the body raises, `path` does not change. A symbolic link stays, and its target is
+    replaced; an existing file keeps its permissions. A pipe or a terminal gets the whole
+    content at the end; other kinds of files are refused. An OSError names the caller's
+    path.
     """
     try:
         found = os.stat(str(path))
     except FileNotFoundError:
-        found = None  # or a link to a file that is yet to be written
+        found = None  # or a link to a file that does not exist yet
     if found is None or (stat.S_ISREG(found.st_mode) and _descriptor_of(found) is None):
         made = _beside(path, found)
     else:
@@ -47,13 +47,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
-    """Write a new file in the folder of the target, then put it in the target's place."""
+    """Write a new file in the target's folder, then move it over the target."""
     target = Path(os.path.realpath(path))
-    # Not tempfile, whose files are readable by their owner alone even after the move.
+    # Not tempfile: only the owner can read its files, even after the move.
     temporary = target.with_name(f".partial-{secrets.token_hex(8)}")
     mode = 0o666 if found is None else stat.S_IMODE(found.st_mode) & 0o777
     try:
-        # From the first byte on, nobody may read who may not read the target.
+        # From the first byte on, only readers of the target may read it.
         opener = partial(os.open, mode=mode)
         with open(temporary, "x+b", opener=opener) as made:
             yield made
@@ -63,7 +63,7 @@ def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        # Without a name: the disk is full, or the like.
+        # An error without a file name, such as a full disk.
         ours = (None, str(temporary), temporary)
         if isinstance(error, OSError) and error.errno and error.filename in ours:
             raise OSError(error.errno, error.strerror, str(path)) from None
@@ -71,7 +71,7 @@ def _beside(path: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
 
 
 def _give(temporary: Path, found: os.stat_result, mode: int) -> None:
-    """Owner, as far as we may, and permissions of the file that is replaced."""
+    """Copy owner, as far as allowed, and permissions of the replaced file."""
     ours = os.stat(temporary)
     if hasattr(os, "chown") and (ours.st_uid, ours.st_gid) != (found.st_uid, found.st_gid):
         with suppress(OSError):
@@ -81,24 +81,24 @@ def _give(temporary: Path, found: os.stat_result, mode: int) -> None:
 
 @contextmanager
 def _sending(path: Path, found: os.stat_result) -> Iterator[BinaryIO]:
-    """Collect the content, and send it at the end to what is not a regular file."""
+    """Collect the content, and send it at the end to a pipe or terminal."""
     kind = found.st_mode
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind) or stat.S_ISREG(kind)):
         kinds = "it is neither a regular file nor a pipe or terminal"
         raise OSError(errno.EINVAL, kinds, str(path))
-    # Collected, because formats such as zip go back to what they have written.
+    # Collected, because formats such as zip seek back.
     with tempfile.TemporaryFile() as made:
         yield made
         made.seek(0)
         ours = _descriptor_of(found)
         try:
             if ours is None:
-                # Never creates: should the pipe have gone meanwhile, that is an error.
+                # Never creates a file: if the pipe is gone, that is an error.
                 target = os.open(path, os.O_WRONLY)
             else:
-                # Opened anew, a redirected output would be written from its start again.
+                # Opening redirected output again would write from its start.
                 for stream in (sys.stdout, sys.stderr):
                     stream.flush()
                 target = os.dup(ours)
@@ -109,7 +109,7 @@ def _sending(path: Path, found: os.stat_result) -> Iterator[BinaryIO]:
 
 
 def _descriptor_of(found: os.stat_result) -> int | None:
-    """The standard output or error of this process, if it is that; else None."""
+    """The descriptor, if it is standard output or error of this process; else None."""
     for descriptor in (1, 2):
         with suppress(OSError):  # closed
             if os.path.samestat(found, os.fstat(descriptor)):
@@ -118,7 +118,7 @@ def _descriptor_of(found: os.stat_result) -> int | None:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether writing to `path` would mix with what is printed."""
+    """Whether writing to `path` would mix with printed text."""
     try:
         found, nowhere = os.stat(path), os.stat(os.devnull)
         return _descriptor_of(found) == 1 and not os.path.samestat(found, nowhere)
@@ -127,7 +127,7 @@ def is_standard_output(path: Path) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: arrays as lists, None for what is no finite number."""
+    """A value for JSON: arrays become lists, numbers that are not finite None."""
     if isinstance(value, dict):
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -140,7 +140,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for.")
+    raise TypeError(f"a result holds a {type(value).__name__}, which JSON cannot hold.")
 
 
 def write_figure(path: Path, figure: Any, **options: Any) -> Path:

@@ -1,4 +1,4 @@
-"""How objects show themselves: a line in a terminal, a small table in a notebook."""
+"""Printed form of objects: a line in a terminal, a small table in a notebook."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 
 class Shown:
-    """An object that is shown by a few facts instead of its arrays.
+    """An object that prints a few facts instead of its arrays.
 
-    A class says which by `_facts`: names and values, in the order of importance. A
-    dataclass passes ``repr=False``, else its own would come first.
+    The method `_facts` of a class gives their names and values, most important first. A
+    dataclass needs ``repr=False``, or its own repr is used.
     """
 
     def _facts(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class Shown:
 
 
 def _text(value: Any) -> str:
-    """A value as it is read, without the name of its type."""
+    """Format a value without the name of its type."""
     if isinstance(value, float | np.floating):
         return f"{float(value):.4g}"
     if isinstance(value, np.ndarray):

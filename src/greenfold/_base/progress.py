@@ -1,4 +1,4 @@
-"""Progress on a terminal, silent in a pipe; Ctrl-C that is never lost."""
+"""Progress on a terminal, silent in a pipe; Ctrl-C is never lost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _state = {"interrupted": False, "depth": 0}
 
 @contextmanager
 def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
-    """Remember that Ctrl-C was pressed, beside raising KeyboardInterrupt.
+    """Record that Ctrl-C was pressed, and raise KeyboardInterrupt as usual.
 
-    `greenfold.optimize` answers Ctrl-C with its best result so far, which is right in a
-    notebook; a command must end instead, see `raise_if_interrupted`. With ``insist`` it is
-    raised at the end even where the body has swallowed it.
+    `greenfold.optimize` answers Ctrl-C with its best result so far, which suits a notebook;
+    a command must end instead, see `raise_if_interrupted`. With ``insist``,
+    KeyboardInterrupt is raised at the end even if the body swallowed it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,24 +45,24 @@ def noticing_interrupts(*, insist: bool = False) -> Iterator[None]:
 
 
 def was_interrupted() -> bool:
-    """Whether Ctrl-C was pressed since the outermost notice began."""
+    """Whether Ctrl-C was pressed since the outermost `noticing_interrupts` began."""
     return bool(_state["interrupted"])
 
 
 def raise_if_interrupted() -> None:
-    """Raise KeyboardInterrupt if it was."""
+    """Raise KeyboardInterrupt if Ctrl-C was pressed."""
     if was_interrupted():
         raise KeyboardInterrupt
 
 
 class Bar:
-    """One line of the display; does nothing where there is none."""
+    """One line of the display; does nothing if nothing is displayed."""
 
     def __init__(self, shown: Any, task: Any) -> None:
         self._shown, self._task = shown, task
 
     def advance(self, amount: float = 1.0, text: str | None = None) -> None:
-        """So much more is done; what follows is ``text``."""
+        """Advance by an amount, and show ``text`` as the next step."""
         if self._shown is None:
             return
         change = {} if text is None else {"description": text}
@@ -70,14 +70,14 @@ class Bar:
 
 
 class Display:
-    """Bars below each other, on stderr."""
+    """Progress bars on stderr, one below the other."""
 
     def __init__(self, shown: Any = None) -> None:
         self._shown = shown
 
     @contextmanager
     def bar(self, text: str, total: float, done: float = 0) -> Iterator[Bar]:
-        """A bar while the body runs."""
+        """Show a bar while the body runs."""
         if self._shown is None:
             yield Bar(None, None)
             return
@@ -88,13 +88,13 @@ class Display:
             self._shown.remove_task(task)
 
 
-#: What is shown now; a part of a larger work adds its bars there.
+#: The current display, to which nested work adds its bars.
 _open: list[Display] = []
 
 
 @contextmanager
 def display() -> Iterator[Display]:
-    """Show progress where stderr is a terminal and rich is installed."""
+    """Show progress if stderr is a terminal and rich is installed."""
     if _open:
         yield _open[-1]
         return

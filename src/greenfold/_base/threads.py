@@ -1,8 +1,8 @@
-"""One BLAS thread for small matrices, entered where a user calls.
+"""Limit BLAS to one thread for small matrices while a public function runs.
 
-Threads of BLAS that share a small product mostly wait for each other. What BLAS is told
-holds for the whole process, so calls are counted: the first of them limits it, and the last
-to return gives back the threads it had.
+BLAS threads that share a small product mostly wait for each other. The setting applies to
+the whole process, so calls are counted: the first one limits BLAS, and the last to return
+restores the old number of threads.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any, TypeVar
 
 Door = TypeVar("Door", bound=Callable[..., Any])
 
-#: Rows of a square matrix from which BLAS keeps its threads. On two busy cores two threads
+#: Rows of a square matrix from which BLAS keeps its threads. On two busy cores, two threads
 #: took 5.2, 2.0 and 1.1 times as long as one for its product with 50 columns at 500, 1000
 #: and 1500 rows.
 LARGE = 1500
-#: Values of the series in a product that BLAS does on one thread in any case.
+#: Number of values in a product of series up to which BLAS uses one thread anyway.
 _TINY = 2**13
-#: Variables by which users set the number of BLAS threads, and whether they have. BLAS,
-#: too, reads them but once.
+#: Variables with which users set the number of BLAS threads, and whether one is set. BLAS
+#: also reads them only once.
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _told = any(os.environ.get(name) for name in _VARIABLES)
 
 
 class _Held:
-    """Libraries that have one thread while somebody asks for it."""
+    """Libraries limited to one thread while any call needs it."""
 
     def __init__(self) -> None:
         self._holders = 0
         self._before: list[tuple[Any, int]] = []
 
     def enter(self, libraries: list[Any], changed: bool) -> None:
-        # Inside another call, too, libraries may have been loaded since.
+        # Libraries may have been loaded since, even inside another call.
         if changed or not self._holders:
             for library in libraries:
                 n_threads = library.get_num_threads()
@@ -53,12 +53,12 @@ class _Held:
 
 
 class _HeldByThread(threading.local, _Held):
-    """The same, of each thread of Python for itself."""
+    """The same, separately for each Python thread."""
 
 
 def _tell(library: Any, n_threads: int) -> None:
-    # threadpoolctl lets one thread of Python at a time set what holds for all, and ignores
-    # the others. Here calls are counted, so that any of them may be the last.
+    # threadpoolctl lets one Python thread at a time limit the process, and ignores
+    # others. Here calls are counted, so any of them may be the last.
     release = getattr(library, "clear_controlling_thread", None)
     if release is not None:
         release(force=True)
@@ -68,10 +68,10 @@ def _tell(library: Any, n_threads: int) -> None:
 
 
 class _OneBlasThread:
-    """The limit itself; entered once more it only counts."""
+    """The limit itself; a nested call only counts."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a handler of signals may enter as well
+        self._lock = threading.RLock()  # a signal handler may enter as well
         self._n_modules = -1
         self._shared, self._shared_libraries = _Held(), []
         self._own, self._own_libraries = _HeldByThread(), []
@@ -90,12 +90,12 @@ class _OneBlasThread:
             self._shared.leave()
 
     def _look(self) -> None:
-        """Find the libraries that are loaded, which takes a millisecond."""
+        """Find the loaded libraries, which takes a millisecond."""
         from threadpoolctl import ThreadpoolController
 
         found = ThreadpoolController().lib_controllers
         found = [library for library in found if library.user_api == "blas"]
-        # An OpenBLAS on top of OpenMP has threads for each thread of Python.
+        # OpenBLAS built on OpenMP has threads for each Python thread.
         own = [one for one in found if getattr(one, "threading_layer", "") == "openmp"]
         self._own_libraries = own
         self._shared_libraries = [one for one in found if one not in own]
@@ -106,13 +106,13 @@ _ONE = _OneBlasThread()
 
 
 def few_threads(size: int = 0) -> AbstractContextManager[None]:
-    """One BLAS thread, unless matrices have many rows or the user has said how many."""
+    """One BLAS thread, unless matrices have many rows or the user set the number."""
     return nullcontext() if size >= LARGE or _told else _ONE
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for BLAS and OpenMP in any case: for one of many jobs at a time."""
+    """One thread for BLAS and OpenMP in any case, for one of many parallel jobs."""
     from threadpoolctl import threadpool_limits
 
     with _ONE, threadpool_limits(1, user_api="openmp"):
@@ -122,10 +122,10 @@ def one_thread() -> Iterator[None]:
 def with_few_threads(
     size: Callable[..., Any] = lambda *_, **__: 0,
 ) -> Callable[[Door], Door]:
-    """Decorate a function or method that users call with `few_threads`.
+    """Decorate a public function or method with `few_threads`.
 
-    ``size`` is called with the arguments and says how many rows the matrices have; what it
-    makes of bad arguments does not matter, as the function refuses them.
+    ``size`` gets the arguments and returns the number of rows of the matrices; its result
+    for bad arguments does not matter, because the function refuses them.
     """
 
     def decorate(function: Door) -> Door:
@@ -144,7 +144,7 @@ def with_few_threads(
 
 
 def rows_of(*args: Any, **kwargs: Any) -> int:
-    """Rows of the matrices of a network or a system, the first argument of many calls."""
+    """Number of rows of a network's or system's matrices, the first argument."""
     names = ("system", "reservoir", "unfolding", "expansion")
     named = [kwargs[name] for name in names if name in kwargs]
     system: Any = args[0] if args else named[0]
@@ -154,7 +154,7 @@ def rows_of(*args: Any, **kwargs: Any) -> int:
 
 
 def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:
-    """The same of an estimator with a network, given or drawn."""
+    """The same for an estimator with a network, given or drawn."""
     given = estimator.reservoir
     if given is None:
         return estimator.n_neurons
@@ -162,5 +162,5 @@ def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:
 
 
 def rows_to_read(estimator: Any, X: Any) -> int:
-    """The same where series are read: of a few, to limit BLAS would take longer."""
+    """The same for reading series: for a few, limiting BLAS would take longer."""
     return LARGE if X.size <= _TINY else rows_of_estimator(estimator)

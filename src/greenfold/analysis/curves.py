@@ -45,22 +45,22 @@ def margin_over_time(
     Parameters
     ----------
     unfolding : Unfolding
-        Or another system with ``with_readout``, ``dt`` and ``n_steps``. Its own readout
-        is replaced by each of ``times``.
+        An `Unfolding`, or another system with ``with_readout``, ``dt`` and ``n_steps``.
+        Each of ``times`` replaces its own readout.
     stimuli : GaussianStimuli or SampleStimuli
     times : array_like, optional
         In (0, T]; the ends of the steps by default.
     u, v : array_like, optional
-        Projections to keep. What is not given is solved again at every time.
+        Projections to keep. Those not given are solved again at every time.
     eta : float
     rng : numpy Generator, int or None
-        Of random starts, where both projections are solved for beyond order 0.
+        Source of random starts, if both projections are solved beyond order 0.
     """
     if times is None:
         times = unfolding.dt * np.arange(1, unfolding.n_steps + 1)
     grid = check.host_array(times, "times", ndim=(1,))
     if v is not None and u is None:
-        raise ValueError("`v` was given without `u`; give both, only `u`, or neither.")
+        raise ValueError("`v` was given without `u`; pass both, only `u`, or neither.")
     terms, rng = [], check.generator(rng)
     for time in grid:
         there = unfolding.with_readout(time)
@@ -104,8 +104,8 @@ def margin_over_angle(
     angles = check.host_array(angles, "angles", ndim=(1,))
     centre = check.input_projection(u, system.n_inputs, stimuli.n_channels)
     if not centre.any():
-        raise ValueError("`u` is zero; give a direction.")
-    check.must(centre.size > 1, "u", "have a plane to be turned in", "one entry")
+        raise ValueError("`u` is zero; pass a direction.")
+    check.must(centre.size > 1, "u", "have at least two entries to be turned", "one entry")
     centre = centre / np.linalg.norm(centre)
     rng = check.generator(rng)
     found = np.empty((check.count(n_planes, "n_planes"), len(angles)))
@@ -131,11 +131,11 @@ class TauChoice(Shown):
     soft_margin : ndarray (n_taus, n_times)
         Mean over random projections.
     saturation : ndarray (n_taus,)
-        Share of the time that the mean soft margin spends in its last 5 %: large where
-        the network has long forgotten the beginning, about 0.05 where it still grows.
+        Share of the time that the mean soft margin spends in its last 5 %: large if the
+        network forgot the beginning long ago, about 0.05 if it still grows.
     best : float
-        The τ of largest final soft margin among those that just entered saturation
-        (share of at most 0.2); where none has, the one that saturates least.
+        The τ with the largest final soft margin among those that just entered
+        saturation (share of at most 0.2); if none has, the one that saturates least.
     """
 
     taus: np.ndarray
@@ -173,7 +173,7 @@ def choose_tau(
     taus : array_like, optional
         By default 12 values from T/200 to T.
     n_projections, n_times : int
-        Random input projections to average over, and readout times to look at.
+        Numbers of random input projections to average over, and of readout times.
     """
     wanted = "be a network with time constants, such as a Reservoir"
     check.instance(reservoir, Network, "reservoir", wanted)

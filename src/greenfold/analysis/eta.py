@@ -1,6 +1,6 @@
 """Choose η by cross-validation, with the projections solved in every fold.
 
-`choose_eta` is for a system and its series; `ReservoirClassifier` chooses with the same
+`choose_eta` takes a system and its series; `ReservoirClassifier` uses the same
 `cross_validate`, on the same grid.
 """
 
@@ -29,23 +29,23 @@ from ..systems import LinearSystem, System
 #: only their spread does.
 ETAS = np.geomspace(0.1, 1e6, 15)
 N_FOLDS = 5
-#: Where no series can be held out.
+#: η if no series can be held out.
 FALLBACK = 10.0
-#: Series that are judged in all before folds are not dealt out again, and how often at
-#: most: one deal of few series leaves the choice to chance.
+#: Number of judged series up to which folds are dealt again, and how often at most: with
+#: few series, one deal leaves the choice to chance.
 _JUDGED = 300
 _DEALS = 10
-#: Scores closer than this differ by rounding, which the order of the series decides.
+#: Scores closer than this differ only by rounding, which depends on the order of series.
 _ROUNDING = 1e-6
-#: Series that all folds together may hold where u is solved for in each. A fold of few
-#: series tells little of a fit to all of them, so that few series take many folds.
+#: Number of series in all folds together if u is solved in each. A fit to few series says
+#: little about a fit to all, so few series need many folds.
 _SOLVED = 500
-#: Accuracy on few series is coarse and leaves many η equal; the margin in log-odds tells
-#: more, up to where it saturates. Weight and scale were chosen on twelve data sets of the
-#: archive, each with a dozen splits, where they lose nothing on average.
+#: Accuracy on few series is coarse and leaves many η equal; the margin in log-odds says
+#: more, until it saturates. Weight and scale were chosen on twelve data sets of the archive
+#: with a dozen splits each, where they lose nothing on average.
 _MARGIN_SHARE = 4.0
 _MARGIN_SCALE = 4.0
-#: Evaluations of the ascent of a fold, and the relative change of κ that ends it: the
+#: Evaluations of the ascent of a fold, and the relative change of κ at which it stops: the
 #: spread over the folds is far wider.
 _EVALUATIONS = 30
 _TOLERANCE = 1e-3
@@ -55,7 +55,7 @@ class _Fold(NamedTuple):
     """Scores of the held-out series of one fold, by η."""
 
     accuracy: np.ndarray
-    #: Which series these are, and how well each is told, (n_etas, n_cases).
+    #: Indices of these series, and the score of each, (n_etas, n_cases).
     cases: np.ndarray
     judged: np.ndarray
     log_odds: np.ndarray
@@ -69,10 +69,10 @@ class Folds:
     """Labelled series for cross-validation, and how their readout is scored.
 
     ``codes`` are classes 0, 1, …; ``weights`` those of single series, ``class_weights``
-    factors on them; equal ``seed`` make results comparable. An input projection ``u`` is
-    kept; else it is the leading vector of each class, or with ``shared`` one for all.
-    ``scaling`` is the ‖μ‖ wanted, ``noise`` the deviation of readout noise, ``n_jobs`` the
-    threads over folds.
+    factors on them; equal ``seed`` make results comparable. A given input projection ``u``
+    is kept; otherwise it is the leading vector of each class, or with ``shared`` one for
+    all. ``scaling`` is the ‖μ‖ wanted, ``noise`` the deviation of readout noise, ``n_jobs``
+    the number of threads over folds.
     """
 
     series: Series
@@ -99,9 +99,8 @@ class Folds:
     def assign(self, n_folds: int, deal: int = 0) -> np.ndarray:
         """Return the fold of each series; each class is spread over all folds.
 
-        Copies of a series stay together, so that none is judged by itself: one of weight
-        two counts as two copies do. Neither the order of the series nor the names of the
-        classes matter.
+        Copies of a series stay together, so that none is judged by itself: weight two
+        counts like two copies. The order of series and the names of classes do not matter.
         """
         group, kind = self._distinct
         order = np.random.default_rng([self.seed, deal]).permutation(len(kind))
@@ -113,10 +112,11 @@ class Folds:
     def run(
         self, system: LinearSystem, etas: np.ndarray, n_folds: int, *, solved: bool
     ) -> list[_Fold]:
-        """Return all folds that can be scored, of as many deals as few series need.
+        """Return all folds that can be scored, over several deals if there are few series.
 
-        With ``solved`` u is ascended for the one η in ``etas``, as it is in the end; else
-        it is the leading singular vector, which serves all η. One deal is enough then.
+        With ``solved``, u is ascended for the one η in ``etas``, as in the final fit;
+        otherwise it is the leading singular vector, which serves all η, and one deal is
+        enough.
         """
         from joblib import Parallel, delayed
 
@@ -131,15 +131,15 @@ class Folds:
         return [found for found in Parallel(self.n_jobs, prefer="threads")(jobs) if found]
 
     def choose(self, done: list[_Fold]) -> tuple[np.ndarray, int]:
-        """Score of every η, and the first within a standard error of the best.
+        """Score of each η, and the first within a standard error of the best.
 
-        The error is that of the difference of both scores over the distinct series. A
-        small η rests on the class means alone, a large one on all of their scatter: where
-        the series can not tell which is better, the simpler one is more robust.
+        The error is that of the difference of both scores over the distinct series. A small
+        η uses the class means alone, a large one all of their scatter: if the series cannot
+        tell which is better, the simpler one is more robust.
         """
-        # Accuracy on a class of n series is known to 1/√n. Classes of equal weight enter
-        # the choice in proportion to √n, each by what is known of it; else the two series
-        # of a rare class would choose η by chance.
+        # Accuracy on a class of n series is known to 1/√n. Classes of equal weight count in
+        # proportion to √n, by how much is known of them; otherwise the two series of a rare
+        # class would choose η by chance.
         each = self.weights * np.sqrt(self.class_weights[self.codes])
         weight = np.zeros(self.n_distinct)
         total = np.zeros((len(done[0].judged), self.n_distinct))
@@ -195,8 +195,8 @@ class Folds:
 def distinct_series(series: Series, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of the distinct series of each, and the class of each of those.
 
-    Series are numbered in the order of their values, and classes in that of their series:
-    neither depends on names, on the order that was given, or on a unit.
+    Distinct series are numbered by their values, and classes by their series, so the
+    numbers do not depend on names, order or unit.
     """
     rows = series.values.reshape(len(series), -1)
     place = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
@@ -239,18 +239,19 @@ class EtaChoice(Shown):
     ----------
     etas : ndarray (n_etas,)
     accuracy : ndarray (n_etas, n_folds)
-        Held-out accuracy, under readout noise where it was given.
+        Held-out accuracy, with readout noise if it was given.
     score : ndarray (n_etas,)
-        What is maximised: the mean accuracy, plus that of 4 tanh(m/4) of the margins m in
-        log-odds; classes that are weighted up count with the square root of their weight.
+        The score to maximise: mean accuracy, plus the mean of 4 tanh(m/4) of the
+        margins m in log-odds; classes of larger weight count with the square root of
+        it.
     best : float
         The smallest η whose score is within one standard error of the highest.
     overlap : ndarray (n_etas, n_etas) or None
-        Cosine between the readouts of any two η, where one u was given; near one where η
+        Cosine between the readouts of any two η, if one u was given; near one where η
         hardly matters.
     calibration : float
-        Factor by which probabilities of held-out series are right at the best η, on
-        log-odds `with_heavy_tails`.
+        Factor on log-odds `with_heavy_tails` that calibrates the probabilities of
+        held-out series at the best η.
     """
 
     etas: np.ndarray
@@ -275,7 +276,7 @@ class EtaChoice(Shown):
             return ""
         if self.best == self.etas[-1]:
             return "the largest η compared: a larger one, or more series, may do better"
-        # Equal scores from the smallest η on say that η does not matter there.
+        # Equal scores from the smallest η on mean that η does not matter there.
         if self.best == self.etas[0] and self.score[0] > self.score[1]:
             return "the smallest η compared: only the distance of the class means counts"
         return ""
@@ -305,17 +306,17 @@ def choose_eta(
     labels : array_like (n_cases,)
         Two classes.
     u : array_like (n_inputs,) or (n_inputs, n_channels), optional
-        Input projection to keep; without it, the leading singular vector of G(μ) in each
-        fold, as `ReservoirClassifier` does.
+        Input projection to keep; by default the leading singular vector of G(μ) in each
+        fold, as in `ReservoirClassifier`.
     etas : array_like, optional
         Grid; 0.1 to 10⁶ in 15 logarithmic steps by default.
     n_folds : int
     threshold : {"trained", "origin"}
-        Where the plane along v lies; "origin" is the paper's.
+        Position of the plane along v; "origin" is the paper's.
     noise : float
         Standard deviation of readout noise.
     class_weight : {"balanced", None} or dict
-        As for `SampleStimuli`.
+        As in `SampleStimuli`.
     rng : numpy Generator, int or None
         Shuffles the folds.
     """
@@ -328,7 +329,7 @@ def choose_eta(
     counts = np.bincount(codes)
     if counts.min() < check.count(n_folds, "n_folds", minimum=2):
         raise ValueError(
-            f"`n_folds` = {n_folds} needs as many series of each class; the smaller class "
+            f"`n_folds` = {n_folds} needs that many series per class; the smaller class "
             f"has {counts.min()}."
         )
     stimuli.match(system)
@@ -357,10 +358,10 @@ def cross_validate(
 ) -> EtaChoice:
     """Choose η by held-out accuracy, for any number of classes.
 
-    In each fold the input projection is the leading singular vector of G(μ), which is the
-    optimal one for small η and costs one decomposition; one more gives the optimal
-    readouts for the whole grid of η. At the best η it is then solved for in every fold,
-    because probabilities are to be calibrated on what is fitted.
+    In each fold the input projection is the leading singular vector of G(μ), which is
+    optimal for small η and costs one decomposition; one more gives the optimal readouts for
+    the whole grid of η. At the best η it is then solved in every fold, to calibrate
+    probabilities on what will be fitted.
     """
     done = folds.run(system, etas, n_folds, solved=False)
     if not done:

@@ -26,8 +26,8 @@ from ..systems import System
 
 #: Evaluations of the ascent on a replicate, which starts at the solution of the estimate.
 _EVALUATIONS = 100
-#: Parts of a recording: solved on all but one, judged on that one. The more there are, the
-#: nearer is what they solve on to the whole, and the noisier is the judge.
+#: Number of parts of a recording: solve on all but one, judge on that one. More parts make
+#: the solutions closer to that of the whole, and the judge noisier.
 _N_PARTS = 8
 
 
@@ -38,11 +38,11 @@ class MarginInterval(Shown):
     Attributes
     ----------
     estimate : float
-        κ on the device, free of the favour of having been solved on the estimate.
+        κ on the device, corrected for the optimism of the solution.
     low, high, level : float
         Ends of the interval, and its confidence.
     optimism : float
-        How much better the projections look on the estimated response.
+        How much larger κ is on the estimated response.
     n_replicates : int
     """
 
@@ -78,30 +78,30 @@ def margin_interval(
         Made by `MeasuredResponse.fit`.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Of `optimize(system, stimuli)`; their η is used.
+        Result of `optimize(system, stimuli)`; their η is used.
     level : float
     n_replicates : int
-        Solutions behind the interval, eight for every division of the recording.
+        Number of solutions behind the interval, eight for each division of the recording.
     solved : bool
-        Whether u was solved on this response; False for a u chosen without it, for which
-        only the readout is solved on each replicate.
+        Whether u was solved on this response; with False, u is kept and only the
+        readout is solved on each replicate.
     device : Device, optional
-        As given to `optimize`: a mask of the same kind is solved on each replicate. Of
-        noise it may have ``input_noise`` and one standard deviation of ``readout_noise``.
+        As passed to `optimize`: a mask of the same kind is solved on each replicate.
+        Its noise may be ``input_noise`` and one standard deviation of
+        ``readout_noise``.
     rng : numpy Generator, int or None
 
     Notes
     -----
-    Projections that were solved on an estimate do better on it than on the device, because
-    the solution follows the errors. So they are solved again on seven eighths of the
-    stretches of the recording and judged on the others, which know nothing of them, for
-    each eighth in turn. What noise of the judge itself costs, (η/2) tr ψ cov(a), is known
-    and added back. How far the eighths disagree is the width of the interval, and nothing
-    is promised above ``projections.upper_bound``. Errors of μ and ψ, which are given, are
-    not part of it.
+    Projections solved on an estimate do better on it than on the device, because the
+    solution follows the errors. So they are solved again on seven eighths of the blocks of
+    the recording and judged on the others, for each eighth in turn. The known cost of the
+    judge's own noise, (η/2) tr ψ cov(a), is added back. The disagreement of the eighths
+    gives the width of the interval, which never exceeds ``projections.upper_bound``. It
+    does not include errors of μ and ψ, which are given.
     """
     measured, got = isinstance(system, MeasuredResponse), type(system).__name__
-    check.must(measured, "system", "be a MeasuredResponse that was fitted", got, TypeError)
+    check.must(measured, "system", "be a fitted MeasuredResponse", got, TypeError)
     level = check.positive(level, "level")
     check.must(level < 1, "level", "lie between 0 and 1", f"{level:g}")
     n_replicates = check.count(n_replicates, "n_replicates", minimum=10)
@@ -122,7 +122,7 @@ def margin_interval(
         response = MeasuredResponse(G)
         return LinearProblem(device.part_of(response) or response, stimuli, eta)
 
-    # Stretches are exchangeable, so that any eighth of them may be the one that judges.
+    # Blocks are exchangeable, so any eighth of them may judge.
     influence, n_rounds = fitted.influence, max(round(n_replicates / _N_PARTS), 1)
     judged, generator = np.empty((n_rounds, _N_PARTS)), check.generator(rng)
     with display() as shown, shown.bar("replicates", judged.size) as bar:
@@ -147,7 +147,7 @@ def margin_interval(
     bound = np.inf if projections.upper_bound is None else projections.upper_bound
     middle = float(judged.mean()) - cost
     ends = min(middle, bound) - half, min(middle + half, bound)
-    # The mean of what the judges leave possible below the bound.
+    # The mean of the judges' values, cut off at the bound.
     room = (bound - middle) / max(spread, 1e-300)
     estimate = min(middle - spread * np.exp(norm.logpdf(room) - norm.logcdf(room)), bound)
     value = _margin(problem(fitted.whole), u, v) - cost
@@ -157,7 +157,7 @@ def margin_interval(
 def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli, float]:
     """Return stimuli with input noise, and the cost of the output noise in κ."""
     known = device.state_noise is None and device.bits is None
-    text = "have no state noise and no bits, which the interval does not know"
+    text = "have no state noise and no bits, which the interval does not support"
     check.must(known, "device", text, device)
     one, got = np.ndim(device.readout_noise) == 0, f"shape {np.shape(device.readout_noise)}"
     text = "be one standard deviation for an interval"
@@ -166,7 +166,7 @@ def _under_noise(device: Device, stimuli: Stimuli, eta: float) -> tuple[Stimuli,
         psi = np.asarray(stimuli.psi)
         psi = psi + device.noise(len(psi), 1)["input"]
         stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
-    # Of a readout of unit norm, independent noise of one size takes the same from every κ.
+    # With a readout of unit norm, independent noise of one size lowers every κ equally.
     return stimuli, eta / 2 * float(device.readout_noise or 0.0) ** 2
 
 
@@ -189,8 +189,8 @@ def mask_bound(
 ) -> float:
     """Return a proven upper bound on κ for a constrained mask.
 
-    ``projections.upper_bound`` holds for every u; this one for masks alone, and is lower.
-    How near ``projections`` are to it tells how much a longer search could still find.
+    ``projections.upper_bound`` holds for every u; this bound holds for masks only, and is
+    lower. The distance of ``projections`` to it limits what a longer search could find.
 
     Parameters
     ----------
@@ -198,11 +198,11 @@ def mask_bound(
         Linear.
     stimuli : GaussianStimuli or SampleStimuli
     projections : Projections
-        Of ``optimize(system, stimuli, device=device)``, from which the bound is lowered, at
-        their η.
+        Result of ``optimize(system, stimuli, device=device)``, from which the bound is
+        lowered, at their η.
     device : Device
-        With a mask of a kind that has a bound: "sign" (or two levels ±1), "nonnegative" (or
-        levels without a negative one), or a box. Its noise is not in the bound.
+        With a mask that has a bound: "sign" (or two levels ±1), "nonnegative" (or
+        levels without a negative one), or a box. The bound does not include noise.
 
     Notes
     -----
@@ -246,7 +246,7 @@ def constraints_of(device: Device, n: int) -> list[Constraint]:
         return [Squares(n, 1 / n, is_equal=True)]
     if levels is not None and levels[0] >= 0:
         return [Entries(n)]
-    wanted = "be two of one size, or none of them negative: for others no bound is "
+    wanted = "be two of equal size, or none of them negative: for others no bound is "
     wanted += "known that is lower than that of all projections"
     check.must(not device.is_discrete, "levels", wanted, device.kind)
     low, high = device.limits
@@ -268,11 +268,11 @@ class MaskStudy(Shown):
     projections : Projections
         The mask u (unit norm) and its readout v, on the estimated response.
     values : ndarray, shape of ``projections.u``
-        The mask as the device takes it: ±1 for signs, the given levels, else u itself.
+        The mask in the units of the device: ±1 for signs, the given levels, else u itself.
     interval : MarginInterval
-        κ that the device will show.
+        κ to expect on the device.
     drawn : ndarray (n_draws,)
-        κ of random masks of the same kind, with the optimal readout each.
+        κ of random masks of the same kind, each with its optimal readout.
     """
 
     projections: Projections
@@ -289,9 +289,9 @@ class MaskStudy(Shown):
     def gain(self) -> float | None:
         """Return expected κ over mean random κ, or None if the interval includes it.
 
-        The solved mask is judged without favour and the random ones with that of their
-        readouts, so that the gain is rather understated. None too where a random mask has
-        no positive κ.
+        The solved mask is judged without optimism and the random ones with that of their
+        readouts, so the gain is a conservative estimate. It is also None if a random mask
+        has no positive κ.
         """
         if not 0 < self.random_margin < self.interval.low:
             return None
@@ -324,9 +324,9 @@ def study_mask(
         See `margin_interval`.
     eta : float
     device : Device, optional
-        Which masks it can have, as for `optimize`, and noise, as for `margin_interval`.
+        Its masks, as for `optimize`, and its noise, as for `margin_interval`.
     n_draws : int
-        Random masks to compare with.
+        Number of random masks to compare with.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def random_mask(
     levels = device.values
     if levels is None:
         levels = np.linspace(-1, 1, device.n_levels or 2)
-    while True:  # all entries zero is no mask
+    while True:  # a mask needs a non-zero entry
         found = rng.choice(levels, shape)
         if found.any():
             return found
@@ -386,7 +386,7 @@ def device_values(u: np.ndarray, device: Device) -> np.ndarray:
     if levels is None:
         return u
     largest = float(np.abs(u).max())
-    # The largest level need not occur: take the factor that meets the levels best.
+    # The largest level may be absent: take the factor that fits the levels best.
     tried = []
     for size in np.unique(np.abs(levels[levels != 0])):
         away = np.abs((u * (size / largest))[..., None] - levels)

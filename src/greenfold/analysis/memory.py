@@ -23,12 +23,12 @@ class MemoryCapacity(Shown):
     Attributes
     ----------
     delays, capacity : ndarray (n_delays,)
-        Share of the variance of the input that many steps ago that the readout recovers,
-        noise included; ``total`` is the sum.
+        Share of the variance of the input ``delays`` steps ago that the readout
+        recovers, with noise; ``total`` is the sum.
     bound : float or None
-        No u reaches a larger total; None where u was given or drawn.
+        No u reaches a larger total; None if u was given or drawn.
     u : ndarray
-        The input projection; of drawn ones, the best.
+        The input projection; the best one if several were drawn.
     drawn : ndarray or None
         Totals of the drawn input projections.
     """
@@ -62,18 +62,18 @@ def memory_capacity(
     Parameters
     ----------
     system : System
-        Linear; ``n_steps`` of it is how far back it can look.
+        A linear one; its ``n_steps`` limits how far back it can look.
     u : "solved", "random" or array_like (n_inputs,)
-        The input projection: solved for these delays together, drawn, or given.
+        The input projection: solved for all these delays together, drawn, or given.
     delays : array_like of int, optional
-        Steps ago, 0 for the last one; all that the system sees by default.
+        Steps ago, 0 for the last one; by default all that the system sees.
     device : Device, optional
-        Its ``readout_noise``, for input of unit variance: one standard deviation of
-        independent noise on every state as it is read, 0.1 by default. Without noise every
-        u of a generic network remembers as many steps as there are neurons. It may have
-        ``inputs`` and ``outputs`` too.
+        Its ``readout_noise``, for input of unit variance, is one standard deviation of
+        independent noise on each state when it is read; 0.1 by default. Without noise,
+        every u of a generic network remembers as many steps as it has neurons. ``inputs``
+        and ``outputs`` are possible too.
     n_draws, rng
-        Draws of a random u, and their source.
+        Number of draws of a random u, and their source.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def memory_capacity(
     device = Device(readout_noise=0.1) if device is None else device
     one = np.ndim(device.readout_noise) == 0 and device.readout_noise
     wanted = "have one positive standard deviation as `readout_noise`, without which every "
-    wanted += "u of a generic network remembers alike"
+    wanted += "u of a generic network remembers equally much"
     check.must(one, "device", wanted, device.readout_noise)
     ridge = float(device.readout_noise) ** 2
     task = RegressionTask.memory(steps, system.n_steps, ridge=ridge)

@@ -1,7 +1,7 @@
 """Choose a network: gradient ascent of the certified κ* in its parameters.
 
-κ*(θ) = max_{u,v} κ(u, v; θ) is solved at every θ; by the envelope theorem its gradient is
-∂κ/∂θ at the solved pair: by finite differences, and exact for the numbers of oscillators.
+κ*(θ) = max_{u,v} κ(u, v; θ) is solved at every θ. By the envelope theorem its gradient is
+∂κ/∂θ at the solved pair, taken by finite differences, or exactly for oscillators.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ..stimuli.samples import SampleStimuli
 from ..unfolding.linear import Rates
 from ..unfolding.unfolding import unfold
 
-#: The numbers of single oscillators.
+#: Parameters with one number per oscillator.
 _MODES = ("decay_times", "frequencies")
-#: How close to instability the weights may be scaled.
+#: Largest scale of the weights, relative to instability.
 _STABLE = 0.99
-#: Scale of the weights, relative to those given, where stability sets no limit.
+#: Scale of the weights, relative to those given, if stability sets no limit.
 _WEAKEST, _STRONGEST = 1e-3, 10.0
 #: Time constants and decay times, in units of the duration.
 _FASTEST, _SLOWEST = 1e-3, 10.0
 _SMALLEST_LEAK = 1e-3
-#: Step of the finite differences, in a logarithm: its square and rounding weigh alike.
+#: Step of the finite differences, in a logarithm: it balances truncation and rounding.
 _STEP = 1e-5
 #: Relative gap to the bound at which a network counts as solved; the pair itself is solved
 #: to rounding before.
@@ -52,14 +52,14 @@ _GAP = 5e-4
 class Family:
     """A network as a function of the parameters ``names``; the others are ``given``.
 
-    Each is walked in a coordinate in which a change by one is a change by a factor e, or of
-    a frequency by one radian in a decay time of the given network.
+    The ascent uses a coordinate per parameter: a change by one is a factor e, or for a
+    frequency one radian per decay time of the given network.
     """
 
     given: dict[str, np.ndarray]
     names: tuple[str, ...]
     make: Callable[[dict[str, np.ndarray]], Any]
-    #: (low, high) by name, one for each number.
+    #: (low, high) by name, one pair per number.
     ends: dict[str, list[tuple[float, float]]]
 
     def _coordinate(self, name: str, value: Any) -> np.ndarray:
@@ -108,7 +108,7 @@ def make_family(
     duration: float,
     dt: float,
 ) -> Family:
-    """The family of a network that the named parameters span; see `optimize_reservoir`."""
+    """Return the networks that the named parameters span; see `optimize_reservoir`."""
     discrete = isinstance(network, EchoStateNetwork)
     allowed = ("leak", "g") if discrete else ("tau", "g", *_MODES)
     if isinstance(parameters, str):
@@ -121,7 +121,7 @@ def make_family(
     check.must(once, "parameters", "name each once", names)
     modes = set(_MODES) & set(names)
     both = modes and "g" in names
-    leave = "leave out 'g', as decay times and frequencies are the weights"
+    leave = "leave out 'g', because decay times and frequencies determine the weights"
     check.must(not both, "parameters", leave, names)
     for name in bounds or {}:
         check.must(name in names, "bounds", "be those of `parameters`", repr(name))
@@ -150,7 +150,7 @@ def _interval(
     fits = 0 <= low < high < np.inf and (low > 0 or name == "frequencies")
     wanted = f"have two finite numbers for {name!r}, 0 < low < high"
     check.must(fits, "bounds", wanted, repr(bounds[name]))
-    wanted = f"include the {now:g} that the given network has as {name!r}"
+    wanted = f"include the {name!r} of the given network, {now:g}"
     check.must(low <= now <= high, "bounds", wanted, f"{low:g} to {high:g}")
     fits = name != "leak" or high <= 1
     check.must(fits, "bounds", f"lie in (0, 1] for {name!r}", repr(bounds[name]))
@@ -159,7 +159,7 @@ def _interval(
 
 def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """τ, or the mean of unequal ones, and the scale g of the weights."""
-    # Of unequal time constants it is not the eigenvalues of W that decide.
+    # With unequal time constants, the eigenvalues of W do not decide.
     unequal = isinstance(network.tau, np.ndarray)
     growth = 0.0 if unequal else network.spectral_abscissa
 
@@ -182,7 +182,7 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
     leak = np.broadcast_to(np.asarray(network.leak, dtype=float), (network.n_neurons,))
     sloped = (network.linear_step[0] - np.diag(1 - leak)) / leak[:, None]
     radius = float(np.abs(np.linalg.eigvals(sloped)).max())
-    # Networks with |λ| < 1 are stable at every leak; others at a smaller one than now.
+    # Networks with |λ| < 1 are stable at every leak; others at a smaller leak than now.
     limits = {
         "leak": (_SMALLEST_LEAK, 1.0 if radius < 1 else most),
         "g": (_WEAKEST, _strongest(radius) if radius < 1 else 1.0),
@@ -196,7 +196,7 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
 
 
 def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Decay times and frequencies of independent oscillators, and the scale τ of input."""
+    """Decay times and frequencies of independent oscillators, and the input scale τ."""
     weights, tau = network.linear_weights, network.tau
 
     def make(values: dict[str, np.ndarray]) -> Reservoir:
@@ -212,7 +212,7 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
             given = {"decay_times": tau / (1 - a), "frequencies": b / tau, "tau": tau}
             return given, {}, make
     raise ValueError(
-        "`parameters` = 'decay_times' and 'frequencies' are those of a network of "
+        "`parameters` = 'decay_times' and 'frequencies' need a network of "
         "oscillators; make one with Reservoir.oscillators."
     )
 
@@ -273,7 +273,7 @@ class Task:
             return self._oscillator_gradient(family, x, found)
         gradient = np.zeros(len(x))
         for i, high in enumerate(family.bounds[:, 1]):
-            # At the upper bound of a leak, or near instability, there is nothing beyond.
+            # A step may lie beyond the largest leak, or beyond stability.
             inside = x[i] + _STEP <= high
             rule = {1: 0.5, -1: -0.5} if inside else {0: 1.5, -1: -2.0, -2: 0.5}
             for steps, weight in rule.items():
@@ -285,7 +285,7 @@ class Task:
     def _oscillator_gradient(
         self, family: Family, x: np.ndarray, found: Projections
     ) -> np.ndarray:
-        """Exact, through R = (W φ' − 1)/τ and u/τ of the linear network."""
+        """Exact gradient, through R = (W φ' − 1)/τ and u/τ of the linear network."""
         network = family.network(x)
         n, tau = network.n_neurons, network.tau
         u, v = found.u.reshape(n, -1), found.v
@@ -296,7 +296,7 @@ class Task:
         own, drive = maps.rates_pullback(rates, u, v, d)
         of_tau = -float(np.vdot(drive, rates.drive))
         if self.noise is not None:
-            # Of −(η/2) vᵀPv with RP + PRᵀ = −Q, by R and by the scale of Q.
+            # Gradient of −(η/2) vᵀPv with RP + PRᵀ = −Q, by R and by the scale of Q.
             Q = covariance(self.noise, "noise", n) / tau**2
             P = solve_continuous_lyapunov(rates.own, -Q)
             adjoint = solve_continuous_lyapunov(rates.own.T, -np.outer(v, v))
@@ -312,11 +312,11 @@ class Task:
         return np.concatenate([by_name[name] for name in family.names])
 
 
-#: What each status means, for people.
+#: The meaning of each status, in words.
 MESSAGES = {
     "converged": "no step improves the certified soft margin any further",
     "max_evaluations": "the limit of evaluations was reached before convergence",
-    "interrupted": "interrupted; this is the best network found until then",
+    "interrupted": "interrupted; this is the best network found so far",
 }
 
 
@@ -327,17 +327,18 @@ class ReservoirPath(Shown):
     Attributes
     ----------
     parameters : dict of ndarray
-        By name, (n_evaluations,), or (n_evaluations, n_oscillators) where each oscillator
-        has its own. "g" is the factor on the weights given.
+        By name, (n_evaluations,), or (n_evaluations, n_oscillators) if each oscillator
+        has its own. "g" is a factor on the given weights.
     soft_margin, upper_bound : ndarray (n_evaluations,)
-        κ* on the series that were chosen by; no u and v of that network exceed the bound.
+        κ* on the series used for the choice; no u and v of that network exceed the
+        bound.
     held_out : ndarray (n_evaluations,)
-        κ of the same u and v on the series held out; NaN without such.
+        κ of the same u and v on the held-out series; NaN without them.
     gradient : ndarray (n_evaluations, n_coordinates)
-        ∂κ*/∂θ in the coordinates of the ascent: logarithms, of frequencies radians in a
-        decay time of the given network.
+        ∂κ*/∂θ in the coordinates of the ascent: logarithms, and for frequencies radians
+        per decay time of the given network.
     best : int
-        The evaluation of largest κ*, of ``reservoir`` with ``projections``.
+        The evaluation with the largest κ*, that of ``reservoir`` and ``projections``.
     status, message : str
         "converged", "max_evaluations" or "interrupted".
     """
@@ -405,8 +406,8 @@ def optimize_reservoir(
         Share of the series of each class that is held out for the report; or stimuli for
         the report. Gaussian classes have no series and need none.
     noise : float or array_like, optional
-        White noise inside the network, as `greenfold.devices.noise.state_covariance`
-        takes it; κ* then includes the noise (continuous time).
+        White noise inside the network, as in `greenfold.devices.noise.state_covariance`; κ*
+        then includes the noise (continuous time).
     readout : float or array_like (n_steps,), optional
         As in `unfold`.
     bounds : mapping, optional
@@ -423,9 +424,8 @@ def optimize_reservoir(
     Notes
     -----
     κ* is the maximum of smooth functions of θ and may have kinks where another pair takes
-    over; they point upwards, so that an ascent leaves them. Its maximum here is local.
-    Ctrl-C returns the best network so far; before the first there is none, and
-    KeyboardInterrupt is raised.
+    over; they point upwards, so an ascent leaves them. The maximum found is local. Ctrl-C
+    returns the best network so far; before the first one it raises KeyboardInterrupt.
 
     Examples
     --------
@@ -445,7 +445,7 @@ def optimize_reservoir(
     discrete = isinstance(reservoir, EchoStateNetwork)
     dt = check.positive(1.0 if dt is None and discrete else dt, "dt")
     if noise is not None and discrete:
-        raise ValueError("`noise` inside is known of networks in continuous time only.")
+        raise ValueError("`noise` inside the network needs a network in continuous time.")
     eta, tol = check.positive(eta, "eta"), check.positive(tol, "tol")
     n_starts = check.count(n_starts, "n_starts")
     max_evaluations = check.count(max_evaluations, "max_evaluations")
@@ -497,8 +497,8 @@ class _Ascent:
         seen, best = self.seen, self.seen[self._best]
         if best.held_out < min(seen[0].held_out, 0.0):
             fell = f"from {seen[0].held_out:.3g} to {best.held_out:.3g}"
-            what = f"the soft margin of the series held out fell {fell}: the network was"
-            cure = "fitted to few series; use more of them, or fewer parameters"
+            what = f"the soft margin of the held-out series fell {fell}: the network was"
+            cure = "fitted to few series; use more series, or fewer parameters"
             warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=4)
         values = [self.family.values(one.place) for one in seen]
         return ReservoirPath(
@@ -512,21 +512,21 @@ class _Ascent:
 
     def _ascend(self, n_starts: int, tol: float, rng: np.random.Generator) -> None:
         bounds = self.family.bounds
-        self._solve(self.family.start)  # what is wrong with the network given is an error
+        self._solve(self.family.start)  # a problem with the given network is an error
         for _ in range(n_starts - 1):
             self._try(rng.uniform(*bounds.T))
         best = self.seen[self._best]
         size = max(abs(best.found.soft_margin), np.finfo(float).tiny)
 
         def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-            # −κ* in units of the start, and worse than all where it does not exist.
+            # −κ* in units of the start, and worse than all others if it does not exist.
             seen = self._try(x)
             if seen is None:
                 worst = min(one.found.soft_margin for one in self.seen)
                 return 1.0 + max(1.0, -worst / size), np.zeros_like(x)
             return -seen.found.soft_margin / size, -seen.gradient / size
 
-        # The budget ends it, or a gain of less than the tolerance.
+        # It stops when the budget is spent, or at a gain below the tolerance.
         options = {"ftol": tol, "gtol": 1e-8, "maxiter": 10**6, "maxfun": 10**6}
         how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
         minimize(objective, best.place, **how)

@@ -12,15 +12,15 @@ from ..datasets.synthetic import synthetic_heartbeats
 if TYPE_CHECKING:
     from .report.comparison import Split
 
-#: Small enough for half a minute on two cores; η and T are the paper's, α is larger so
-#: that the non-linearity is felt.
+#: Small enough for half a minute on two cores; η and T are the paper's, α is larger so that
+#: the non-linearity matters.
 N_TRAIN, N_TEST, N_STEPS = 200, 1000, 70
 PARAMETERS: dict[str, Any] = {"n_neurons": 60, "alpha": 0.2, "eta": 10.0, "certify": True}
 NOISE = 0.1
 
 ALPHAS = (0.0, 0.04, 0.08, 0.16, 0.32)
 ORDERS = (0, 1, 2, 3)
-#: Length of u; larger than the paper's 1 so that the non-linearity is felt.
+#: Length of u; larger than the paper's 1 so that the non-linearity matters.
 DRIVE = 3.0
 SOLVER_RTOL = 1e-11
 

@@ -1,12 +1,12 @@
 """Run many jobs with one result file each, resumable, on one machine or a cluster.
 
 A result file holds a seal, ``greenfold:<configuration>:<content>``: the hash of the
-configuration that made it and that of its own text (with zeros in the place of the latter).
-So it says itself what made it and whether it is whole, and no crash can part the two.
+configuration that made it and the hash of its own text (with zeros in place of the latter).
+So the file itself tells what made it and whether it is complete.
 
-Two runs on one folder share the work. A run that begins a job locks a file that belongs to
-it. The system releases the lock when the run ends, however it ends. Where there are no such
-locks every claim is granted; at worst work is done twice, as results are replaced whole.
+Two runs on one folder share the work. A run locks a file when it begins a job, and the
+system releases the lock when the run ends, however it ends. Without file locks every claim
+is granted; at worst work is done twice, because results are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ except ImportError:  # Windows
     fcntl = None
 
 _ZEROS = "0" * 16
-#: A result's text holds this once; the store fills in two hashes, see `Store`.
+#: A result's text holds this once; the store replaces it by two hashes, see `Store`.
 SEAL = f"greenfold:{_ZEROS}:{_ZEROS}"
 _SEAL = re.compile(rb"greenfold:([0-9a-f]{16}):([0-9a-f]{16})")
 _FAILURES, _CLAIMS = "failures", ".claims"  # folders next to the results
-_POLL = 0.5  # seconds after which the loop looks up, for Ctrl-C, new workers and other runs
-#: Characters of a title in the progress display: the time left must fit next to it.
+_POLL = 0.5  # seconds between checks for Ctrl-C, new workers and other runs
+#: Length of a title in the progress display, so that the time left fits next to it.
 _TITLE = 28
 _CONNECT = 10.0  # seconds that a scheduler may take to answer
 _PATIENCE = 60.0  # seconds that a cluster may be without workers
-#: Jobs sent ahead to each thread of a cluster, so that it need not wait for the next.
+#: Jobs sent ahead to each thread of a cluster, so that it never waits for the next.
 _AHEAD = 2
-#: Seconds after which a process looks whether its parent still lives.
+#: Seconds between checks whether the parent process still lives.
 _GLANCE = 0.5
 _LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 _ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES}
-#: Who tells of a lost connection in tracebacks.
+#: Loggers that print tracebacks of a lost connection.
 _LOUD = ("distributed.client", "tornado.application")
 
 
@@ -77,11 +77,11 @@ class Job:
     """One result file, and how it is made."""
 
     path: str  # below the folder of results, with forward slashes
-    #: ``work(configuration, context)`` returns the text of the file, with `SEAL` in it.
+    #: ``work(configuration, context)`` returns the text of the file, which contains `SEAL`.
     work: Callable[[Mapping[str, Any], Mapping[str, Any]], str]
-    #: All that decides the result, as JSON holds it; another one makes a result stale.
+    #: Everything that determines the result, as JSON; a change makes a result stale.
     configuration: Mapping[str, Any]
-    #: What may change without changing the result, such as the folder of the data.
+    #: Values that do not affect the result, such as the folder of the data.
     context: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0  # share in the work
     title: str = ""
@@ -108,10 +108,10 @@ class State(Enum):
     """The state of a result file."""
 
     ABSENT = "absent"
-    FINISHED = "finished"  # made by this configuration, and whole
+    FINISHED = "finished"  # made by this configuration, and complete
     STALE = "stale"  # made by another configuration
     DAMAGED = "damaged"  # cut off or changed since it was written
-    FOREIGN = "foreign"  # not written by us, and so not ours to replace
+    FOREIGN = "foreign"  # not written by greenfold, so not replaced
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,14 @@ class Store:
         return self.folder / job.path
 
     def state(self, job: Job) -> State:
-        """What lies in the place of the job's result."""
+        """State of the file at the job's target."""
         try:
             content = self.target(job).read_bytes()
         except FileNotFoundError:
             return State.ABSENT
         found = _SEAL.search(content)
         if found is None:
-            # The seal is in the first line; without a line there is nothing to keep.
+            # The seal is in the first line; a file without a line holds nothing to keep.
             return State.FOREIGN if b"\n" in content else State.DAMAGED
         if not is_whole(content):
             return State.DAMAGED
@@ -179,7 +179,7 @@ class Store:
         """Return all records of failures in the folder."""
         found = []
         for path in sorted((self.folder / _FAILURES).rglob("*.json")):
-            with suppress(OSError, ValueError, TypeError):  # not one of ours
+            with suppress(OSError, ValueError, TypeError):  # not one of our records
                 found.append(Failure(**json.loads(path.read_text(encoding="utf-8"))))
         return found
 
@@ -242,7 +242,7 @@ def must_be_planned_with(planned: str, own: str) -> None:
 
 
 class _Claim:
-    """A job that is ours until `release`; on nothing where there are no locks."""
+    """A job that is ours until `release`; without file locks, a mere formality."""
 
     def __init__(self, path: Path | None = None, descriptor: int = -1) -> None:
         self._path, self._descriptor = path, descriptor
@@ -259,7 +259,7 @@ class _Claim:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             except FileNotFoundError:
-                continue  # the folder was taken away in between
+                continue  # the folder was removed in between
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -268,16 +268,16 @@ class _Claim:
             with suppress(OSError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                     return cls(path, descriptor)
-            os.close(descriptor)  # its last holder has removed it since we opened it
+            os.close(descriptor)  # its last holder removed it after we opened it
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the job for others."""
         if self._path is None:
             return
-        # While it is locked: whoever opened it before sees that it is gone.
+        # Still locked: any run that opened it before sees that it is gone.
         with suppress(OSError):
             self._path.unlink()
-            self._path.parent.rmdir()  # the last one takes the folder along
+            self._path.parent.rmdir()  # the last claim removes the folder
         os.close(self._descriptor)
         self._path = None
 
@@ -287,10 +287,10 @@ class ClusterLostError(ConnectionError):
 
 
 class Here:
-    """Runs jobs in this process, one after the other.
+    """Runs jobs in this process, one after another.
 
-    Every place takes work by `submit` and returns futures, so that one loop serves all; an
-    exception in ``died`` means that the process of a job died.
+    Every place of execution takes work by `submit` and returns futures, so that one loop
+    serves all; an exception in ``died`` means that the process of a job died.
     """
 
     died: tuple[type[BaseException], ...] = ()
@@ -302,13 +302,13 @@ class Here:
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
         """Do it now."""
         future: Future = Future()
-        # An optimisation answers Ctrl-C with its best so far, which is not the result.
+        # On Ctrl-C an optimisation returns its best so far, which is not the result.
         with noticing_interrupts(insist=True):
             future.set_result(work(*arguments))
         return future
 
     def close(self, *, at_once: bool = False) -> None:
-        """End what is under way; there is nothing."""
+        """There is nothing under way to end."""
 
 
 class Processes:
@@ -320,41 +320,41 @@ class Processes:
         self._n_jobs, self._made = n_jobs, None
 
     def room(self) -> int:
-        """As many as there are processes."""
+        """Return the number of processes."""
         return self._n_jobs
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Send it to a free process; after one has died there are new ones."""
+        """Send it to a free process; a dead one is replaced."""
         try:
             return self._executor().submit(work, *arguments)
-        except BrokenProcessPool:  # it died since the last job came back
+        except BrokenProcessPool:  # it died after the last job came back
             return self._executor().submit(work, *arguments)
 
     def _executor(self) -> Executor:
         from joblib.externals import loky
 
-        # Kept by loky and made anew where it is broken.
+        # loky keeps it, and replaces a broken one.
         options: Any = {"env": _ONE_THREAD, "initializer": _belong_to_parent}
         self._made = made = loky.get_reusable_executor(self._n_jobs, timeout=300, **options)
         return made
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes; what is under way is lost if it is to be at once."""
+        """End the processes; with ``at_once``, jobs under way are lost."""
         if self._made is not None:
             self._made.shutdown(wait=True, kill_workers=at_once)
 
 
 def _belong_to_parent() -> None:
-    """Leave Ctrl-C to the parent, and end with it, however it ends."""
-    # Ctrl-C reaches the whole process group. An optimisation would answer it with the best
-    # result so far, which is not the result; the parent ends the workers.
+    """Leave Ctrl-C to the parent, and end when it ends."""
+    # Ctrl-C reaches the whole process group. An optimisation would return its best so far,
+    # which is not the result; the parent ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_GLANCE)
-        os._exit(1)  # killed: nobody waits for what is computed here
+        os._exit(1)  # the parent was killed: nobody waits for this result
 
     threading.Thread(target=watch, daemon=True).start()
 
@@ -372,7 +372,7 @@ class Cluster:
         self.died: Any = (KilledWorker,)
         self._address = address
         is_file = os.path.isfile(address)
-        # Client takes its time to refuse what cannot be an address.
+        # Client takes long to refuse what cannot be an address.
         usable = is_file or re.fullmatch(r"(\w+://)?\S+:\d+/?", address)
         wanted = "be the address of a scheduler, such as tcp://10.0.0.1:8786, or its file"
         must(usable, "dask", wanted, repr(address))
@@ -434,12 +434,12 @@ class Summary:
     """Counts of written, reused and failed jobs."""
 
     total: int = 0
-    found: int = 0  # were there already
+    found: int = 0  # existed already
     made: int = 0
-    redone: int = 0  # of those made, in place of a stale or damaged file
-    #: Paths where a file lies that was not written by us; left alone.
+    redone: int = 0  # made in place of a stale or damaged file
+    #: Paths of files that greenfold did not write; they are not changed.
     foreign: list[str] = field(default_factory=list)
-    elsewhere: int = 0  # another run on the same folder computes them
+    elsewhere: int = 0  # being computed by another run on the same folder
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -456,8 +456,8 @@ def run_jobs(
 ) -> Summary:
     """Compute the jobs whose results are missing; only this process writes.
 
-    What was finished is written even after Ctrl-C or when the cluster is lost; ``summary``
-    is filled as the run goes on, so that it can be read then.
+    Finished results are written even after Ctrl-C or if the cluster is lost; ``summary`` is
+    filled during the run, so you can read it then.
     """
     different = len({job.path for job in jobs}) == len(jobs)
     require(different, "`jobs` must have different paths; two write the same file.")
@@ -486,7 +486,7 @@ def run_jobs(
     done = total - sum(job.weight for job in waiting)
     try:
         with warnings.catch_warnings(), display() as shown:
-            # loky renews processes that have grown, and says so.
+            # loky restarts processes that have grown, and warns about it.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")
             with shown.bar(label, total, done) as bar:
                 loop = _Loop(waiting, store, pool, summary, bar, redo, replaced)
@@ -510,17 +510,17 @@ class _Loop:
     redo: bool
     replaced: set[str]
     running: dict[Future, tuple[Job, _Claim]] = field(default_factory=dict)
-    #: Jobs that were under way when a process died: one of them may be why.
+    #: Jobs under way when a process died: one of them may be the cause.
     suspects: deque[Job] = field(default_factory=deque)
-    #: Jobs that another run was computing when their turn came.
+    #: Jobs that another run was computing at their turn.
     claimed: deque[Job] = field(default_factory=deque)
 
     def run(self, wait_for_others: bool) -> None:
-        """Until nothing is left, or nothing but what other runs compute."""
+        """Run until nothing is left, except what other runs compute."""
         try:
             self._empty()
             while self.claimed:
-                # What another run held may be finished by now, or its owner dead.
+                # A job of another run may be finished by now, or its owner dead.
                 self.waiting, self.claimed = self.claimed, deque()
                 self._empty()
                 if not wait_for_others:
@@ -539,7 +539,7 @@ class _Loop:
 
     def _empty(self) -> None:
         while self.waiting or self.suspects or self.running:
-            if self.suspects:  # each alone, so that it is known whose fault a crash is
+            if self.suspects:  # run each alone, to find the one that crashes
                 if not self.running:
                     self._start(self.suspects.popleft())
             else:
@@ -549,7 +549,7 @@ class _Loop:
             if self.running:
                 self._collect()
             elif self.waiting:
-                time.sleep(_POLL)  # a cluster that has no worker yet
+                time.sleep(_POLL)  # the cluster has no worker yet
 
     def _start(self, job: Job) -> None:
         claim = _Claim.take(self.store.folder, job.path)
@@ -558,7 +558,7 @@ class _Loop:
             return
         try:
             if not self.redo and self.store.state(job) is State.FINISHED:
-                self.summary.found += 1  # by another run, since we looked
+                self.summary.found += 1  # another run made it meanwhile
                 self.bar.advance(job.weight)
                 claim.release()
                 return
@@ -580,10 +580,12 @@ class _Loop:
             try:
                 self._enter(job, future.result())
             except self.pool.died as error:
-                # A cluster has tried several workers by itself.
+                # A cluster has already tried several workers.
                 if alone or isinstance(self.pool, Cluster):
-                    why = "The process that ran it died, as when memory runs out or an "
-                    why += f"extension module crashes ({type(error).__name__})."
+                    why = (
+                        "The process that ran it died, perhaps out of memory or because an "
+                    )
+                    why += f"extension module crashed ({type(error).__name__})."
                     self._fail(job, why)
                 else:
                     self.suspects.append(job)
@@ -591,7 +593,7 @@ class _Loop:
                 if isinstance(self.pool, Cluster):
                     raise self.pool.lost() from None
                 raise
-            # Only now: what is written is no longer lost by an interrupt.
+            # Only now, because an interrupt no longer loses what is written.
             del self.running[future]
             claim.release()
 
@@ -612,12 +614,12 @@ class _Loop:
 def perform(work: Any, configuration: Any, context: Any) -> dict[str, str]:
     """Run one job; an exception becomes a record."""
     try:
-        # What an estimator prints would mix with what the command does.
+        # An estimator's output would mix with that of the command.
         with one_thread(), redirect_stdout(sys.stderr):
             return {"text": work(configuration, context)}
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit too: the rest goes on
+    except BaseException as error:  # even SystemExit: the other jobs continue
         text = " ".join(str(error).split()) or "no message"
         sentence = text if text.endswith((".", "!", "?")) else f"{text}."
         return {
@@ -637,8 +639,8 @@ def run_map(
 ) -> list[Any]:
     """Return ``work(item)`` for every item, in order, as plain JSON values.
 
-    Each is kept in a file of ``folder``, from which a map that was stopped continues. An
-    item that fails is a RuntimeError with the traceback for a note, after the others.
+    Each result is kept in a file of ``folder``, so that a stopped map can continue. An item
+    that fails raises a RuntimeError with the traceback as a note, after the others.
     """
     stem = re.sub(r"\W+", "-", label)
     jobs = []
@@ -656,8 +658,8 @@ def run_map(
             raise error
         if done.foreign:
             path = store.folder / done.foreign[0]
-            raise FileExistsError(f"`{path}` was not written by us: remove it.")
-        # Another run into the same folder may have finished and tidied up.
+            raise FileExistsError(f"`{path}` was not written by greenfold: remove it.")
+        # Another run on the same folder may have finished and cleaned up.
         with suppress(FileNotFoundError):
             return [json.loads(store.target(job).read_bytes())["result"] for job in jobs]
 

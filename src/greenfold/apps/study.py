@@ -1,8 +1,8 @@
 """Compare certified margins of many networks on the same stimuli.
 
-Each architecture is made from the same few numbers. To all of them g is the largest |λ| of
-W and τ the time constant of the neurons, as far as they have such: a delay line has the
-weight g and no loop, and the window of a Legendre delay system is N τ, whatever g is.
+Every architecture is made from the same few numbers: g is the largest |λ| of W, and τ the
+time constant of the neurons, as far as they apply. A delay line has the weight g and no
+loop; the window of a Legendre delay system is N τ, whatever g is.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ from .sweep import Source, find_sources, read_source
 
 __all__ = ["Grid", "read_study", "study", "write_table"]
 
-#: Names of the architectures, with whether the seed makes a difference.
+#: Architectures, and whether they depend on the seed.
 ARCHITECTURES = dict.fromkeys(("random", "sparse", "dale", "spatial", "oscillators"), True)
 ARCHITECTURES |= dict.fromkeys(("cycle", "delay_line", "legendre"), False)
 #: Gains by name; a number after a colon is their parameter.
 _NAMES = ("linear", "quadratic", "tanh", "biased_tanh")
 GAINS: dict[str, Callable[..., Gain]] = {name: getattr(Gain, name) for name in _NAMES}
-#: What varies from network to network, with the values by default.
+#: Settings that vary between networks, with their defaults.
 AXES: dict[str, list[Any]] = {
     "architecture": ["random"], "neurons": [50], "g": [0.9], "tau": [0.25], "seed": [0],
     "order": [0], "gain": ["linear"], "inside": [0.0],
 }  # fmt: skip
-#: What does not.
+#: Settings that are the same for all networks.
 SETTINGS: dict[str, Any] = {
     "eta": 10.0, "duration": 10.0, "noise": [0.0, 0.1], "draws": 10, "memory": False,
 }  # fmt: skip
 FORMAT = 1  # raised when this module would make other results of the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
 _GAP, _MEMORY_GAP = 1e-3, 1e-2
-#: Steps of the white input that memory is measured with, over the duration of the stimuli,
-#: and the noise on every state as it is read.
+#: Number of steps of white input for the memory, over the duration of the stimuli, and
+#: noise on each state when it is read.
 _MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1
 
 
@@ -85,9 +85,9 @@ class Grid:
     n_random : int, optional
         Number of networks to draw instead of all combinations.
     settings : mapping
-        ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` (of the
-        readout, under which the accuracy is taken), ``draws`` of random u, and ``memory``
-        (whether the memory capacity is computed too).
+        ``eta``, ``duration`` of the longest series in the unit of τ, ``noise`` of the
+        readout for the accuracy, ``draws`` of random u, and ``memory`` (whether to compute
+        the memory capacity).
     random_state : int
         Seed for a random search.
     """
@@ -100,7 +100,7 @@ class Grid:
     def networks(self) -> list[dict[str, Any]]:
         """Return the checked settings of each network and its scoring; each once."""
         _refuse_unknown(self.axes, AXES, "`axes` know")
-        _refuse_unknown(self.settings, SETTINGS, "`settings` know")
+        _refuse_unknown(self.settings, SETTINGS, "`settings` may hold")
         axes = {**AXES, **self.axes}
         try:
             shared = _checked_settings({**SETTINGS, **self.settings})
@@ -111,7 +111,7 @@ class Grid:
                 n_random = check.count(self.n_random, "n_random")
                 drawn = ([_drawn(k, axes[k], rng) for k in AXES] for _ in range(n_random))
             checked = [_checked(dict(zip(AXES, one, strict=True))) for one in drawn]
-        except TypeError as error:  # what a file says, not what code passes
+        except TypeError as error:  # the file is wrong, not the code
             raise ValueError(str(error)) from None
         return list({fingerprint(one): one | shared for one in checked}.values())
 
@@ -126,7 +126,7 @@ def _values(name: str, given: Any) -> list[Any]:
     require(not isinstance(given, Mapping), f"`axes`: a range of {name!r} {use}")
     listed = isinstance(given, Iterable) and not isinstance(given, str)
     values = list(given) if listed else [given]
-    require(values, f"`axes`: {name!r} has no values, so that no network is left.")
+    require(values, f"`axes`: {name!r} has no values, so no network is left.")
     return values
 
 
@@ -136,7 +136,7 @@ def _drawn(name: str, given: Any, rng: np.random.Generator) -> Any:
         return values[rng.integers(len(values))]
     of, got = f"`axes`: a range of {name!r}", f"got {dict(given)}."
     known = {"low", "high"} <= set(given) <= {"low", "high", "log"}
-    require(known, f"{of} is written {{low, high}} and, if wanted, log; {got}")
+    require(known, f"{of} is written {{low, high}} with an optional log; {got}")
     low, high = (_number(given[end], name) for end in ("low", "high"))
     log = bool(given.get("log", False))
     require(low < high and (low > 0 or not log), f"{of} must rise; {got}")
@@ -173,7 +173,7 @@ def _checked(one: dict[str, Any]) -> dict[str, Any]:
     make_gain(one["gain"])
     found = {"architecture": kind, "neurons": neurons}
     found |= {name: check.positive(one[name], name) for name in ("g", "tau")}
-    # Where the plan leaves nothing to draw, other seeds are the same network.
+    # If nothing is drawn, other seeds give the same network.
     found["seed"] = check.count(one["seed"], "seed", minimum=0) * ARCHITECTURES[kind]
     return found | {"order": order, "gain": str(one["gain"]), "inside": inside}
 
@@ -206,11 +206,11 @@ def read_config(path: str | Path) -> Plan:
     listed = isinstance(datasets, list) and all(isinstance(d, str) for d in datasets)
     require(listed, f"`{path}`: `datasets` must be a list of names.")
     some = isinstance(tables, list) and tables
-    require(some, f"`{path}` has no table [[grid]], so that no network is named.")
+    require(some, f"`{path}` has no table [[grid]], so no network is named.")
     grids = []
     for table in tables:
         known = (*AXES, *SETTINGS, "random", "random_state")
-        _refuse_unknown(table, known, f"`{path}`: a grid knows")
+        _refuse_unknown(table, known, f"`{path}`: a grid may hold")
         axes, settings = (
             {k: v for k, v in table.items() if k in kind} for kind in (AXES, SETTINGS)
         )
@@ -219,8 +219,8 @@ def read_config(path: str | Path) -> Plan:
     return Plan(datasets, grids)
 
 
-#: By name: all architectures with equal N, clean and with noise inside, with their memory;
-#: and random networks over N, g and τ.
+#: Presets by name: all architectures with equal N, with and without noise inside, with
+#: their memory; and random networks over N, g and τ.
 _ALIKE = {"architecture": list(ARCHITECTURES), "neurons": 50, "seed": [0, 1, 2, 3]}
 _RANDOM = {"neurons": [25, 50, 100], "g": [0.3, 0.6, 0.9, 0.97], "seed": [0, 1]}
 _RANDOM["tau"] = [0.05, 0.125, 0.25, 0.5, 1.0]
@@ -242,16 +242,16 @@ def study(
 ) -> Summary:
     """Solve many networks on the same stimuli, with one result file each.
 
-    Results that were made by the same settings, code and data are kept; stale and damaged
-    ones are redone. Read them with `read_study`.
+    Results made with the same settings, code and data are kept; stale and damaged ones are
+    computed again. Read them with `read_study`.
 
     Parameters
     ----------
     datasets : iterable of str or Path
-        Names or folders; of a set with more than two classes, which two: "ECG5000:1,2".
+        Names or folders; for a set with more than two classes, name two: "ECG5000:1,2".
     grids : Grid or sequence of Grid
     folder, data_dir, download, n_jobs, dask, redo, summary
-        As for `greenfold.apps.sweep.sweep`.
+        As in `greenfold.apps.sweep.sweep`.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def plan(
     networks: dict[str, dict[str, Any]] = {}
     for grid in [grids] if isinstance(grids, Grid) else grids:
         for one in grid.networks():
-            # With its memory or without, it is one network.
+            # With or without its memory, it is one network.
             key = fingerprint({**one, "memory": None})
             if one["memory"] or key not in networks:
                 networks[key] = one
@@ -298,7 +298,7 @@ def _task(item: Any, data_dir: Any, download: bool) -> tuple[Source, list[str], 
     source, *others = find_sources([name], data_dir, download)
     require(not others, f"`datasets`: {name!r} holds {1 + len(others)} sets; name one.")
     (X, labels), _ = read_source(source.name, source.folder, source.digest)
-    lacks = "series of unequal length or with missing values, which a study does not take."
+    lacks = "series of unequal length or with missing values, which a study cannot use."
     usable = isinstance(X, np.ndarray) and np.isfinite(X).all()
     require(usable, f"`datasets`: {source.name} has {lacks}")
     classes = sorted(set(labels.tolist()))
@@ -314,7 +314,7 @@ def _job(source: Source, classes: list[str], label: str, setting: dict[str, Any]
     data = {"name": source.name, "label": label, "classes": classes}
     data["digest"] = source.digest
     kind, n = setting["architecture"], setting["neurons"]
-    # The name says what is computed, not by what code: a stale result is replaced.
+    # The name tells what is computed, not by which code: a stale result is replaced.
     stem = f"{kind}-{n}-{fingerprint([setting, classes])}"
     return Job(
         path=f"results/{source.name}/{stem}.json",
@@ -337,7 +337,7 @@ def make_network(setting: Mapping[str, Any]) -> Reservoir:
     if kind == "legendre":
         return Reservoir.legendre(n, n * tau, tau, gain)
     if kind == "oscillators":
-        # Eigenvalues spread over the disc as a random network's, but modes at right angles.
+        # Eigenvalues fill the disc like a random network's, but modes are orthogonal.
         rng = np.random.default_rng(seed)
         size, angle = np.sqrt(rng.random(n // 2)), np.pi * rng.random(n // 2)
         size *= g / size.max()
@@ -376,9 +376,9 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = judge(setting, stimuli, X, signs)
-    asked = {k: v for k, v in setting.items() if k != "memory"}  # there where it is found
+    asked = {k: v for k, v in setting.items() if k != "memory"}  # its result is a column
     record = {"seal": SEAL, "dataset": data["label"], **asked, **found}
-    # The seal is in the first line, and people can read the rest.
+    # The seal is in the first line; the rest is readable.
     return json.dumps(plain(record), indent=1).replace("\n", "", 1) + "\n"
 
 
@@ -409,7 +409,7 @@ def judge(
     us = rng.standard_normal((setting["draws"], network.n_neurons, stimuli.n_channels))
     tol = _GAP if order == 0 else None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExpansionWarning)  # the row says it
+        warnings.simplefilter("ignore", ExpansionWarning)  # the row includes it
         solved = optimize(system, stimuli, tol=tol, rng=setting["seed"], **options)
         solved.raise_if_interrupted()
         drawn = [optimize(system, stimuli, u=u, **options) for u in us]
@@ -431,7 +431,7 @@ def judge(
     codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
 
     def accuracies(one: Any) -> list[float]:
-        """Under every noise, on test series; the plane put between the training clouds."""
+        """Test accuracy for each noise, with the plane between the training clouds."""
         inside = 0.0 if P is None else float(one.v @ P @ one.v)
         Z, Z_test = (
             np.asarray(system.states(series, one.u) @ one.v)[:, None]
@@ -454,7 +454,7 @@ def judge(
         task = RegressionTask.memory(np.arange(n), n, ridge=_MEMORY_NOISE**2)
         solved = optimize(system, task, tol=_MEMORY_GAP, rng=setting["seed"])
         solved.raise_if_interrupted()
-        # Not the stream of the network, of whose weights the first u would be a row.
+        # Not the stream of the network: the first u would be a row of its weights.
         rng = np.random.default_rng([setting["seed"], 2])
         noisy = Device(readout_noise=_MEMORY_NOISE)
         options = {"device": noisy, "n_draws": setting["draws"]}
@@ -467,17 +467,17 @@ def judge(
 
 
 Row = dict[str, Any]
-#: Properties other than architecture and seed; networks are compared where these
-#: are equal.
+#: Properties other than architecture and seed; networks are compared at equal values.
 _SAME = ("neurons", "g", "tau", "order", "gain")
 
 
 def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list[Row]:
     """Return all results in a folder, one row each, in the order of their files.
 
-    A row has the setting of a network and what it reached: ``kappa`` with its ``bound``,
-    ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and,
-    if asked for, ``memory``. ``paths`` limits it to these files. Damaged ones are left out.
+    A row has the setting of a network and its results: ``kappa`` with its ``bound``,
+    ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and
+    ``memory`` if it was computed. ``paths`` limits it to these files. Damaged ones are
+    skipped.
     """
     place = Path(folder).expanduser()
     rows = []
@@ -534,7 +534,7 @@ def draw(rows: Sequence[Row], folder: str | Path, kind: str = "svg") -> list[Pat
         for name, what, figure in figures:
             if figure is not None:
                 place.mkdir(parents=True, exist_ok=True)
-                legal = re.sub(r"[^\w.+=-]+", "-", name)  # Windows has no colons
+                legal = re.sub(r"[^\w.+=-]+", "-", name)  # Windows allows no colons
                 target = place / f"{legal}_{what}.{kind}"
                 written.append(write_figure(target, figure, bbox_inches="tight"))
     return written
@@ -544,7 +544,7 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
     """Draw κ* and memory by architecture; None if there is only one."""
     from matplotlib.figure import Figure
 
-    # The numbers at which most architectures were studied.
+    # The values for which most architectures were studied.
     studied: dict[tuple[Any, ...], set[str]] = defaultdict(set)
     for row in rows:
         studied[tuple(row[k] for k in _SAME)].add(row["architecture"])
@@ -580,7 +580,7 @@ def architectures(name: str, rows: Sequence[Row]) -> Any:
 
 
 def _points(at: Any, kinds: list[str], column: str, rows: list[Row]) -> None:
-    """One dot per seed, a bar at the mean; the bound of each as a tick."""
+    """Draw one dot per seed, a bar at the mean, and each bound as a tick."""
     bound = "bound" if column == "kappa" else f"{column}_bound"
     for place, kind in enumerate(kinds):
         own = [row for row in rows if row["architecture"] == kind]
@@ -609,7 +609,7 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         kind = tuple(row[k] for k in ("architecture", "order", "gain", "inside"))
         kinds[kind].append(row)
     own = max(kinds.values(), key=lambda part: len({(r["g"], r["tau"]) for r in part}))
-    # Values of g and τ that were combined with each other; not those of random draws.
+    # Values of g and τ that were combined; not those of random draws.
     pairs = {(row["g"], row["tau"]) for row in own}
     gs, taus = (
         sorted({p[k] for p in pairs if sum(p[k] == q[k] for q in pairs) > 1})

@@ -1,4 +1,4 @@
-"""What all figures share, in reports and in the reproduction: type, lines, axes."""
+"""Common style of all figures: fonts, lines, axes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from .._base.checks import needs
 
-#: One meaning for each colour, in figures, reports, pages and the explorer (Okabe and Ito's
-#: palette, two of it darkened for white paper). Lines differ in dash or marker as well, so
-#: that they differ in grey.
+#: One meaning per colour, in figures, reports, pages and the explorer (Okabe and Ito's
+#: palette, with two colours darkened for white paper). Lines also differ in dash or marker,
+#: so that they differ in grey.
 RANDOM, SOLVED = "#d55e00", "#0072b2"
 CLASS_A, CLASS_B = "#00805c", "#b0568a"
 SIMULATION, BOUND = "#000000", "#7f7f7f"
@@ -35,7 +35,7 @@ BASE: dict[Any, Any] = {
 
 @contextmanager
 def drawing(more: dict[Any, Any]) -> Iterator[None]:
-    """Draw and save inside this: `BASE` and more of matplotlib's parameters."""
+    """Set `BASE` and more of matplotlib's parameters while you draw and save."""
     with needs("A figure", "report"):
         import matplotlib
     with matplotlib.rc_context(BASE | more):

@@ -37,11 +37,11 @@ __all__ = ["compare", "sweep"]
 
 FORMAT = 1  # raised when this module would make other results of the same configuration
 _SUM_TOLERANCE = 1e-5  # of the sum of probabilities, as strict as tsml-eval's reader
-_RESERVED = {"comparison", "failures"}  # other folders next to those of the estimators
+_RESERVED = {"comparison", "failures"}  # folders that are not an estimator's
 
 Part = tuple[Any, np.ndarray]
 _CONVOLUTION = "aeon.classification.convolution_based:"
-#: Estimators by the names that the literature and aeon's results use.
+#: Estimators by their names in the literature and in aeon's results.
 KNOWN = {
     "ReservoirClassifier": "greenfold.estimators.margin:ReservoirClassifier",
     "PooledReservoirClassifier": "greenfold.estimators.pooled:PooledReservoirClassifier",
@@ -69,7 +69,7 @@ _TEXT = re.compile(
     r"(?:\((?P<parameters>.*)\))?",
     re.DOTALL | re.ASCII,
 )
-#: Parts of greenfold that no estimator imports; a change there changes no result.
+#: Parts of greenfold that no estimator imports, so changes there affect no result.
 _ABOVE = {"apps", "cli"}
 
 
@@ -126,7 +126,7 @@ def parse_estimator(text: str | EstimatorSpec) -> EstimatorSpec:
         call: Any = ast.parse(f"f({found['parameters'] or ''})", mode="eval").body
         is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         named = is_call and not call.args and all(one.arg for one in call.keywords)
-        require(named, "")  # one message for every way of being wrong
+        require(named, "")  # one message for all errors
         parameters = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
         plain(parameters)
     except (SyntaxError, ValueError, TypeError):
@@ -172,7 +172,7 @@ def _classes_of_aeon() -> dict[str, str]:
         try:
             module = importlib.import_module(entry.name)
         except ImportError:
-            continue  # needs what is not installed
+            continue  # needs a package that is not installed
         for name in getattr(module, "__all__", ()):
             found[name] = f"{entry.name}:{name}"
     return found
@@ -221,7 +221,9 @@ def find_sources(
             folder = path.resolve()
             is_one = archive.find_split(folder, folder.name, "train")
             own = {folder.name: folder} if is_one else archive.datasets_below(folder)
-            how = "they are folders <Name> with the files <Name>_TRAIN and <Name>_TEST."
+            how = (
+                "a data set is a folder <Name> with the files <Name>_TRAIN and <Name>_TEST."
+            )
             none = f"The folder {str(folder)!r} holds no data sets: {how}"
             require(own, none, FileNotFoundError)
             found = own | found
@@ -266,7 +268,7 @@ def _describe(name: str, folder: Path) -> Source:
 def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
     """Return training and test series, with labels as text and padding cut off."""
     place = Path(folder)
-    if not place.is_dir():  # another machine may have it elsewhere
+    if not place.is_dir():  # another machine may keep it elsewhere
         place = archive.dataset_path(name)
     what = f"The files of {name!r} in {place}"
     why = "they differ between the machines or have changed since."
@@ -278,7 +280,7 @@ def read_source(name: str, folder: str, digest: str) -> tuple[Part, Part]:
             X, y = read_series(path, missing="trim")
         except MissingValueError:
             X, y = read_series(path, missing="keep")
-        # As aeon reads them: the order of labels, "10" before "2", decides the resamples.
+        # Like aeon: the order of the labels, "10" before "2", determines the resamples.
         return X, np.asarray(y).astype(str)
 
     train, test = map(read, _files(name, place))
@@ -388,7 +390,9 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of many estimators say nothing to a sweep
+        warnings.simplefilter(
+            "ignore"
+        )  # warnings of many estimators do not help in a sweep
         start = time.perf_counter()
         estimator.fit(X_train, np.searchsorted(classes, y_train))
         fitted = time.perf_counter()
@@ -421,7 +425,7 @@ def _as_taken(X: Any, origin: set[str], label: str) -> Any:
         return X[:, None, :] if X.ndim == 2 else X
     if "greenfold" in origin or "sklearn" not in origin:
         return X
-    what = "takes the values of a series for features, but the series have"
+    what = "treats the values of a series as features, but the series have"
     require(not isinstance(X, list), f"{label} {what} unequal lengths.", DataError)
     return X.reshape(len(X), -1)
 
@@ -469,44 +473,44 @@ def sweep(
     """Run estimators on resamples of data sets, with one result file each.
 
     Results are in the layout and format of tsml-eval,
-    ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Those made by the same
-    estimator, parameters, code, data and seed are kept; stale and damaged ones are redone.
-    Failures are recorded in ``<folder>/failures``; the next run tries again.
+    ``<estimator>/Predictions/<dataset>/testResample<k>.csv``. Results of the same
+    estimator, parameters, code, data and seed are kept; stale and damaged ones are computed
+    again. Failures are recorded in ``<folder>/failures``; the next run tries again.
 
     Parameters
     ----------
     estimators : iterable of str
         ``[label=]name[(parameter=value, ...)]``: the name of a classifier of greenfold or
-        aeon, or ``module:Class``; values are literals of Python.
+        aeon, or ``module:Class``; values are Python literals.
     datasets : iterable of str or Path
         Names, folders, or text files of names; by default all sets of the data directory.
     resamples : int or iterable of int, default 1
-        Their number, counted from 0, or which. Resample 0 is the provided split, k the
-        stratified resample of aeon and tsml-eval with seed k.
+        Number of resamples, counted from 0, or a list of them. Resample 0 is the provided
+        split, k the stratified resample of aeon and tsml-eval with seed k.
     folder, data_dir : str or Path
-        Where results are and go, and where the data are (default: ``GREENFOLD_DATA``).
+        Folder of the results, and of the data (default: ``GREENFOLD_DATA``).
     download : bool, default True
-        Whether the archive may be asked for a set that is not on this machine.
+        Whether to download a data set that is not on this machine.
     seed : int, optional
         ``random_state`` of every estimator; by default the number of the resample, as in
         tsml-eval.
     n_jobs : int, optional
-        Processes; all cores by default, and one with a GPU.
+        Number of processes; all cores by default, and one with a GPU.
     dask : str, optional
-        Address or file of a dask scheduler whose workers take the place of this machine.
-        They must see the data under the same paths, or by ``GREENFOLD_DATA``.
+        Address or file of a dask scheduler whose workers replace this machine. They must
+        find the data at the same paths, or through ``GREENFOLD_DATA``.
     device : str, default "cpu"
-        Where greenfold's own estimators run: "cuda" or "cuda:1", … takes PyTorch. Series of
+        Where greenfold's own estimators run: "cuda" or "cuda:1", … needs PyTorch. Series of
         several lengths and other estimators stay on the host.
     redo : bool
-        Compute finished ones too.
+        Compute finished results again.
     summary : Summary, optional
-        Filled as the run goes on, so that it can be read after an exception.
+        Filled during the run, so you can read it after an exception.
 
     Returns
     -------
     Summary
-        How many results there are, were made, and failed.
+        Numbers of results that were found, made, and failed.
 
     Examples
     --------
@@ -515,7 +519,7 @@ def sweep(
     >>> done = sweep(names, ["Coffee", "GunPoint"], 5)  # doctest: +SKIP
     >>> print(compare("results"))  # doctest: +SKIP
     """
-    # What cannot work is refused before anything is computed.
+    # Refuse what cannot work before computing anything.
     if device != "cpu" and dask is None:
         on_device(np.zeros(1), device)
         n_jobs = n_jobs or 1
@@ -528,9 +532,9 @@ def sweep(
         wrong = f"Two estimators are called {label!r}: name one, as in 'other={label}'."
         require(labels.count(label) == 1, wrong)
         spec.make(0)
-    archive.data_directory(data_dir)  # a wrong one is an error, no reason to download
+    archive.data_directory(data_dir)  # a wrong one is an error, not a reason to download
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
-    wanted = "be a positive number, or which ones, from 0 on"
+    wanted = "be a positive number, or a list of numbers from 0 on"
     must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
@@ -543,7 +547,7 @@ def sweep(
 
 
 def _job(spec: EstimatorSpec, source: Source, resample: int, seed: int, device: str) -> Job:
-    # Results of a GPU differ in their last digits; those of a host keep their hash.
+    # Results of a GPU differ in the last digits, so only they have a device in their hash.
     place = {} if device == "cpu" else {"device": device.partition(":")[0]}
     return Job(
         path=f"{spec.label}/Predictions/{source.name}/testResample{resample}.csv",
@@ -572,22 +576,22 @@ def parse_resamples(text: str) -> int | list[int]:
     found: list[int] = []
     for part in text.split(","):
         one: Any = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        wanted = "be a number of resamples, or which, as in '0-4,7'"
+        wanted = "be a number of resamples, or a list such as '0-4,7'"
         must(one, "resamples", wanted, repr(text))
         found += range(int(one[1]), int(one[2] or one[1]) + 1)
     return found
 
 
 _PATTERN = "*/Predictions/*/testResample*.csv"
-#: Follows the names of estimators whose results are published ones.
+#: Suffix of the names of estimators with published results.
 PUBLISHED = " (published)"
 #: Published results to compare with by default.
 _DEFAULT = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
 _DIGITS = 4  # digits after the point in the tables of published results
-#: Those tables, in the folder ``reference`` of the data directory, by their resamples.
+#: Names of those tables by resamples, in the folder ``reference`` of the data directory.
 _TABLES = {(0,): "ucr_default_split.csv", tuple(range(30)): "ucr_mean_30_resamples.csv"}
-_PATIENCE = 15.0  # seconds that the archive may take to answer
-#: Fewer estimators have no ranking to test, and fewer sets no test of it.
+_PATIENCE = 15.0  # seconds to wait for the archive
+#: Smallest numbers of estimators and of data sets for a test of the ranking.
 _MIN_ESTIMATORS, _MIN_SETS = 3, 3
 
 Scores = dict[str, dict[str, float]]
@@ -598,7 +602,7 @@ Results = dict[str, dict[str, dict[int, float]]]
 class Comparison:
     """Accuracies of several estimators on the same splits of the same sets."""
 
-    estimators: list[str]  # the own ones first; published ones end in " (published)"
+    estimators: list[str]  # our own first; published ones end in " (published)"
     datasets: list[str]
     accuracy: np.ndarray  # mean over the resamples, (n_datasets, n_estimators)
     resamples: list[int]
@@ -658,7 +662,7 @@ def compare(
 ) -> Comparison:
     """Collect the accuracies of a folder of results.
 
-    A data set counts where every estimator has every resample; the others are named in
+    A data set counts if every estimator has every resample; the others are listed in
     ``left_out``. Raises FileNotFoundError if no set has results of every estimator.
 
     Parameters
@@ -666,10 +670,10 @@ def compare(
     folder : str or Path
         Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
     published : iterable of str, optional
-        Estimators whose published results are compared; by default ROCKET, MiniROCKET,
-        MR-Hydra and HC2. Empty for none.
+        Estimators whose published results to compare with; by default ROCKET,
+        MiniROCKET, MR-Hydra and HC2. Empty for none.
     estimators : iterable of str, optional
-        Folders to compare; by default all there are.
+        Folders to compare; by default all of them.
     data_dir : str or Path, optional
         Data directory whose folder ``reference`` holds tables of published results.
         Default: the environment variable ``GREENFOLD_DATA``.
@@ -677,14 +681,14 @@ def compare(
     Returns
     -------
     Comparison
-        ``accuracy`` of shape (n_datasets, n_estimators), ``mean_rank``, ``notes``; printed,
-        it is a table.
+        ``accuracy`` of shape (n_datasets, n_estimators), ``mean_rank``, ``notes``; it
+        prints as a table.
     """
     scores, notes = read_folder(folder)
     here, there = f"The folder {str(folder)!r}", ", ".join(scores) or "none"
     wanted = list(scores if estimators is None else estimators)
     missing = ", ".join(one for one in wanted if one not in scores)
-    lacks = f"{here} has no results of {missing}; it has those of {there}."
+    lacks = f"{here} has no results of {missing}; it has results of {there}."
     require(not missing, lacks, FileNotFoundError)
     place = "<estimator>/Predictions/<dataset>/testResample<k>.csv"
     none = f"{here} holds no results ({place}): run a sweep first."
@@ -703,13 +707,13 @@ def compare(
         if known:
             means[f"{name}{PUBLISHED}"] = known
         else:
-            notes.append(f"Nothing is published of {name} on these sets.")
+            notes.append(f"There are no published results of {name} on these sets.")
     common = [one for one in datasets if all(one in known for known in means.values())]
-    none = "There is no data set that all the published estimators have results of"
+    none = "There is no data set with results of all the published estimators"
     require(common, f"{none}: compare with fewer.", FileNotFoundError)
     accuracy = np.array([[known[one] for known in means.values()] for one in common])
     if found:
-        # Published tables have few digits; more of our own would turn ties into wins.
+        # Published tables have few digits; more digits of ours would turn ties into wins.
         accuracy = accuracy.round(_DIGITS)
     left_out = [one for one in sets if one not in common]
     return Comparison(list(means), common, accuracy, resamples, left_out, notes)
@@ -742,7 +746,7 @@ def _complete(scores: Results, sets: Sequence[str]) -> tuple[list[str], list[int
             found &= {one for one, k in own.items() if set(numbers) <= k.keys()}
         if found:
             return sorted(found), numbers
-    none = f"no data set that all the estimators have results of ({', '.join(scores)})"
+    none = f"no data set with results of all the estimators ({', '.join(scores)})"
     raise FileNotFoundError(f"There is {none}: finish the sweep, or compare fewer.")
 
 
@@ -767,9 +771,9 @@ def write_tables(comparison: Comparison, folder: Path, results: str | Path) -> l
 def _published_accuracies(
     names: Iterable[str], datasets: Sequence[str], resamples: Sequence[int], data_dir: Any
 ) -> tuple[Scores, list[str]]:
-    """Return published accuracies on the same resamples, and what was not found.
+    """Return published accuracies on the same resamples, and notes on missing ones.
 
-    Tables of the data directory are read first; what they lack is asked of the archive.
+    Tables of the data directory are read first; the archive is asked for the rest.
     """
     table = _table(resamples, data_dir)
     found: Scores = {}
@@ -778,11 +782,11 @@ def _published_accuracies(
         known = table.get(name.casefold(), {})
         if not any(one in known for one in datasets):
             try:
-                # Whoever did not answer once is not asked again.
+                # An archive that did not answer once is not asked again.
                 known = {} if reason else _from_archive(name, datasets, resamples)
             except (OSError, ImportError, EOFError) as error:
                 reason = " ".join(str(error).split())[:120] or type(error).__name__
-            except ValueError as error:  # a name that aeon does not know, a broken table
+            except ValueError as error:  # a name unknown to aeon, or a broken table
                 notes.append(f"No published results of {name}: {error}")
                 continue
             if reason:
@@ -790,9 +794,7 @@ def _published_accuracies(
                 continue
         found[name] = {one: known[one] for one in datasets if one in known}
     if missing:
-        none = (
-            f"No published results of {', '.join(missing)} on these resamples are at hand"
-        )
+        none = f"No published results of {', '.join(missing)} on these resamples were found"
         why = f"and the archive could not be asked ({reason.rstrip('.')})."
         notes.append(f"{none}, {why}")
     return found, notes
@@ -815,7 +817,7 @@ def _table(resamples: Sequence[int], data_dir: str | Path | None) -> Scores:
 def _from_archive(name: str, datasets: Sequence[str], resamples: Sequence[int]) -> dict:
     from aeon.benchmarking.results_loaders import get_estimator_results
 
-    # aeon reads its tables by pandas, which offers no limit of its own.
+    # aeon reads its tables with pandas, which has no timeout of its own.
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_PATIENCE)
     try:
@@ -853,14 +855,14 @@ def draw(comparison: Comparison, folder: Path, kind: str = "svg") -> list[Path]:
             if a in comparison.own:
                 figure, axes = scatter(first, second, a, b, **titled)
                 for axis in (axes.xaxis, axes.yaxis):
-                    axis.label.set_size("medium")  # a long name would run into the legend
+                    axis.label.set_size("medium")  # a long name would overlap the legend
                 write(figure, "scatter", a, b)
     return written
 
 
 @contextmanager
 def _drawing() -> Iterator[tuple[Any, Any]]:
-    """The two functions of aeon, with our type and without their warnings."""
+    """Yield the two functions of aeon, with our style and without their warnings."""
     with needs("A figure of a comparison", "sweep"):
         import matplotlib
         import seaborn  # noqa: F401 - aeon asks for it when it draws
@@ -870,7 +872,7 @@ def _drawing() -> Iterator[tuple[Any, Any]]:
     style: Any = {"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "g"}
     try:
         with matplotlib.rc_context(style), warnings.catch_warnings():
-            # Ties, few sets: scipy warns of p-values it approximates.
+            # With ties or few sets, scipy warns about approximate p-values.
             warnings.simplefilter("ignore")
             yield plot_critical_difference, plot_pairwise_scatter
     finally:

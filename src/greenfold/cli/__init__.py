@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Those of the process by default.
+        By default those of the process.
     """
     try:
         # Here, because typer may be missing.
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     try:
         code = run(arguments)
-    except KeyboardInterrupt:  # before the commands have begun to notice it themselves
+    except KeyboardInterrupt:  # before the commands handle it themselves
         print("greenfold: interrupted.", file=sys.stderr)
         code = 130
     sys.exit(code)
@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _leaving_at_once() -> Iterator[None]:
     """Exit immediately at Ctrl-C, without an exception.
 
-    Modules that are being imported, extensions above all, would turn an exception into
-    errors of their own. There is nothing to clean up yet.
+    An exception would turn into other errors inside modules that are being imported, above
+    all extensions. There is nothing to clean up yet.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -103,12 +103,12 @@ def _sentence(error: Exception) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-#: "pass name='value' …" in the advice of the library, and the same as an alternative.
+#: "pass name='value' …" in the library's advice, also as an alternative.
 _ADVICE = re.compile(r"(,? or )?(pass )?\b(\w+)='(\w+)'([^.,;:]*)")
-#: An argument that is wrong, as `checks` and scikit-learn name it.
+#: A wrong argument, as `checks` and scikit-learn name it.
 _WRONG = re.compile(r"(?:`(\w+)`|The '(\w+)' parameter of \w+)(?= must)")
 
-#: Arguments whose option has another name.
+#: Arguments whose options have another name.
 _CALLED = {"n_lags": "lags", "n_neurons": "neurons", "readout_noise": "noise"}
 
 
@@ -122,7 +122,7 @@ def _in_options(text: str) -> str:
         for option in (f"--{value}", words.get(value, f"--{name} {value}")):
             if option.partition(" ")[0] in known:
                 return f"{alternative}{'give ' if passed else ''}{option}{why}"
-        return "" if alternative else found[0]  # of several ways, one that is not here
+        return "" if alternative else found[0]  # drop an alternative that is not available
 
     def wrong(found: re.Match[str]) -> str:
         (option,) = invocation.given(found[1] or found[2]) or [found[0]]
@@ -132,7 +132,7 @@ def _in_options(text: str) -> str:
         name = _CALLED.get(found[1], found[1]).replace("_", "-")
         return f"--{name}" if f"--{name}" in known else found[0]
 
-    if "--more" in known:  # of recordings
+    if "--more" in known:  # a command with recordings
         text = text.replace("the parts as a list", "the further parts with --more")
     text = _WRONG.sub(wrong, _ADVICE.sub(advice, text))
     return re.sub(r"(?:(?<=with )|(?!`(?:drive|states|y)`))`(\w+)`(?! must)", named, text)

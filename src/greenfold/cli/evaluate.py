@@ -8,7 +8,7 @@ from . import options, show
 from .options import Answer, Classifier, Tested, command, opt
 
 _PAGE = Path("greenfold-report.html")
-#: A non-linear fit takes about this many linear ones.
+#: A non-linear fit takes about as long as this many linear ones.
 _NONLINEAR = 20.0
 
 

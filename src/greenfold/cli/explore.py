@@ -50,7 +50,7 @@ def explore(
         model = _model(source, files.format)
         made: dict[str, Any] = {"duration": duration}
         if model is not None:
-            why = "does not go with a MODEL, which has its own"
+            why = "cannot be combined with a MODEL, which has its own"
             invocation.refuse(why, "neurons", "g", "weights", "tau")
             sources, reservoir, more = _of_model(model, str(source), data, files, seed)
             made |= more

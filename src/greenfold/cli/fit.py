@@ -9,7 +9,7 @@ from typing import Any, Literal
 from . import options, show
 from .options import Answer, Classifier, Tested, command, invocation, opt
 
-#: Parameters of the command that the pooled classifier does not have.
+#: Parameters of the command that the pooled classifier lacks.
 _OF_MARGIN = {"report", "projection", "order", "certify"} | {
     one.name for one in fields(Classifier) if one.name not in ("jobs", "device")
 }
@@ -52,7 +52,7 @@ def fit(
 
     pooled = classifier == "pooled"
     if pooled:
-        why = "is for the classifier with solved projections; it goes with --classifier "
+        why = "is for the classifier with solved projections; it needs --classifier "
         invocation.refuse(f"{why}margin", *_OF_MARGIN)
     options.check_targets(model=model, report=report)
     parameters = network.parameters()

@@ -43,7 +43,7 @@ _IN_MEMORY = 2**28
 
 
 def is_file(data: str, form: str | None = None) -> bool:
-    """Whether DATA means a file rather than the name of a data set."""
+    """Whether DATA is a file rather than the name of a data set."""
     path = Path(data)
     known = _has_known_suffix(path) or path.exists() or len(path.parts) > 1
     return bool(data == _STDIN or form or known)
@@ -184,7 +184,7 @@ def _read(
 
 
 def _is_opened(path: Path) -> bool:
-    """Return whether a file is read slice by slice; a small ``.npy`` is not."""
+    """Return whether a file is read in slices; a small ``.npy`` is not."""
     if path.suffix.lower() == ".npy":
         return path.is_file() and path.stat().st_size > _IN_MEMORY
     return path.suffix.lower() in OPENED
@@ -198,7 +198,7 @@ def refuse_opened(X: Any, option: str) -> None:
     """Raise if the option needs series in memory and they are not."""
     if isinstance(X, OpenedSeries):
         raise typer.BadParameter(
-            f"{option} needs the series in memory, and `{X.path}` is read slice by slice, "
+            f"{option} needs the series in memory, but `{X.path}` is read in slices, "
             f"because it holds {len(X)} series of {X.shape[-1]} steps; leave it out"
             + (", or give a file with --test" if option == "--holdout" else "")
         )
@@ -268,7 +268,7 @@ def read_weights(path: Path) -> np.ndarray:
     with naming(name):
         try:
             network = Reservoir(readers[suffix](content), allow_unstable=True)
-        except TypeError as error:  # of a file, not of code
+        except TypeError as error:  # the file is wrong, not the code
             raise ValueError(str(error)) from None
         growth = network.spectral_abscissa
         if growth >= 1:

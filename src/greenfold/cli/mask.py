@@ -67,7 +67,7 @@ class Recorded:
 
 @group("Mask")
 class Hardware:
-    """What the device can do.
+    """Constraints of the device.
 
     mask : sign for entries ±1, nonnegative, or free for any entries; sign by default.
     levels : Number of levels, whose sizes are solved for, or given values; in place of

@@ -58,14 +58,14 @@ def memory(
         refuse_if(both, "--noise and --ridge set the same value; give one")
         refuse_if(not ridge > 0, f"--ridge must be positive, not {ridge:g}")
         noise = math.sqrt(ridge)
-    alike = "every u of a generic network remembers as many steps as there are neurons"
+    alike = "every u of a generic network remembers as many steps as it has neurons"
     why = f"--noise must be positive, not {noise:g}: without noise {alike}"
     refuse_if(not (math.isfinite(noise) and noise > 0), why)
     n_steps = steps or max(60, 2 * (delays[-1] + 1))
     few = f"--steps {n_steps} is too few; give at least {delays[-1] + 1}"
     refuse_if(n_steps <= delays[-1], f"--delays go back {delays[-1]} steps, {few}")
     task: dict[str, Any] = {"delays": delays, "device": Device(readout_noise=noise)}
-    # One stream for both: from the same seed the first u would be the first row of W.
+    # One stream for both: with the same seed the first u would be the first row of W.
     rng = np.random.default_rng(seed)
     with options.progress(2.0) as step:
         step("drawing random projections")

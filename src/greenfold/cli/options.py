@@ -59,11 +59,11 @@ class _Option(NamedTuple):
         return self._replace(settings={"help": help, **self.settings, **more})
 
     def parameter(self, name: str, hint: Any, default: Any) -> inspect.Parameter:
-        """Return a parameter of that name; without a long name, the option takes it too."""
+        """Return a parameter of that name, which is also the option's default long name."""
         names, settings = self.names, self.settings
         kinds = (one for one in _FORMS if hint in (one, one | None, list[one] | None))
         kind = next(kinds, None)
-        if kind is not None:  # shorter than typer's names of types and ranges
+        if kind is not None:  # shorter than typer's type names
             settings = {"metavar": _FORMS[kind], **settings}
         if names is None:
             mark = typer.Argument(**settings)

@@ -7,7 +7,7 @@ from typing import Any
 from . import options, show
 from .options import Answer, Labelled, Reading, command, opt, refuse_if
 
-#: Classes up to which the table of confusions is printed; the JSON always has it.
+#: Number of classes up to which the confusion table is printed; the JSON always has it.
 _MAX_CLASSES = 12
 
 

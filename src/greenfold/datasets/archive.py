@@ -106,13 +106,13 @@ def datasets_below(root: Path) -> dict[str, Path]:
     """Yield the folder of each data set in `root` or one level down, in a fixed order."""
     tops = _folders(root)
     below = [*tops, *(f for top in tops for f in _folders(top))]
-    # Of several the first counts.
+    # The first of several counts.
     valid = (f for f in reversed(below) if _NAME.fullmatch(f.name) and _is_dataset(f))
     return dict(sorted({f.name: f for f in valid}.items()))
 
 
 def _folders(root: Path) -> list[Path]:
-    """Return visible sub-folders in a fixed order; hidden ones are partial downloads."""
+    """Return visible sub-folders in a fixed order; hidden folders are partial downloads."""
     if not root.is_dir():
         return []
     return sorted(f for f in root.iterdir() if f.is_dir() and not f.name.startswith("."))
@@ -132,7 +132,7 @@ def dataset_path(name: str, data_dir: Folder = None) -> Path:
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
-        # Asked for directly rather than through a listing, which looks at every folder.
+        # Look for it directly: a listing would visit every folder.
         for folder in [root, *_folders(root)] if root else []:
             if _is_dataset(folder / name):
                 return folder / name
@@ -175,7 +175,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     ------
     ImportError, FileNotFoundError, DataError
         If pooch is not installed (``pip install greenfold[data]``); if the archive cannot
-        be reached or has no such data set; if what arrives is damaged or lacks a split.
+        be reached or has no such data set; if the download is damaged or lacks a split.
 
     Notes
     -----
@@ -228,12 +228,12 @@ def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) ->
     fetch = pooch.HTTPDownloader(progressbar=watched, chunk_size=2**16, timeout=30)
     try:
         fetch(address, str(target), None)
-    except OSError as error:  # requests' exceptions are OSErrors, with a response if any
+    except OSError as error:  # requests' exceptions are OSErrors, some with a response
         what = f"The data set {name!r} is not on this machine and could not be downloaded "
         what += f"from {address} ({type(error).__name__}): connect and try again"
         response = getattr(error, "response", None)
         if response is not None:
-            response.close()  # pooch leaves the connection open when the server says no
+            response.close()  # pooch leaves the connection open after a refusal
             if response.status_code == 404:
                 gone = f"({address} does not exist): check the spelling"
                 what = f"The archive has no data set {name!r} {gone}"
@@ -253,7 +253,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
                     shutil.copyfileobj(source, sink)
     except (DataError, OSError):
         raise
-    # The server answers a wrong name with a web page, and damage surfaces as anything.
+    # The server answers a wrong name with a web page, and damage can raise any error.
     except Exception as error:
         what = f"did not deliver an intact zip archive ({reason(error)})"
         cure = f"check that {target.name!r} is spelled as in the archive and try again."
@@ -264,7 +264,7 @@ def _choose(content: zipfile.ZipFile, name: str, otherwise: str) -> dict[str, An
     """Return the members to keep: one file per split, in the preferred format."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in content.infolist():
-        # The Windows flavour sees both separators and drive letters.
+        # Windows paths know both separators and drive letters.
         path = PureWindowsPath(member.filename)
         out = f"holds a file that points outside the archive ({member.filename[:80]!r})"
         outside = path.anchor or ".." in path.parts
@@ -293,9 +293,9 @@ def load_dataset(
 ) -> tuple[Collection, NDArray[Any]]:
     """Load a data set of the UCR or UEA archive by its name.
 
-    The files are looked for in the data directory, then in the download cache; if they
-    are in neither, they are downloaded from https://timeseriesclassification.com into
-    the cache by :func:`download_dataset`.
+    The files are looked for in the data directory, then in the download cache; if they are
+    in neither, :func:`download_dataset` fetches them from
+    https://timeseriesclassification.com into the cache.
 
     Parameters
     ----------
@@ -307,9 +307,9 @@ def load_dataset(
         Data directory: holds a folder for each data set, directly or in archive folders
         such as ``ucr/``. Default: the environment variable ``GREENFOLD_DATA``.
     missing : {"error", "keep", "trim"}, default "error"
-        What to do about missing values; see :func:`read_series`.
+        How to treat missing values; see :func:`read_series`.
     download : bool, default True
-        Whether the archive may be asked for a set that is not on this machine.
+        Whether to download a data set that is not on this machine.
 
     Returns
     -------
@@ -366,18 +366,18 @@ def ecg5000_paper(
 ) -> BinarySplit:
     """Load the heartbeat task of the paper: ECG5000, classes 1 and 2.
 
-    The archive has 292 + 177 series of these classes for training. The paper's sizes
-    come out exactly if the training set is balanced to 177 + 177 and the 115 series of
-    class 1 left over join the test set, as its last ones. Do not compare with published
-    accuracies, which are for all five classes and the archive's own split.
+    The archive has 292 + 177 training series of these classes. The paper's sizes follow
+    exactly if the training set is balanced to 177 + 177 and the remaining 115 series of
+    class 1 are appended to the test set. Do not compare with published accuracies, which
+    are for all five classes and the archive's own split.
 
     Parameters
     ----------
     data_dir : str or Path, optional
         Data directory; see :func:`load_dataset`.
     selection : "first", int or numpy Generator, default "first"
-        Which 177 series of class 1 stay in the training set, on which the paper is
-        silent: the first ones of the file, or a draw with this seed or generator.
+        Which 177 series of class 1 stay in the training set, which the paper does not say:
+        the first ones of the file, or a draw with this seed or generator.
 
     Returns
     -------

@@ -1,11 +1,10 @@
 """Readers of all file formats, by suffix: text, NumPy, and files read slice by slice.
 
-A format's own part is a function that turns content into `Parsed`; `read_series` does
-everything else. What is wrong with a file is raised without its name, which `naming` puts
-in front.
+Each format has a function that turns content into `Parsed`; `read_series` does everything
+else. Errors are raised without the name of the file, which `naming` adds.
 
-`scipy.io.arff` judges our ARFF in the tests, but is not used: it drops surplus values of a
-row without a word, reads ``1_0`` as ten, and cannot say which series is at fault.
+`scipy.io.arff` checks our ARFF reader in the tests, but is not used: it silently drops
+surplus values of a row, reads ``1_0`` as ten, and cannot say which series is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class DataError(ValueError):
 
 
 class MissingValueError(DataError):
-    """A data file has missing values and the caller did not say what to do with them.
+    """A data file has missing values, and `missing` does not say what to do with them.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class MissingValueError(DataError):
         Series, channel and time step of every missing value, counted from 0.
     """
 
-    # Pickling calls the class with the message alone and restores the attribute after.
+    # Pickling calls the class with the message alone and restores the attribute later.
     def __init__(self, message: str, positions: NDArray[np.intp] | None = None) -> None:
         super().__init__(message)
         self.positions = positions
@@ -53,19 +52,19 @@ class MissingValueError(DataError):
 Source: TypeAlias = str | Path | BinaryIO
 #: Equal lengths: one array; unequal lengths: a list of (n_channels, n_steps_i) arrays.
 Collection: TypeAlias = NDArray[np.float64] | list[NDArray[np.float64]]
-#: What is asked of the labels, and what happens to missing values; see `read_series`.
+#: Options for labels and missing values; see `read_series`.
 Labels: TypeAlias = Literal["required", "optional", "none"]
 Missing: TypeAlias = Literal["error", "keep", "trim"]
 
 MISSING_VALUES = {"", "?", "nan", "na"}
-_MISSING_LABELS = MISSING_VALUES - {"na"}  # which may be a class
+_MISSING_LABELS = MISSING_VALUES - {"na"}  # "na" may be a class
 
 # float() also takes "1_0", "nan" and "infinity", which are names rather than numbers.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Above 2**53 a float64 no longer tells neighbouring whole numbers apart.
 _EXACT = 2.0**53
 _GZIP = b"\x1f\x8b"
-# Numbers as text are packed to a third or a tenth; what unpacks to far more is no data.
+# gzip packs numbers as text to a third or a tenth; far higher ratios are not data.
 _UNPACKED, _RATIO = 2**26, 100
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 
@@ -75,12 +74,12 @@ class Parsed(NamedTuple):
 
     #: Arrays of shape (n_channels, n_steps_i), NaN for a missing value.
     series: Collection
-    #: As the file has them; None if it has none.
+    #: Labels as in the file; None if it has none.
     labels: Sequence[str] | NDArray[Any] | None = None
-    #: Those that the header declares; None if the labels are targets of a regression.
+    #: Classes declared in the header; None if the labels are regression targets.
     classes: Sequence[str] | None = ()
-    #: Unequal lengths are declared: X is a list even if the lengths happen to agree, so
-    #: that both splits of a data set come out in the same form.
+    #: Whether unequal lengths are declared: X is then a list even if the lengths agree, so
+    #: that both splits of a data set have the same form.
     unequal: bool = False
 
 
@@ -154,13 +153,13 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             found = packed.read(most + 1)
         big = f"unpacks to more than {most / 2**20:.0f} MiB, {_RATIO} times its size"
-        refuse(len(found) > most, f"{big}, as no data does: unpack and look at it first.")
+        refuse(len(found) > most, f"{big}, as no data would: unpack it and check it first.")
         return name, found
 
 
 def _check_file(path: str | Path) -> None:
     """Raise if the source does not exist or may be endless."""
-    advice = "give the path of a data file."
+    advice = "pass the path of a data file."
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -168,7 +167,7 @@ def _check_file(path: str | Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise FileNotFoundError(f"`{path}` is a directory, not a file: {advice}")
     usable = stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)
-    with suppress(OSError):  # /dev/stdin may be anything, others (/dev/zero) never end
+    with suppress(OSError):  # /dev/stdin may be anything; others (/dev/zero) never end
         usable = usable or os.path.samestat(found, os.fstat(0))
     refuse(not usable, f"`{path}` is neither a file nor a pipe: {advice}")
 
@@ -290,13 +289,13 @@ def canonical_labels(
 ) -> NDArray[Any] | None:
     """Class labels (n_cases,) as one array, spelled alike for every file format.
 
-    Whole numbers become int64; other numbers strings in Python's shortest spelling, because
-    scikit-learn takes fractions for a regression target; all else strings. The classes that
-    are `declared` decide too, so that both splits of a data set have the same type.
-    Missing labels that are optional are None in an array of objects.
+    Whole numbers become int64. Other numbers become strings in Python's shortest spelling,
+    because scikit-learn takes fractions for a regression target; so does everything else.
+    The `declared` classes count too, so that both splits of a data set have the same type.
+    Optional labels that are missing are None in an array of objects.
     """
     if isinstance(written, np.ndarray):
-        if written.dtype.kind in "iub":  # no detour through text and float64, which rounds
+        if written.dtype.kind in "iub":  # text and float64 would round
             return written.astype(np.int64)
         if written.dtype.kind == "S":
             written = np.char.decode(written, "utf-8", "replace")
@@ -335,7 +334,7 @@ def _key(name: str) -> float | str:
 # Tables
 
 _LABEL = {"label", "labels", "class", "classes", "target", "y", "class_label", "classlabel"}
-#: This many series that never share a label count as unlabelled.
+#: From this many series on, labels that are all different count as no labels.
 _ALONE = 6
 _INDEX = {"index", "id", "unnamed: 0", "case", "case_id"}
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
@@ -374,7 +373,7 @@ def _parse_table(
         except DataError as error:
             if case or header:
                 raise
-            hint = "a first line with the names of columns must name them all"
+            hint = "a first line with column names must name all columns"
             raise DataError(f"{str(error).rstrip('.')} ({hint}).") from None
     if column is None:
         return Parsed(values)
@@ -382,23 +381,23 @@ def _parse_table(
 
 
 class _Header(NamedTuple):
-    """What the column names tell about a table."""
+    """What the column names say about a table."""
 
     label: int | None = None
     identifier: int | None = None  # numbers the series: neither a label nor a value
-    all_values: bool = False  # the first name carries on the numbering (t0, t1, …)
+    all_values: bool = False  # the first name continues the numbering (t0, t1, …)
 
 
 def _read_header(rows: Sequence[list[str]]) -> _Header | None:
-    """Return what the first line tells, if it is a header."""
-    # It is one only where no series could be meant: it names every column, or numbers them
-    # as pandas does. A mistyped number must not make the first series disappear.
+    """Return what the first line says, if it is a header."""
+    # It is one only if it cannot be a series: it names every column, or numbers them like
+    # pandas. A mistyped number must not make the first series disappear.
     if not rows or not _is_header(rows[0], rows[1:]):
         return None
     names = [bare(field).casefold() for field in rows[0]]
     width = max((len(row) for row in rows[1:]), default=0)
-    refuse(not width, "names columns and has no series below: is the file complete?")
-    if width == len(names) + 1:  # R leaves the column of row names without one
+    refuse(not width, "names columns but has no series below: is the file complete?")
+    if width == len(names) + 1:  # R leaves the column of row names unnamed
         names = ["", *names]
     more = f"names {len(names)} columns in its first line but has {width} values in a line "
     cure = "below: name every column, or remove the first line."
@@ -409,7 +408,7 @@ def _read_header(rows: Sequence[list[str]]) -> _Header | None:
     refuse(len(labels) > 1, several)
     if labels:
         return _Header(labels[0], 0 if names[0] in _INDEX | {""} else None)
-    # Whether they begin with t0 and t1, or the like; bare numbers say nothing.
+    # Whether they begin with t0 and t1, or similar; bare numbers say nothing.
     one, two = (_NUMBERED.fullmatch(name) for name in names[:2])
     carries_on = one and two and one[1] == two[1] and int(one[2]) + 1 == int(two[2])
     return _Header(None, 0 if names[0] in _INDEX else None, bool(carries_on))
@@ -428,7 +427,7 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
         return True
     if len(plain) < len(fields):
         return len(plain) > 1 and _counts(plain)
-    # Written as whole numbers, while there are others below: numbers of columns.
+    # Whole numbers above other numbers are column numbers.
     fractions = any(
         not _WHOLE.fullmatch(bare(field)) for row in others for field in row[1:]
     )
@@ -539,7 +538,7 @@ def _parse_rows(
     return series, labels
 
 
-# One "(time stamp,value)" pair; stamps may hold colons and blanks, values hold neither.
+# One "(time stamp,value)" pair; only stamps may hold colons and blanks.
 _STAMPED = re.compile(r"\(([^()]*),([^(),]*)\)\s*,?")
 
 
@@ -581,8 +580,8 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
 
 
 def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[str]]:
-    """The tags that decide how the data are read, and the classes; defaults as in aeon."""
-    # The other tags repeat what the data say, and are wrong in files of the archive.
+    """The tags that control how data are read, and the classes; defaults as in aeon."""
+    # The other tags repeat the data, and are wrong in some files of the archive.
     tags = {"timestamps": False, "univariate": True, "equallength": True}
     tags |= {"classlabel": True, "targetlabel": False}
     classes: list[str] = []
@@ -650,7 +649,7 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
 def _read_attributes(
     head: Iterable[tuple[int, str]],
 ) -> tuple[int, bool, list[str] | None]:
-    """Number of steps, whether they are in a relational attribute, classes if declared."""
+    """Number of steps, whether they are in a relational attribute, declared classes."""
     n_steps, relational, classes = 0, False, None
     inside = False  # between `@attribute ... relational` and `@end`
     for line_number, line in head:
@@ -659,7 +658,7 @@ def _read_attributes(
             inside = inside and tag != "@end"
             continue
         attribute = _ATTRIBUTE.fullmatch(line)
-        # Whatever follows the class would be read as the class.
+        # Anything after the class would be read as the class.
         if attribute is None or classes is not None:
             wrong = (
                 f"has {line[:40]!r} in line {line_number}, which does not belong in its "
@@ -700,7 +699,7 @@ def _parse_npz(content: bytes, labels: Labels) -> Parsed:
 def _parse_npy(content: bytes, labels: Labels) -> Parsed:
     X = _cases(load_array(content))
     cure = "write both into one file with numpy.savez(path, X=X, y=y)."
-    refuse(labels == "required", f"holds series without labels, as .npy does: {cure}")
+    refuse(labels == "required", f"holds series without labels, like any .npy file: {cure}")
     return Parsed(X)
 
 
@@ -741,8 +740,8 @@ def load_array(content: bytes) -> NDArray[Any]:
 
 
 def _load(content: bytes, what: str) -> NDArray[Any]:
-    # A damaged header can claim any shape, and NumPy would allocate it before it finds the
-    # data missing: the size is compared first.
+    # A damaged header can claim any shape, and NumPy would allocate it before noticing that
+    # data are missing: compare the size first.
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -767,11 +766,11 @@ def write_npz(
     Parameters
     ----------
     path : str or Path
-        Must end in ``.npz``. An existing file is replaced, in one step.
+        Must end in ``.npz``. An existing file is replaced in one step.
     X : array of shape (n_cases, n_steps) or (n_cases, n_channels, n_steps), or list
         A list of (n_channels, n_steps_i) arrays for series of unequal length.
     y : array of shape (n_cases,), optional
-        Without it the file holds no labels.
+        If omitted, the file holds no labels.
     """
     path = Path(path)
     must(path.suffix == ".npz", "path", "end in .npz", repr(str(path)))
@@ -828,7 +827,7 @@ class OpenedSeries:
             return np.asarray(self._source[rows])
         except (IndexError, TypeError):
             raise
-        except Exception as error:  # of any of the libraries
+        except Exception as error:  # from any of the libraries
             what = f"`{self.path}` cannot be read ({reason(error)}): write it again."
             raise DataError(what) from error
 
@@ -836,7 +835,7 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-# Each of these opens a file and returns its labels and its series, read by slices.
+# Each of these opens a file and returns its labels and its series, read in slices.
 
 
 def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
@@ -871,7 +870,7 @@ def _open_parquet(path: Path, X: str, y: str) -> tuple[Any, Any]:
 
 
 class _ParquetTable:
-    """Columns of a Parquet file as a matrix; slices in a row cost one pass together."""
+    """Columns of a Parquet file as a matrix; consecutive slices cost one pass together."""
 
     def __init__(self, table: Any, columns: list[str]) -> None:
         self._table, self._columns = table, columns
@@ -880,7 +879,7 @@ class _ParquetTable:
         head = self._matrix(next(table.iter_batches(batch_size=1, columns=columns)))
         self.shape, self.dtype = (table.metadata.num_rows, head.shape[1]), head.dtype
         self.chunks = (max(sizes), head.shape[1]) if sizes else None
-        # Position of reading: the next row, the rest of a block, more blocks.
+        # Position: the next row, the rest of a block, and more blocks.
         self._next, self._left, self._blocks = -1, head[:0], iter(())
 
     def _matrix(self, batch: Any) -> NDArray[Any]:
@@ -942,13 +941,13 @@ _FORMATS = {
     ".parquet": _Format(open=_open_parquet),
 }
 
-#: Suffixes of the formats that are read whole and hold labels, the preferred one first.
+#: Suffixes of formats that are read whole and hold labels, the preferred one first.
 SUFFIXES = tuple(s for s, one in _FORMATS.items() if one.parse and one.labelled)
-#: What `read_series` takes as `format`.
+#: Values of `format` in `read_series`.
 FORMATS = tuple(s[1:] for s, one in _FORMATS.items() if one.parse)
-#: Suffixes of the formats that do not say whether there are labels.
+#: Suffixes of formats that do not say whether there are labels.
 TABLES = tuple(s for s, one in _FORMATS.items() if one.parse is _parse_table)
-#: Suffixes of the formats that are read slice by slice.
+#: Suffixes of formats that are read in slices.
 OPENED = tuple(s for s, one in _FORMATS.items() if one.open)
 
 
@@ -968,29 +967,29 @@ def read_series(
     ----------
     path : str, Path or binary stream
         ``.tsv``, ``.txt`` and ``.csv`` are tables with one series per line, the label first
-        (UCR archive) or in the column that a line of names calls ``label``, ``class``,
-        ``target`` or ``y``. ``.ts`` is the format of sktime and aeon, evenly sampled,
-        ``.arff`` that of Weka in the two forms the archives use, ``.npz`` that of
-        :func:`write_npz`; ``.npy`` holds series without labels. Each may be compressed by
-        gzip (``.ts.gz``).
+        (UCR archive) or in the column that the first line names ``label``, ``class``,
+        ``target`` or ``y``. ``.ts`` is the format of sktime and aeon, evenly sampled;
+        ``.arff`` that of Weka in the two forms of the archives; ``.npz`` that of
+        :func:`write_npz`; ``.npy`` holds series without labels. Each may be gzipped
+        (``.ts.gz``).
     missing : {"error", "keep", "trim"}, default "error"
-        What to do about missing values. ``"error"`` says where they are, ``"keep"``
-        leaves NaN in their place, ``"trim"`` takes those at the end of a series for
-        padding and cuts it there (the archives pad series of unequal length in
-        ``.tsv`` and ``.arff``); others stay an error.
+        How to treat missing values. ``"error"`` reports where they are, ``"keep"`` leaves
+        NaN in their place, ``"trim"`` cuts off those at the end of a series as padding (the
+        archives pad series of unequal length in ``.tsv`` and ``.arff``); others remain an
+        error.
     labels : {"required", "optional", "none"}, default "required"
-        Whether every series needs a label, may come without (``.npz`` without ``y``,
-        ``@classLabel false``, ARFF without a class, ``?``), or no labels are wanted.
-        Of a table with ``"optional"`` labels, a header or labels that are no numbers
-        decide; then `n_steps`; then `classes`: values that are all classes are labels,
-        values that are neither classes nor whole numbers are not.
+        Whether every series needs a label, may have none (``.npz`` without ``y``,
+        ``@classLabel false``, ARFF without a class, ``?``), or labels are not wanted. In a
+        table with ``"optional"`` labels, a header or labels that are not numbers decide;
+        then `n_steps`; then `classes`: values that are all classes are labels, values that
+        are neither classes nor whole numbers are not.
     format : str, optional
-        ``"ts"``, ``"csv"`` and so on, for a stream or in place of the suffix.
+        ``"ts"``, ``"csv"`` and so on, for a stream or instead of the suffix.
     n_steps, classes : int, iterable, optional
-        Length of the series and their classes, where they are known; for tables.
+        Length and classes of the series, if known; for tables.
     label_column : int or str, optional
-        The column of the labels in a table: counted from 0, from the end where negative, or
-        a name of the first line; ``"first"`` and ``"last"`` are such too.
+        Column of the labels in a table: a number from 0, a negative number from the end, a
+        name in the first line, ``"first"`` or ``"last"``.
 
     Returns
     -------
@@ -998,16 +997,16 @@ def read_series(
         Shape (n_cases, n_steps) for one channel and (n_cases, n_channels, n_steps) for
         several; for unequal lengths a list of (n_channels, n_steps_i) arrays.
     y : ndarray of shape (n_cases,) or None
-        Class labels: integers if all are whole numbers (``1``, ``1.0`` and ``1e0`` are
-        the same class), else strings. The same data set has the same labels whichever
-        format it is read from. With ``labels="optional"``: None if there are none, and an
-        array of objects with None for the missing ones if there are some.
+        Class labels: integers if all are whole numbers (``1``, ``1.0`` and ``1e0`` are the
+        same class), else strings. They do not depend on the file format. With
+        ``labels="optional"``: None if there are none, and an array of objects with None for
+        missing ones if there are some.
 
     Raises
     ------
     DataError, FileNotFoundError
-        If the file does not hold what its suffix says, or there is none;
-        `MissingValueError` if it has missing values that `missing` does not allow.
+        If there is no file, or its content does not match its suffix; `MissingValueError`
+        if it has missing values that `missing` does not allow.
 
     Examples
     --------
@@ -1044,7 +1043,7 @@ def read_series(
 def open_series(
     path: str | Path, labels: Any = None, *, X: str = "X", y: str = "y"
 ) -> tuple[OpenedSeries, NDArray[Any] | None]:
-    """Open a file of series of equal length that need not fit into memory.
+    """Open a file of series of equal length that may not fit into memory.
 
     Parameters
     ----------
@@ -1054,16 +1053,16 @@ def open_series(
         ``greenfold[parquet]``) holds a table with a column of labels and the series either
         as one column of lists or as all other columns, one per step.
     labels : array_like or path, optional
-        Labels, or an ``.npy`` file of them, where they are not in the file itself.
+        Labels, or an ``.npy`` file of them, if they are not in the file itself.
     X, y : str
         Names of the series and of the labels in the file.
 
     Returns
     -------
     X : OpenedSeries
-        Slices of it are read when they are asked for.
+        Its slices are read on access.
     y : ndarray (n_cases,) or None
-        Labels, read at once; None where there are none.
+        Labels, read at once; None if there are none.
 
     Examples
     --------
@@ -1079,7 +1078,7 @@ def open_series(
     """
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"`{path}` does not exist: give the path of a data file.")
+        raise FileNotFoundError(f"`{path}` does not exist: pass the path of a data file.")
     if isinstance(labels, str | Path):
         name, content = read_bytes(labels)
         with naming(name):
@@ -1087,7 +1086,7 @@ def open_series(
     opener = _FORMATS.get(path.suffix.lower(), _Format()).open
     with naming(path):
         if opener is None:
-            has = f"has the suffix {path.suffix!r}, which is not read slice by slice"
+            has = f"has the suffix {path.suffix!r}, which cannot be read in slices"
             raise DataError(f"{has}: use one of {', '.join(OPENED)}, or read_series.")
         with readable(path.suffix):
             source, found = opener(path, X, y)
@@ -1095,7 +1094,7 @@ def open_series(
         if labels is None and found is None:
             return series, None
         written = np.asarray(found if labels is None else labels)
-        if written.dtype.kind == "O":  # text, as HDF5 and Parquet have it
+        if written.dtype.kind == "O":  # text from HDF5 and Parquet
             text = (
                 s.decode(errors="replace") if hasattr(s, "decode") else s for s in written
             )

@@ -33,20 +33,20 @@ from .files import (
 _TIME = re.compile(r"(t|time)([ _\[(].*)?", re.IGNORECASE)
 _DRIVE = re.compile(r"(drive|input|in|u)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
 _STATE = re.compile(r"(states?|output|out|y)([ _.-]?\d+|[ _.-].*)?", re.IGNORECASE)
-#: Steps of time may differ by this share of their median, by how they were written.
+#: Rounding in the file may change time steps by this share of their median.
 _JITTER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Inputs and outputs of a device, sampled with one clock.
+    """Inputs and outputs of a device, sampled together.
 
     Attributes
     ----------
     drive : ndarray (n_samples, n_inputs)
     states : ndarray (n_samples, n_outputs)
     dt : float or None
-        Time between samples, where the file says it.
+        Time between samples, if the file gives it.
     drive_names, state_names : tuple of str
         Columns of the file.
     """
@@ -78,7 +78,7 @@ def read_recording(
         names begin with ``drive``, ``input``, ``in`` or ``u``, and with ``state``,
         ``output``, ``out`` or ``y``, followed by a number or a separator.
     format : str, optional
-        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or in place of the suffix.
+        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or instead of the suffix.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def read_recording(
 
 @dataclass(frozen=True, eq=False)
 class SampledSeries:
-    """A series with its channels, sampled with one clock.
+    """A series of one or more channels, sampled together.
 
     Attributes
     ----------
@@ -123,9 +123,9 @@ class SampledSeries:
     names : tuple of str
         Columns of the file.
     dt : float or None
-        Time between samples, where the file says it.
+        Time between samples, if the file gives it.
     end : float
-        Time of the last sample; its index where the file does not say it.
+        Time of the last sample; its index if the file gives no times.
     """
 
     values: NDArray[np.float64]
@@ -147,7 +147,7 @@ def read_sampled(
     columns : sequence of str, optional
         Columns to take, or patterns such as ``"x*"``; by default all but the time.
     format : str, optional
-        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or in place of the suffix.
+        ``"csv"``, ``"npz"`` or ``"parquet"``, for a stream or instead of the suffix.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def read_sampled(
     name, found, spacing = _read_columns(path, format, skip_text=True)
     with naming(name):
         times = [key for key in found if _TIME.fullmatch(key)]
-        # A file with the column `t` alone is a series called so.
+        # A file with a single column `t` is a series of that name.
         times = times if len(times) < len(found) else []
         chosen = _choose(found, columns, re.compile(".*"), "columns")
         chosen = [key for key in chosen if columns is not None or key not in times[:1]]
@@ -227,7 +227,7 @@ def _choose(
 
 def _spacing(
     time: NDArray[np.float64],
-    advice: str = "cut the recording there and give the parts as a list",
+    advice: str = "cut the recording there and pass the parts as a list",
 ) -> float | None:
     """Return the sampling interval; raise if there are gaps."""
     if len(time) < 2:
@@ -243,7 +243,7 @@ def _spacing(
 
 
 def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
-    """Columns by name, without those that begin with text (dates) if they are skipped."""
+    """Columns by name; with ``skip_text``, without those that begin with text (dates)."""
     lines = [one for one in lines_of(content) if one.strip() and not one.startswith("#")]
     cure = "name the columns, then give one sample per line."
     refuse(len(lines) < 2, f"is empty: {cure}")

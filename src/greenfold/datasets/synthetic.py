@@ -1,4 +1,4 @@
-"""Synthetic series for demonstrations and tests; nothing here was ever measured."""
+"""Synthetic series for demonstrations and tests; none of them was measured."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Seed = np.random.Generator | int | None
 def memory_task(
     n_samples: int, delays: Any = 10, rng: Seed = None
 ) -> tuple[Floats, Floats]:
-    """Draw **synthetic** white input, and the same input some steps ago as targets.
+    """Draw **synthetic** white input, with the same input some steps ago as targets.
 
     Parameters
     ----------
     n_samples : int
     delays : int or array_like of int
-        A number k stands for the delays 1 … k.
+        A number k means the delays 1 … k.
     rng : numpy Generator, int or None
 
     Returns
@@ -31,7 +31,7 @@ def memory_task(
     x : ndarray (n_samples,)
         Gaussian, of unit variance.
     y : ndarray (n_samples, n_delays)
-        Zero before there was input.
+        Zero before the input begins.
     """
     n_samples = check.count(n_samples, "n_samples")
     steps = np.asarray(delays)
@@ -55,7 +55,7 @@ def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Fl
     ----------
     n_samples : int
     order : int
-        n; 10 is the usual one.
+        n; usually 10.
     rng : numpy Generator, int or None
 
     Returns
@@ -65,7 +65,7 @@ def narma(n_samples: int, order: int = 10, rng: Seed = None) -> tuple[Floats, Fl
     """
     n_samples, order = check.count(n_samples, "n_samples"), check.count(order, "order")
     generator = check.generator(rng)
-    skipped = 200  # until the start is forgotten
+    skipped = 200  # until the initial state is forgotten
     while True:
         x = generator.uniform(0, 0.5, n_samples + skipped)
         y = np.zeros(n_samples + skipped + 1)
@@ -98,7 +98,7 @@ def channel_equalisation(
     Returns
     -------
     x, y : ndarray (n_samples,)
-        What is received, and the symbol d_{t−2}, sent two steps before.
+        The received signal, and the symbol d_{t−2} sent two steps before.
     """
     n_samples = check.count(n_samples, "n_samples")
     generator = check.generator(rng)
@@ -136,8 +136,8 @@ _ECTOPIC = (
 _HEIGHT_SPREAD, _WIDTH_SPREAD, _CENTRE_SPREAD = 0.20, 0.12, 0.010
 _BEAT_SHIFT, _WANDER = 0.015, 0.15
 # Many ectopic beats meet a normal one on its way ("fusion beats") and look like a mixture
-# of both; the weight of the ectopic part is uniform from here to 1. It is what keeps the
-# problem from being solved perfectly by a linear classifier.
+# of both; the weight of the ectopic part is uniform from here to 1. These beats keep a
+# linear classifier from being perfect.
 _LEAST_ECTOPIC = 0.15
 
 
@@ -217,23 +217,23 @@ def _beats(waves: Any, n_cases: int, time: Floats, rng: np.random.Generator) -> 
 
 
 # Chaotic series for forecasts, integrated to a stated error. Chaos multiplies each error by
-# e per Lyapunov time, so no integrator follows one true trajectory for long. What is stated
-# is the error of one sample interval, relative to the deviation of the series: one-step
+# e per Lyapunov time, so no integrator follows one true trajectory for long. The stated
+# error is that of one sample interval, relative to the deviation of the series: one-step
 # forecasts cannot be judged below it.
 
-#: Time (in the unit of the equations) until the start is forgotten.
+#: Time (in the unit of the equations) until the initial state is forgotten.
 _TRANSIENT = 100.0
 
 
 def _sample_flow(
     field: Callable[[float, Floats], Floats], start: Floats, n_samples: int, dt: float
 ) -> Floats:
-    """Samples (n_samples, n_channels) of ẏ = f(t, y), once the start is forgotten."""
+    """Samples (n_samples, n_channels) of ẏ = f(t, y), after the transient."""
     n_samples, dt = check.count(n_samples, "n_samples"), check.positive(dt, "dt")
-    from scipy.integrate import solve_ivp  # a second that others need not spend
+    from scipy.integrate import solve_ivp  # takes a second to import
 
     times = _TRANSIENT + dt * np.arange(n_samples)
-    # What is read between its steps has an order less.
+    # Between its steps, the interpolation is one order lower.
     how: Any = {"method": "DOP853", "t_eval": times, "rtol": 1e-12, "atol": 1e-12}
     found = solve_ivp(field, (0.0, times[-1]), start, **how)
     if not found.success or found.y.shape[1] != n_samples:
@@ -250,7 +250,7 @@ def lorenz(n_samples: int, dt: float = 0.05, rng: Seed = None) -> Floats:
     dt : float
         Time between samples. 22 samples of 0.05 are one Lyapunov time.
     rng : numpy Generator, int or None
-        Chooses where on the attractor the series begins.
+        Chooses the starting point on the attractor.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def mackey_glass(
     x[: offset + 1] = 1.2 + 0.2 * check.generator(rng).uniform(-1, 1)
 
     def delayed(index: int, ahead: float) -> float:
-        # Where time index·h + ahead·h − delay lies between two step ends.
+        # Find time index·h + ahead·h − delay between two step ends.
         place = ahead - part
         first = index - back + int(np.floor(place))
         s = place - np.floor(place)
@@ -419,7 +419,7 @@ def kuramoto_sivashinsky(
     f1 = h * np.real(np.mean((-4 - z + np.exp(z) * (4 - 3 * z + z**2)) / z**3, 1))
     f2 = h * np.real(np.mean((2 + z + np.exp(z) * (z - 2)) / z**3, 1))
     f3 = h * np.real(np.mean((-4 - 3 * z - z**2 + np.exp(z) * (4 - z)) / z**3, 1))
-    kept = np.arange(n // 2 + 1) < n / 3  # a product of two is then not aliased
+    kept = np.arange(n // 2 + 1) < n / 3  # avoids aliasing of products of two
 
     def push(v: np.ndarray) -> np.ndarray:
         return -0.5j * k * kept * np.fft.rfft(np.fft.irfft(v, n) ** 2)

@@ -1,4 +1,4 @@
-"""Devices: what hardware can do, and its response, fitted to recordings, as a system."""
+"""Devices: constraints of hardware, and systems fitted to recordings."""
 
 from .device import Device
 from .response import FitReport, MeasuredResponse

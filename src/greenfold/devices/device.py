@@ -1,6 +1,6 @@
-"""What hardware can do: the masks it can have, what it drives and reads, its noise.
+"""Constraints of hardware: possible masks, driven inputs, read outputs and noise.
 
-A `Device` is checked when it is made; sizes are checked where it meets a system.
+A `Device` is checked when it is made; sizes are checked when it is used with a system.
 """
 
 from __future__ import annotations
@@ -15,44 +15,43 @@ from .._base.printing import Shown
 from ..systems import LinearSystem, ResponseSum, System
 from .noise import covariance
 
-#: Bits of a readout beyond which it is as good as a free one.
+#: Bits beyond which a readout is as good as an unconstrained one.
 _MAX_BITS = 8
-#: Ratio of two levels beyond which the smaller one is lost in the rounding of the other.
+#: Ratio of two levels beyond which rounding loses the smaller one.
 _SPAN = 1e12
-#: Levels whose sizes are known from their number.
+#: Number of levels for which the sizes of the levels follow.
 _FEW = {2: np.array([-1.0, 1.0]), 3: np.array([-1.0, 0.0, 1.0])}
 _NOISES = ("input_noise", "state_noise", "readout_noise")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Device(Shown):
-    """What a device can do. Without an argument: everything, without noise.
+    """Constraints of a device. By default there are none, and no noise.
 
-    At most one of ``mask``, ``levels`` and ``box`` says which input projections it can
-    have. The upper bound of an optimum stays that of all unit vectors, and
-    `Projections.share` says how much of it the mask reaches. Masks, bits and noise are
-    solved on linear systems.
+    At most one of ``mask``, ``levels`` and ``box`` restricts the input projection u. The
+    upper bound of an optimum still holds for all unit vectors, and `Projections.share` is
+    the share of it that the mask reaches. Masks, bits and noise need a linear system.
 
     Parameters
     ----------
     mask : {"sign", "nonnegative"}, optional
-        What the device can have as u: entries ±1, or none below zero.
+        Entries of u: "sign" allows ±1, "nonnegative" no negative entries.
     levels : int or array_like, optional
-        A mask of so many levels, symmetric, whose sizes are solved too; or of given
-        values, up to a common factor.
+        Number of symmetric levels of the mask, whose sizes are optimised too; or the
+        values of the levels, up to a common factor.
     box : (float, float), optional
-        A mask with entries of the unit vector u in this range.
+        Range of the entries of the unit vector u.
     inputs, outputs : array_like of int or bool, optional
         Inputs that can be driven and outputs that can be read. The problem is solved on
-        them, with its own bound; u and v are zero elsewhere.
+        these, with its own bound; u and v are zero elsewhere.
     bits : int, optional
-        Bits of the readout's weights, sign included, at most 8.
+        Bits of the readout weights, sign included, at most 8.
     input_noise, state_noise, readout_noise : float or array_like, optional
-        Each as one standard deviation, one for each entry, or a covariance: on the
-        stimuli (n_channels · n_steps values), on the states at the readout (of noise
-        inside a network, `devices.noise.state_covariance`), and on the outputs as they
-        are read. κ and its bound are those under the noise; `Projections.noise_cost`
-        says what each costs.
+        One standard deviation, one per entry, or a covariance: of noise on the stimuli
+        (n_channels · n_steps values), on the states at the readout (for noise inside a
+        network, use `devices.noise.state_covariance`), and on the outputs when they are
+        read. κ and its bound include the noise; `Projections.noise_cost` is the cost of
+        each.
 
     Examples
     --------
@@ -77,9 +76,9 @@ class Device(Shown):
     def __post_init__(self) -> None:
         given = [name for name in ("mask", "levels", "box") if self._has(name)]
         both = " and ".join(f"`{name}`" for name in given[:2])
-        check.require(len(given) < 2, f"{both} each say what the mask may be; give one.")
+        check.require(len(given) < 2, f"{both} both restrict the mask; pass only one.")
         known = self.mask in (None, "sign", "nonnegative")
-        got = f"{self.mask!r}, for others give `levels`, `box`, `inputs` or `outputs`"
+        got = f"{self.mask!r}, for others pass `levels`, `box`, `inputs` or `outputs`"
         check.must(known, "mask", "be 'sign' or 'nonnegative'", got)
         checks = {"levels": _levels, "box": _box, "bits": _bits}
         checks |= dict.fromkeys(("inputs", "outputs"), _indices)
@@ -97,7 +96,7 @@ class Device(Shown):
 
     @property
     def kind(self) -> str | None:
-        """The kind of mask in words; None for a free one."""
+        """Kind of mask in words; None if there is no restriction."""
         if self.levels is not None:
             if isinstance(self.levels, int):
                 return f"{self.levels} levels"
@@ -109,22 +108,22 @@ class Device(Shown):
 
     @property
     def values(self) -> np.ndarray | None:
-        """Levels of the entries, up to a common factor, where they are known."""
+        """Levels of the entries, up to a common factor, if they are known."""
         if self.mask == "sign":
             return _FEW[2]
         if self.levels is None or isinstance(self.levels, int):
             return _FEW.get(self.levels or 0)
-        # By a power of two, which rounds nothing: of 1e200 the square would be infinite.
+        # Scale by a power of two, which is exact: the square of 1e200 would be infinite.
         return np.ldexp(self.levels, 1 - np.frexp(np.abs(self.levels).max())[1])
 
     @property
     def n_levels(self) -> int | None:
-        """Number of levels whose sizes are to be found."""
+        """Number of levels whose sizes are optimised."""
         return self.levels if isinstance(self.levels, int) and self.levels > 3 else None
 
     @property
     def is_discrete(self) -> bool:
-        """Whether entries of a mask have levels, not a range."""
+        """Whether the entries of a mask have levels instead of a range."""
         return self.mask == "sign" or self.levels is not None
 
     @property
@@ -140,11 +139,11 @@ class Device(Shown):
         return any(self._has(name) for name in _NOISES)
 
     def with_any_mask(self) -> Device:
-        """The same device, were it free to have any u."""
+        """The same device without its restriction of u."""
         return replace(self, mask=None, levels=None, box=None)
 
     def part_of(self, system: System) -> Restricted | None:
-        """What is driven and read of a system; None where all of it is."""
+        """The driven and read part of a system; None if that is all of it."""
         if self.inputs is None and self.outputs is None:
             return None
         inputs = _within(self.inputs, "inputs", system.n_inputs)
@@ -153,7 +152,7 @@ class Device(Shown):
         )
 
     def match(self, n_entries: int) -> None:
-        """Refuse a box in which no unit vector of so many entries lies."""
+        """Refuse a box that contains no unit vector with ``n_entries`` entries."""
         if self.box is None:
             return
         low, high = self.box
@@ -164,34 +163,32 @@ class Device(Shown):
             raise ValueError(f"{box} {none}; one end must be at least {size} in size.")
         if max(low, 0.0, -high) ** 2 * n_entries > 1:
             every = f"makes every vector of {n_entries} entries longer than one"
-            raise ValueError(f"{box} {every}; bring it nearer to zero.")
+            raise ValueError(f"{box} {every}; move it closer to zero.")
 
     def refuse_beyond_linear(self) -> None:
-        """Refuse what is solved on linear systems only."""
+        """Refuse constraints that need a linear system."""
         only = "solved on linear systems only; solve the linear order"
         if self.has_noise:
             names = "`state_noise`, `input_noise` and `readout_noise`"
             raise ValueError(f"{names} are {only}, or draw noisy series.")
         if self.kind is not None or self.bits is not None:
             name = "bits" if self.kind is None else "mask"
-            raise ValueError(f"`{name}` is {only}, and give its `u` to this one.")
+            raise ValueError(f"`{name}` is {only}, and pass its `u` to this one.")
 
     def refuse_for_task(self) -> None:
-        """Refuse what a regression does not take."""
+        """Refuse constraints that a regression does not support."""
         free = self.kind is None and self.bits is None and not self.has_noise
-        only = (
-            "of which only inputs and outputs can be chosen; noise on what is read is its"
-        )
+        only = "which supports only `inputs` and `outputs`; noise of the readout is its"
         none = "`device` must have no mask, bits or noise for a RegressionTask"
         check.require(free, f"{none}, {only} `ridge`.")
 
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
     ) -> dict[str, np.ndarray]:
-        """Covariances of the noise there is, by "input", "state" and "readout".
+        """Covariances of the noise, by "input", "state" and "readout", if there is any.
 
-        Of stimuli of ``n_values`` = n_channels · n_steps values and a whole system of
-        ``n_outputs``, of which those in ``read`` are read.
+        They are for stimuli of ``n_values`` = n_channels · n_steps values and a system of
+        ``n_outputs`` outputs; those in ``read`` are read.
         """
         made = {}
         for name in _NOISES:
@@ -214,9 +211,7 @@ def _levels(value: Any, name: str) -> int | np.ndarray:
     check.must(len(values) > 1, name, "hold at least two different values", len(values))
     size = np.abs(values[values != 0])
     span = f"be within a factor of {_SPAN:.0e} of each other"
-    check.must(
-        size.max() <= _SPAN * size.min(), name, span, f"{size.min():g} beside others"
-    )
+    check.must(size.max() <= _SPAN * size.min(), name, span, f"{size.min():g} among others")
     values.flags.writeable = False
     return values
 
@@ -232,7 +227,7 @@ def _box(value: Any, name: str) -> tuple[float, float]:
 
 def _bits(value: Any, name: str) -> int:
     bits = check.count(value, name)
-    free = "a readout of more is as good as a free one: leave it out"
+    free = "a readout of more is as good as an unconstrained one: leave it out"
     check.must(bits <= _MAX_BITS, name, f"be 1 to {_MAX_BITS} ({free})", bits)
     return bits
 
@@ -246,7 +241,7 @@ def _noise(value: Any, name: str) -> np.ndarray:
 
 
 def _indices(value: Any, name: str) -> np.ndarray:
-    """Indices that name nothing twice, or truth values."""
+    """Check that these are different indices, or truth values."""
     array = np.array(value)
     listed = np.flatnonzero(array) if array.dtype == bool else array
     fits = array.ndim == 1 and listed.dtype.kind in "iu" and listed.size
@@ -259,7 +254,7 @@ def _indices(value: Any, name: str) -> np.ndarray:
 
 
 def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None:
-    """Indices of a system with so many; None for all."""
+    """Indices into a system of ``size``; None for all."""
     if array is None:
         return None
     if array.dtype == bool:
@@ -272,7 +267,7 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
 
 
 class Restricted:
-    """The maps of a system on some inputs and outputs; None for all of them."""
+    """A system restricted to some inputs and outputs; None for all of them."""
 
     def __init__(
         self, system: Any, inputs: np.ndarray | None, outputs: np.ndarray | None
@@ -285,12 +280,12 @@ class Restricted:
 
     @property
     def is_linear(self) -> bool:
-        """As the whole system."""
+        """As for the whole system."""
         return self.system.is_linear
 
     @property
     def degree(self) -> int | None:
-        """As the whole system."""
+        """As for the whole system."""
         return self.system.degree
 
     @property
@@ -299,19 +294,19 @@ class Restricted:
         return Restricted(self.system.maps, self.inputs, self.outputs)
 
     def whole_input(self, u: np.ndarray) -> np.ndarray:
-        """An input projection with zeros for the inputs that are not driven."""
+        """Extend an input projection with zeros for the inputs that are not driven."""
         made = np.zeros((self.system.n_inputs, *np.shape(u)[1:]))
         made[self.inputs] = u
         return made
 
     def whole_readout(self, v: np.ndarray) -> np.ndarray:
-        """A readout with zeros for the outputs that are not read."""
+        """Extend a readout with zeros for the outputs that are not read."""
         made = np.zeros((self.system.n_outputs, *np.shape(v)[1:]))
         made[self.outputs] = v
         return made
 
     def own_input(self, u: Any, n_channels: int) -> np.ndarray:
-        """A given u of the whole system on the inputs that are driven."""
+        """Restrict a u of the whole system to the driven inputs."""
         projection = check.input_projection(u, self.system.n_inputs, n_channels)
         outside = np.delete(projection, self.inputs, axis=0).any()
         why = "`u` drives inputs that `inputs` leaves out; set them to zero."

@@ -1,8 +1,7 @@
 """Noise of a device: on its input, inside the network, on the readout.
 
-White noise ξ inside, τẏ = −(1 − W) y + … + ξ(t), leaves a state with the covariance P(T) at
-the readout. Along a readout it costs (η/2) vᵀPv of the soft margin, in the linear order
-exactly.
+White noise ξ inside the network, τẏ = −(1 − W) y + … + ξ(t), gives the state the covariance
+P(T) at the readout. At linear order it costs exactly (η/2) vᵀPv of the soft margin.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from scipy import linalg
 from .._base import checks as check
 from ..networks.reservoir import Reservoir
 
-#: The largest noise whose square and what is made of it are floats.
+#: Largest noise whose square, and results computed from it, are finite.
 _LARGEST = 1e70
 
 
 def covariance(value: Any, name: str, size: int) -> np.ndarray:
-    """A covariance from a standard deviation, from ``size`` of them, or from a matrix."""
+    """Covariance from one standard deviation, ``size`` of them, or a matrix."""
     array = check.host_array(value, name, ndim=(0, 1, 2))
     one = f"be one standard deviation, {size} of them, or a covariance ({size}, {size})"
     fits = array.shape == (size,) * array.ndim
@@ -31,7 +30,7 @@ def covariance(value: Any, name: str, size: int) -> np.ndarray:
         check.must((array >= 0).all(), name, "not be negative", f"{array.min():g}")
         return np.diag(np.broadcast_to(array**2, (size,)).copy())
     if not np.allclose(array, array.T, rtol=1e-8, atol=1e-12 * np.abs(array).max()):
-        raise ValueError(f"`{name}` must be symmetric, as a covariance is.")
+        raise ValueError(f"`{name}` must be symmetric, because it is a covariance.")
     array = (array + array.T) / 2
     values = np.linalg.eigvalsh(array)
     if values[0] < -1e-10 * max(abs(values[-1]), 1e-300):
@@ -43,17 +42,17 @@ def covariance(value: Any, name: str, size: int) -> np.ndarray:
 def state_covariance(
     reservoir: Reservoir, noise: Any, duration: float | None = None
 ) -> np.ndarray:
-    """Covariance of the states that white noise inside a linear network leaves.
+    """Covariance of the states under white noise inside a linear network.
 
     Parameters
     ----------
     reservoir : Reservoir
-        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'), W with the
-        slopes of the gain at rest.
+        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'); W
+        includes the slopes of the gain at rest.
     noise : float, array_like (n_neurons,) or (n_neurons, n_neurons)
-        √Q for all neurons, for each, or Q itself.
+        √Q for all neurons or for each, or Q itself.
     duration : float, optional
-        Time since the network was at rest; for a stable network infinite by default.
+        Time since the network was at rest; infinite by default, for a stable network.
 
     Returns
     -------
@@ -86,8 +85,8 @@ def state_covariance(
 def _until(A: np.ndarray, Q: np.ndarray, duration: float) -> np.ndarray:
     """∫₀ᵀ e^{As} Q e^{Aᵀs} ds by one augmented exponential (Van Loan 1978).
 
-    Over a span so short that the exponential of −A stays moderate; longer ones by doubling,
-    P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.
+    This holds for spans so short that exp(−As) stays moderate; longer ones follow by
+    doubling, P(2s) = P(s) + e^{As} P(s) e^{Aᵀs}.
     """
     n = len(A)
     halvings = max(0, int(np.ceil(np.log2(max(np.linalg.norm(A, 1) * duration, 1e-300)))))

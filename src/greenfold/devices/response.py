@@ -1,7 +1,7 @@
-"""A system that is known by its measured response alone, and its fit to recordings.
+"""A system known by its measured response, and its fit to recordings.
 
-Of a device made of light, memristors or cells nobody has the weights, but its response to a
-pulse at each input can be recorded. The linear problem needs nothing else.
+The weights of an optical, memristive or biological device are unknown, but you can record
+its response to a pulse at each input. The linear problem needs nothing else.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from ..systems import MatrixSum
 from ..unfolding.kernel import Kernel
 
 #: Share of samples at the largest or smallest value from which an output counts as clipped;
-#: a Gaussian signal of 12 bits has far less.
+#: a Gaussian signal of 12 bits has far fewer.
 _CLIPPED = 0.05
-#: The same for a value at which samples pile up: a share that takes 0.4 % off the response.
+#: The same if samples pile up at that value: this share lowers the response by 0.4 %.
 _PILED = 0.002
-#: Probability at which chance is believed, samples that are correlated, and held-out share
-#: of the outputs that lags may leave out.
+#: Probability below which a result is not chance, largest number of samples to correlate,
+#: and held-out share of the outputs that the lags may leave unexplained.
 _CHANCE, _CORRELATED, _FORGOTTEN = 1e-3, 2**15, 0.02
-#: Ratio of sizes between recordings beyond which they can not be in one unit.
+#: Ratio of sizes between recordings beyond which their units must differ.
 _UNITS = 100.0
-#: The same between channels of one recording, which may well differ a lot.
+#: The same between channels of one recording, which may differ a lot.
 _UNITS_OF_CHANNELS = 1e4
-#: Spread of a signal below which it is constant, relative to its size.
+#: Spread of a signal, relative to its size, below which it is constant.
 _CONSTANT = 1e-9
-#: Reciprocal condition of XᵀX below which the drive does not tell all lags apart.
+#: Reciprocal condition of XᵀX below which the drive does not distinguish all lags.
 _EXCITED = 1e-11
 _RIDGES = np.geomspace(1e-8, 10, 10)
-#: Penalty at which the number of lags is chosen first.
+#: Penalty for the first choice of the number of lags.
 _FIRST = 1e-4
 _N_FOLDS = 4
-#: Share of the samples that a fold is trained on.
+#: Share of the samples in the training part of a fold.
 _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 #: Bytes of the normal equations, and of the stored influences.
 _NORMAL_BYTES = 4 * 2**30
@@ -52,32 +52,33 @@ _INFLUENCE_BYTES = 256 * 2**20
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
-    """Rows of the covariance of the lagged drive."""
+    """Number of rows of the covariance of the lagged drive."""
     one = drive[0] if isinstance(drive, list | tuple) else drive
     return np.shape(one)[1] * n_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Shown):
-    """How well a response is known that was fitted to recordings.
+    """How well a fit to recordings knows the response.
 
     Attributes
     ----------
     n_lags : int
-        Lags of the fitted filter, chosen by cross-validation; longer ones are zero in G.
+        Number of lags of the fitted filter, by cross-validation; later ones are zero in
+        G.
     ridge : float
         Ridge penalty, relative to the mean power of the drive, chosen likewise.
     linearity : float
-        Share of the held-out variance of the outputs that the filter explains, weighted by
-        their variance. What is missing is noise, non-linearity, or longer memory.
+        Share of the held-out variance of the outputs that the filter explains, weighted
+        by their variance. The rest is noise, non-linearity, or longer memory.
     linearity_per_output : ndarray (n_outputs,)
     n_samples : int
-        Samples that were fitted, of all recordings.
+        Number of fitted samples in all recordings.
     whole : ndarray (n_steps, n_outputs, n_inputs)
-        The response fitted with all lags of the stimuli and hardly a penalty: noisier than
-        G, but without the errors of leaving lags out and of shrinking.
+        Response fitted with all lags of the stimuli and almost no penalty: noisier than
+        G, but without the errors from dropping lags and from shrinkage.
     influence : ndarray (n_blocks, n_steps, n_outputs, n_inputs)
-        Change of ``whole`` with each stretch of the recordings, to draw replicates from.
+        Change of ``whole`` with each block of the recordings, to draw replicates from.
     """
 
     n_lags: int
@@ -93,39 +94,39 @@ class FitReport(Shown):
         return {**facts, "samples": self.n_samples}
 
     def replicates(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """``whole`` as other recordings might give it, by the multiplier bootstrap."""
+        """Draw ``whole`` as other recordings might give it, by the multiplier bootstrap."""
         draws = rng.standard_normal((n, len(self.influence)))
         return self.whole + np.tensordot(draws, self.influence, axes=1)
 
     def estimated(self, whole: np.ndarray) -> np.ndarray:
-        """G of another ``whole``: without the lags that were not chosen, and shrunk."""
+        """G for another ``whole``: with the chosen lags only, and shrunk."""
         made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Standard error of every entry of ``whole``, (n_steps, n_outputs, n_inputs)."""
+        """Standard error of each entry of ``whole``, (n_steps, n_outputs, n_inputs)."""
         return np.sqrt(np.einsum("bnoi,bnoi->noi", self.influence, self.influence))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasuredResponse(Shown, codec.Saved, kind="response"):
-    """A linear system given by the array G of its responses to pulses.
+    """A linear system given by its pulse responses G.
 
-    Stands in place of an `Unfolding` in `optimize`, `choose_eta`, `margin_over_angle` and
-    wherever else a linear system is asked for. The numbers of inputs, outputs and steps are
+    Use it in place of an `Unfolding` in `optimize`, `choose_eta`, `margin_over_angle` and
+    wherever a linear system is accepted. The numbers of inputs, outputs and steps are
     independent of each other.
 
     Parameters
     ----------
     G : array_like (n_steps, n_outputs, n_inputs)
         Entry [n, o, i]: output o at the readout after a unit pulse at input i during step
-        n. The last step is the one before the readout.
+        n. The readout follows the last step.
     dt : float
         Length of a step, in your unit of time.
     fitted : FitReport or None
-        What is known of the errors, where the response was fitted to recordings.
+        Errors of the response, if it was fitted to recordings.
 
     Examples
     --------
@@ -162,37 +163,37 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
     ) -> MeasuredResponse:
         """Estimate the response from recordings of a device under random drive.
 
-        Ridge regression of each output on the last samples of all inputs (a finite impulse
-        response). The number of lags and the penalty are cross-validated over stretches of
-        time, in which the linearity is judged too.
+        Ridge regression fits each output to the last samples of all inputs (a finite
+        impulse response). Cross-validation over blocks of time chooses the number of lags
+        and the penalty, and measures the linearity.
 
         Parameters
         ----------
         drive : array_like (n_samples, n_inputs), or a list of such
-            What was fed in, one sample a step; independent random signals at the inputs.
+            Input, one sample per step; use independent random signals at the inputs.
             Constant parts are removed.
         states : array_like (n_samples, n_outputs), or a list of such
-            The outputs at the end of each step.
+            Outputs at the end of each step.
         n_steps : int
-            Steps of the stimuli that will be classified.
+            Number of steps of the stimuli to classify.
         dt : float
             Length of a step.
         n_lags : int or list of int, optional
-            Lags of the filter, or those to choose from; by default a quarter, half, once
-            and twice ``n_steps``, as far as the recordings carry them. Fewer than the
-            device remembers are refused.
+            Number of lags of the filter, or numbers to choose from; by default a
+            quarter, half, once and twice ``n_steps``, as far as the recordings allow.
+            Fewer lags than the memory of the device are refused.
         ridge : float or list of float, optional
-            Penalty, or those to choose from, relative to the mean power of the drive;
-            by default ten from 10⁻⁸ to 10.
+            Penalty, or penalties to choose from, relative to the mean power of the
+            drive; by default ten from 10⁻⁸ to 10.
         n_blocks : int
-            Stretches of time from which the errors are estimated. They should be longer
+            Number of blocks of time for the error estimates. Blocks should be longer
             than the memory of the noise.
 
         Raises
         ------
         DataError
-            Where the recordings cannot tell the response, or outputs follow the drive no
-            better than by chance; the sentence says what to record.
+            If the recordings do not determine the response, or outputs follow the drive no
+            better than by chance; the message says what to record.
 
         Examples
         --------
@@ -236,14 +237,14 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         answer.check_chance(linearity, data.is_above_chance(L, penalty), L)
         _refuse_if(
             reached > linearity + _FORGOTTEN,
-            f"`n_lags` = {L} ends before the memory of the device: it explains "
-            f"{linearity:.0%} of the outputs, {carried} lags {reached:.0%}",
-            f"give up to {n_steps}, the steps of the stimuli",
+            f"`n_lags` = {L} is shorter than the memory of the device: it explains "
+            f"{linearity:.0%} of the outputs, {carried} lags explain {reached:.0%}",
+            f"pass up to {n_steps}, the steps of the stimuli",
         )
         whole = data.solve(max(carried, min(n_steps, L)), _RIDGES[0])
 
         def arranged(filters: np.ndarray) -> np.ndarray:
-            """Filters (n, L · n_inputs, n_outputs), newest lag first, in order of time."""
+            """Reorder filters (n, L · n_inputs, n_outputs) from newest first to time."""
             n, _, n_outputs = filters.shape
             by_lag = filters.reshape(n, -1, data.n_inputs, n_outputs)[:, :n_steps]
             G = np.zeros((n, n_steps, n_outputs, data.n_inputs))
@@ -266,24 +267,24 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         known = {} if self.fitted is None else {"linearity": self.fitted.linearity}
         return {**sizes, "dt": self.dt, **known}
 
-    # The maps of a linear system; arguments are not checked, optimisers call them often.
+    # Maps of a linear system; without checks, because optimisers call them often.
 
     is_linear = True
     degree = 1
 
     @property
     def n_steps(self) -> int:
-        """Steps of the stimuli."""
+        """Number of steps of the stimuli."""
         return self.G.shape[0]
 
     @property
     def n_outputs(self) -> int:
-        """Entries of the readout."""
+        """Number of entries of the readout."""
         return self.G.shape[1]
 
     @property
     def n_inputs(self) -> int:
-        """Rows of the input projection."""
+        """Number of rows of the input projection."""
         return self.G.shape[2]
 
     @property
@@ -297,14 +298,14 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         return self
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ, (n_channels · n_steps, n_outputs), for u (n_inputs,) or with channels."""
+        """Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs,) or with channels."""
         u = np.asarray(u, dtype=np.float64).reshape(self.n_inputs, -1)
         n, o, i = self.G.shape
         response = (self.G.reshape(n * o, i) @ u).reshape(n, o, -1)
         return np.ascontiguousarray(response.transpose(2, 0, 1)).reshape(-1, o)
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v, (n_steps, n_inputs), or with a further axis for several readouts."""
+        """L_v (n_steps, n_inputs) for a readout v, with one more axis for several."""
         v = np.asarray(v, dtype=np.float64)
         return np.ascontiguousarray(np.tensordot(self.G, v, axes=((1,), (0,))))
 
@@ -312,14 +313,14 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return MatrixSum(np.tensordot(d, self.G, axes=1).transpose(1, 0, 2))
 
-    # As every system.
+    # Methods of every system.
 
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
         X = check.stimuli(X, self.n_steps)
         return X, check.input_projection(u, self.n_inputs, X.shape[1])
 
     def states(self, X: Any, u: Any) -> Any:
-        """Outputs at the readout, (n_cases, n_outputs), where ``X`` lives."""
+        """Outputs at the readout, (n_cases, n_outputs), on the device of ``X``."""
         X, projection = self._inputs(X, u)
         xp = namespace(X)
         flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
@@ -335,7 +336,7 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         fits = bar.shape == wanted
         check.must(fits, "cotangent", f"have shape {wanted}", f"shape {bar.shape}")
         states_bar = bar if readout is None else bar[:, None] * readout
-        # ∂L/∂R by step and output, carried through G.
+        # ∂L/∂R by step and output, passed through G.
         R_bar = (flat.T @ states_bar).reshape(projection.shape[1], self.n_steps, -1)
         u_bar = np.einsum("cno,noi->ic", R_bar, self.G).reshape(np.shape(u))
         if readout is None:
@@ -343,13 +344,13 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         return u_bar, (flat @ self.input_response(projection)).T @ bar
 
     def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections."""
+        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
         projection = check.input_projection(u, self.n_inputs)
         readout = check.readout_vector(v, self.n_outputs)
         return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
 
     def with_readout(self, readout: float) -> MeasuredResponse:
-        """The same device read earlier, at a multiple of dt; the later steps are zero."""
+        """The same device read earlier, at a multiple of dt; later steps are zero."""
         steps = check.positive(readout, "readout") / self.dt
         n_read = round(steps)
         fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
@@ -362,9 +363,9 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
     def replicates(
         self, n: int, rng: np.random.Generator | int | None = None
     ) -> np.ndarray:
-        """Responses (n, n_steps, n_outputs, n_inputs) as other recordings might give them.
+        """Draw responses (n, n_steps, n_outputs, n_inputs) as other recordings might give.
 
-        Their errors are drawn by the block multiplier bootstrap.
+        The block multiplier bootstrap draws their errors.
         """
         if self.fitted is None:
             given = "this one was given as an array, without errors"
@@ -397,7 +398,7 @@ def _recordings(value: Any, name: str) -> list[np.ndarray]:
         try:
             array = np.asarray(to_host(one), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            wanted = "give an array (n_samples, n_channels)"
+            wanted = "pass an array (n_samples, n_channels)"
             reason = f"could not be read as numbers ({error})"
             raise TypeError(f"{label} {reason}; {wanted}.") from None
         array = array[:, None] if array.ndim == 1 else array
@@ -408,7 +409,7 @@ def _recordings(value: Any, name: str) -> list[np.ndarray]:
 
 
 def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
-    """Refuse recordings: what is wrong with them, and what to record instead."""
+    """Refuse recordings: say what is wrong, and what to record instead."""
     if wrong:
         raise DataError(f"{problem}; {advice}.")
 
@@ -419,7 +420,7 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
     drives, outputs = both.values()
     n, m = len(drives), len(outputs)
     unequal = f"`drive` holds {n} recordings and `states` {m}"
-    _refuse_if(n != m, unequal, "give one of each for every recording")
+    _refuse_if(n != m, unequal, "pass one of each for every recording")
     for number, (d, y) in enumerate(zip(drives, outputs, strict=True)):
         where = f" in recording {number}" if n > 1 else ""
         unequal = f"`drive` has {len(d)} samples and `states` {len(y)}{where}"
@@ -433,7 +434,7 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
                 n_bad = int((~np.isfinite(array)).sum())
                 missing = f"`{name}` has {n_bad} missing or infinite values{where}"
                 place = f"the first at sample {sample}, channel {channel}"
-                gaps = "cut the recording at such gaps and give the parts as a list"
+                gaps = "cut the recording at such gaps and pass the parts as a list"
                 raise DataError(f"{missing}, {place}; {gaps}.")
     random = "drive every input with a random signal of its own"
     _check_channels(drives, "drive", "input", random)
@@ -444,10 +445,10 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
 
 
 def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str) -> None:
-    """Refuse channels that never change, or are in another unit than others."""
+    """Refuse channels that never change, or whose unit differs from the others."""
     largest = np.max([np.abs(array).max(0) for array in arrays], axis=0)
     huge = f"`{name}` reaches {largest.max():.1e}, more than can be squared"
-    unit = "give it in a unit in which it is about one"
+    unit = "convert it to a unit in which it is about one"
     _refuse_if(largest.max() > 1e100, huge, unit)
     spread = np.array([array.std(0) for array in arrays])
     size = spread.max(0)
@@ -462,7 +463,7 @@ def _check_channels(arrays: list[np.ndarray], name: str, place: str, advice: str
     setting = "convert them, or record with one setting"
     _refuse_if(ratio[worst] > _UNITS, unequal, setting)
     if len(size) > 1:
-        # Projections have unit norm: one huge channel would be all that they see.
+        # Projections have unit norm: a huge channel would hide all others.
         top = int(size.argmax())
         typical = float(np.median(np.delete(size, top)))
         times = f"{size[top] / typical:.1e} times as large as the others"
@@ -477,7 +478,7 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
         if len(levels) <= 16:
             continue
         for word, here, inside in (("largest", -1, -2), ("smallest", 0, 1)):
-            # A signal that ends by itself is at its end less often than just before it.
+            # An unclipped signal is at its end value less often than just inside it.
             share, piled = counts[here] / len(values), counts[here] > 3 * counts[inside]
             most = f"{100 * share:.2g} % of its samples have its {word} value"
             problem = f"`states` is clipped at output {channel}: {most}"
@@ -486,9 +487,9 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
 
 
 class _Answer:
-    """When outputs answer: squared correlations with the drive by lag, over all pairs.
+    """Squared correlations of outputs and drive by lag, over all pairs of channels.
 
-    Of the longest recording. ``surprising`` is what no lag reaches by chance.
+    They are those of the longest recording. No lag exceeds ``surprising`` by chance.
     """
 
     def __init__(self, drive: np.ndarray, outputs: np.ndarray) -> None:
@@ -500,13 +501,13 @@ class _Answer:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other make the same power more scattered.
+        # Outputs that resemble each other make the power vary more.
         excess = max(float(np.median(self.power)) / chi2.median(df), 1.0)
         self.surprising = excess * float(chi2.isf(_CHANCE / n, df))
 
     @property
     def lag(self) -> int | None:
-        """That of the largest correlation; None where it is chance."""
+        """Lag of the largest correlation; None if it is chance."""
         top = int(self.power.argmax())
         return int(self.lags[top]) if self.power[top] > self.surprising else None
 
@@ -516,17 +517,17 @@ class _Answer:
         chance = f"`states` do not follow `drive`: {share} variance, no more than chance"
         how = "check that these columns were recorded together, or record longer"
         if self.lag is not None and self.lag >= n_lags:
-            how = f"they follow most at lag {self.lag}: take that delay out, or give more"
+            how = f"they follow most at lag {self.lag}: take that delay out, or pass more"
             how += " `n_lags`"
         _refuse_if(not above or linearity <= 0, chance, how)
 
     def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
-        """Refuse outputs that come before the drive, by what its past has ``left``."""
+        """Refuse outputs that precede the drive; its past does not explain ``left``."""
         rest = _Answer(drive, left)
         early = rest.lags[(rest.lags < 0) & (rest.power > rest.surprising)]
         _refuse_if(
             early.size,
-            "`states` answer `drive` before it comes: their largest correlation is at lag "
+            "`states` respond before `drive` comes: their largest correlation is at lag "
             f"{self.lag}, the first at {early.min(initial=0)}",
             f"shift the outputs by {-early.min(initial=0)} samples, or record both with "
             "one clock",
@@ -534,25 +535,25 @@ class _Answer:
 
 
 def _check_independent(drive: np.ndarray) -> None:
-    """Refuse inputs that always carry the same signal, by their correlations."""
+    """Refuse inputs that carry the same signal, by their correlations."""
     n_inputs = drive.shape[1]
     size = np.abs(np.corrcoef(drive.T).reshape(n_inputs, -1)) * (1 - np.eye(n_inputs))
     i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
-    same = f"`drive` carries the same signal at inputs {i} and {j}, so that their responses"
+    same = f"`drive` carries the same signal at inputs {i} and {j}, so their responses"
     alike = size.size > 1 and size.max() > 0.999
     advice = "drive every input with a random signal of its own"
     _refuse_if(alike, f"{same} cannot be told apart", advice)
 
 
 def _check_excited(gram: np.ndarray) -> None:
-    """Refuse a drive that leaves directions of the past undriven, by XᵀX."""
+    """Refuse a drive that does not excite all directions of the past, by XᵀX."""
     lapack: Any = linalg.lapack
     factor, info = lapack.dpotrf(gram)
     size = np.abs(gram).sum(0).max()
     _refuse_if(
         info != 0 or lapack.dpocon(factor, size)[0] <= _EXCITED,
-        "`drive` is too regular to tell the response at every lag (it repeats itself, "
-        "changes too slowly, or its inputs follow from each other)",
+        "`drive` is too regular to determine the response at every lag (it repeats itself, "
+        "changes too slowly, or its inputs depend on each other)",
         "drive with white noise that is new in every step",
     )
 
@@ -565,9 +566,9 @@ def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
 def _lags(
     given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
 ) -> tuple[list[int], int]:
-    """Numbers of lags to compare, ascending, and those of the stimuli that can be fitted.
+    """Numbers of lags to compare, ascending, and the stimulus lags that can be fitted.
 
-    Refuses what the recordings can not carry.
+    Refuses more than the recordings allow.
     """
     n_inputs = drives[0].shape[1]
 
@@ -580,9 +581,9 @@ def _lags(
     def check_length(lags: int) -> None:
         needed = 2 * lags * n_inputs
         samples = f"{usable(lags)} samples can be used for {lags * n_inputs} unknowns"
-        unknowns = f"{samples} of each output ({n_inputs} inputs × {lags} lags)"
+        unknowns = f"{samples} per output ({n_inputs} inputs × {lags} lags)"
         total = needed + len(drives) * (lags - 1)
-        advice = f"record at least {total} samples, better ten times as many, or give"
+        advice = f"record at least {total} samples, better ten times as many, or pass"
         short = usable(lags) < needed
         _refuse_if(short, f"`drive` is too short: {unknowns}", f"{advice} fewer `n_lags`")
 
@@ -600,7 +601,7 @@ def _lags(
     needed = memory(fits[-1])
     if needed > _NORMAL_BYTES:
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
-        advice = "use fewer lags, or record groups of inputs apart"
+        advice = "use fewer lags, or record groups of inputs separately"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
     carried = n_steps
     while carried > 1 and (
@@ -613,11 +614,11 @@ def _lags(
 class _Regression:
     """Normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise over all recordings, by fold.
 
-    They are accumulated once, for the largest number of lags; fewer lags are their leading
+    They are accumulated once, for the largest number of lags: fewer lags are leading
     blocks, a fold is a difference of sums. The errors come from a multiplier bootstrap over
-    stretches of time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b =
-    Σ_{t ∈ b} x_t r_tᵀ of the residuals and random ε_b of unit variance. It asks neither for
-    white nor for equal noise, only that stretches are longer than its memory.
+    blocks of time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t
+    ∈ b} x_t r_tᵀ of the residuals and random ε_b of unit variance. The noise need not be
+    white or equal, but blocks must be longer than its memory.
     """
 
     def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
@@ -640,7 +641,7 @@ class _Regression:
         self.unit = float(np.trace(total)) / p
 
     def stretches(self, n: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Stretches of time in n groups of equal length: group, drive and outputs.
+        """Iterate over blocks of time in n equally long groups: group, drive and outputs.
 
         The drive begins n_lags − 1 samples before the outputs.
         """
@@ -661,13 +662,13 @@ class _Regression:
         return self.A[others, :p, :p].sum(0), self.B[others, :p].sum(0)
 
     def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
-        """Squared errors on a fold, of each output."""
+        """Squared errors on one fold, per output."""
         p = len(W)
         A, B = self.A[fold, :p, :p], self.B[fold, :p]
         return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
 
     def choose(self, lags: list[int], penalties: np.ndarray) -> tuple[int, float]:
-        """Lags and penalty of the smallest held-out error."""
+        """Choose the lags and penalty with the smallest held-out error."""
         penalty = float(penalties[np.argmin(np.abs(np.log((penalties + 1e-300) / _FIRST)))])
         L = lags[-1]
         for _ in range(2):
@@ -681,7 +682,7 @@ class _Regression:
         return L, penalty
 
     def _held_out(self, L: int, penalty: float) -> np.ndarray:
-        """Squared errors on all folds, of each output."""
+        """Squared errors on all folds, per output."""
         ridge = _TRAINED * self.unit * penalty
         total = np.zeros(self.yy.shape[1])
         for fold in range(_N_FOLDS):
@@ -700,11 +701,11 @@ class _Regression:
         return float(penalties[int(total.argmin())])
 
     def explained(self, L: int, penalty: float) -> np.ndarray:
-        """Share of the held-out variance that is explained, of each output."""
+        """Share of the held-out variance explained, per output."""
         return 1 - self._held_out(L, penalty) / self.yy.sum(0)
 
     def is_above_chance(self, L: int, penalty: float) -> bool:
-        """Whether held-out stretches are explained by more than they differ."""
+        """Whether held-out blocks are explained by more than the scatter between them."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
         filters = [_solve(*self._training(fold, L), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
@@ -720,14 +721,14 @@ class _Regression:
         return _solve(A, B, self.unit * penalty)
 
     def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
-        """Change of the filters with each stretch, (n_blocks, kept unknowns, n_outputs)."""
+        """Change of the filters with each block, (n_blocks, kept unknowns, n_outputs)."""
         p = len(W)
         scores = np.zeros((self.n_blocks, *W.shape))
         for block, past, y in self.stretches(self.n_blocks):
             residual = y - _filtered(past, W, self.n_lags)
             scores[block] += _cross(past, residual, self.n_lags)[:p]
         scores -= scores.mean(0)
-        # Residuals are smaller than the noise, by the unknowns that were fitted.
+        # Fitting makes residuals smaller than the noise; correct for the unknowns.
         n, b = self.n_samples, self.n_blocks
         scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
         flat = scores.transpose(1, 0, 2).reshape(p, -1)
@@ -737,12 +738,12 @@ class _Regression:
 
 
 def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
-    """Samples d_{t−lag} for the times t of a stretch."""
+    """Samples d_{t−lag} for the times t of a block."""
     return past[n_lags - 1 - lag : len(past) - lag]
 
 
 def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀX of a stretch. Along its diagonals it changes by what enters and what leaves."""
+    """XᵀX of a block; along its diagonals, update by the samples that enter and leave."""
     n = past.shape[1]
     A = np.empty((n_lags, n, n_lags, n))
     newest = _lagged(past, 0, n_lags)
@@ -759,12 +760,12 @@ def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
 
 
 def _cross(past: np.ndarray, y: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀY of a stretch."""
+    """XᵀY of a block."""
     return np.concatenate([_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)])
 
 
 def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
-    """X W of a stretch; W may have fewer lags."""
+    """X W of a block; W may have fewer lags."""
     made = np.zeros((len(past) - n_lags + 1, W.shape[1]))
     for lag, one in enumerate(W.reshape(-1, past.shape[1], W.shape[1])):
         made += _lagged(past, lag, n_lags) @ one

@@ -1,4 +1,4 @@
-"""The true dynamics: the network integrated, and differentiated, as it is."""
+"""The true dynamics: the network integrated and differentiated without expansion."""
 
 from .dynamics import Dynamics
 

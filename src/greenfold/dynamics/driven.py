@@ -1,7 +1,7 @@
 """A network with its input weights, run step by step with the state kept.
 
-`Dynamics` answers what many stimuli leave behind. Here one state goes on: a stream that is
-read as it comes, or a loop that is closed through the readout.
+`Dynamics` computes the states that many stimuli leave. Here one state continues: for a
+stream that is read as it comes, or a loop closed through the readout.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from scipy import sparse
 from ..networks.echo_state import EchoStateNetwork
 from .steppers import make_step
 
-#: Steps whose inputs are projected in one product.
+#: Number of steps whose inputs are projected in one product.
 _BLOCK = 4096
-#: A product with sparse weights pays off for networks this large with this few weights.
+#: A sparse product pays off for networks at least this large with at most this density.
 _SPARSE_NEURONS, _SPARSE_SHARE = 300, 0.2
-#: The state is known to the rounding of a sum over neurons: no memory is longer than this.
+#: States are only precise to the rounding of a sum over neurons: memory ends here.
 _FORGOTTEN = 1e-5
 
 
@@ -58,7 +58,7 @@ class DrivenNetwork:
 
     @cached_property
     def _input_map(self) -> np.ndarray:
-        """Inputs with a constant behind them to pushes, (n_channels + 1, width)."""
+        """Map from inputs and a constant to pushes, (n_channels + 1, width)."""
         return self._step.input_map(np.column_stack([self.weights, self.bias]))
 
     @cached_property
@@ -109,22 +109,22 @@ class DrivenNetwork:
     def memory(self, x: np.ndarray, tol: float = _FORGOTTEN, n_lanes: int = 32) -> int:
         """Return the steps after which networks from rest agree with the driven one.
 
-        The error that a washout leaves is measured on the inputs at hand: a driven network
-        often forgets much faster than the same network near rest.
+        This is the error of a washout, measured on the given inputs: a driven network often
+        forgets much faster than the same network near rest.
 
         Parameters
         ----------
         x : ndarray (n_steps, n_channels)
-            Inputs to try it on.
+            Inputs to measure on.
         tol : float
             Root mean squared difference of the states, relative to their deviation.
         n_lanes : int
-            Places of the series to begin at.
+            Number of starting points in the series.
 
         Returns
         -------
         int
-            At most half of the steps, where the network does not forget.
+            At most half of the steps, if the network does not forget.
         """
         states = self.run(x, np.zeros(self.n_neurons))
         longest = max(len(x) // 2, 1)

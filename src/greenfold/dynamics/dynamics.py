@@ -1,6 +1,6 @@
 """The full network as a system: integrated to a tolerance, with exact gradients.
 
-What `Unfolding` expands, `Dynamics` integrates: nothing is left out but the error of the
+`Unfolding` expands the network; `Dynamics` integrates it. The only error is that of the
 sub-steps, which is measured.
 """
 
@@ -24,12 +24,12 @@ from ..unfolding.unfolding import Unfolding, unfold
 from ..unfolding.walk import Plan, Walk, checked_cotangent, make_plan
 from .steppers import make_step
 
-#: Series that are integrated to find the error: as many of the largest as of the others.
+#: Number of series to measure the error on: half of them the largest, half others.
 _N_LARGEST, _N_OTHERS = 8, 8
-#: The series left out may err more than those looked at; this share of `tol` is theirs.
+#: Share of `tol` reserved for the other series, which may err more.
 _MARGIN, _MAX_SUBSTEPS = 0.5, 256
-#: Long sub-steps may diverge where the network does not. Within this part of the fastest
-#: rate of the network they are believed, if halved ones diverge at the same place.
+#: Long sub-steps may diverge even if the network does not. Below this share of its fastest
+#: rate, divergence is accepted if halved sub-steps diverge at the same place.
 _TRUSTED_REACH = 0.05
 #: Order of the method, used to predict the number of sub-steps.
 _ORDER = 4
@@ -44,10 +44,10 @@ class StepError:
     n_sub : int
         Sub-steps per step of the stimulus.
     error : float
-        Largest error of a neuron at the end of any step, relative to the largest state of
-        the series looked at: 16/15 of the difference to halved sub-steps, which err too.
+        Largest error of a neuron at the end of any step, relative to the largest state
+        of the measured series: 16/15 of the difference to halved sub-steps.
     series : tuple of int
-        The series looked at.
+        The measured series.
     """
 
     n_sub: int
@@ -58,10 +58,10 @@ class StepError:
 class Dynamics:
     """The true dynamics τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
-    An echo state network is run step by step, without an error. States are deviations from
-    the resting state of the network. Shapes of ``X`` and ``u`` are as in
-    `Unfolding`. Batch work runs in the array namespace and on the device of ``X``, in
-    float32 if that is its dtype, else in float64, and in bounded memory.
+    An echo state network is run step by step, without error. States are deviations from the
+    resting state of the network. ``X`` and ``u`` have the shapes of `Unfolding`. Batches
+    run in the array namespace and on the device of ``X``, in float32 if that is its dtype,
+    else in float64, and in bounded memory.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class Dynamics:
         some others. With float32 stimuli, the error is at least their rounding error.
     start : array_like (n_neurons,), optional
         Initial state of every series, as an absolute value; at rest by default. Other
-        simulators begin at zero, ``np.zeros(n_neurons)``.
+        simulators start at zero, ``np.zeros(n_neurons)``.
 
     Attributes
     ----------
     reservoir, n_steps, dt, duration, readout, n_neurons, n_inputs, n_outputs
-        As of an `Unfolding`.
+        As in `Unfolding`.
     linear : Unfolding
         The network at small states: the unfolding of order 0 with the same readout.
     maps : LinearOrder
@@ -113,7 +113,7 @@ class Dynamics:
         start: Any = None,
     ) -> None:
         tol = check.positive(tol, "tol")
-        # It checks the other arguments, and has the linear order.
+        # This checks the other arguments, and gives the linear order.
         linear = unfold(reservoir, n_steps=n_steps, dt=dt, readout=readout)
         self._set(linear, tol, _checked_start(start, reservoir), {})
 
@@ -166,7 +166,7 @@ class Dynamics:
     def quadratic(self) -> Unfolding | None:
         """Order 1 of the gain up to its square at rest, a start for an optimiser.
 
-        None where the gain has no quadratic part there, as tanh at zero, and in discrete
+        None if the gain has no quadratic part there, like tanh at zero, and in discrete
         time.
         """
         network = None if self._discrete else _up_to_the_square(self.reservoir)
@@ -176,7 +176,7 @@ class Dynamics:
         return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
-        """Return the plan with ``n_sub`` sub-steps per step; twice as many halve all."""
+        """Return the plan with ``n_sub`` sub-steps per step; twice as many halve each."""
 
         def step(length: float) -> tuple[Any, int]:
             length /= n_sub
@@ -206,7 +206,7 @@ class Dynamics:
         """Return the plan with given sub-steps, or one within the tolerance for X and u."""
         if n_sub is not None:
             return self._plan(check.count(n_sub, "n_sub"))
-        if self._discrete:  # a map has no sub-steps, and does not err
+        if self._discrete:  # a map has no sub-steps and no error
             self.step_error = StepError(1, 0.0, ())
         else:
             self.step_error = plan_substeps(self._plan, X, u, self.tol, known=known)
@@ -223,7 +223,7 @@ class Dynamics:
         X, u, trajectories
             As in `Unfolding.states`.
         n_sub : int, optional
-            Sub-steps to take, whatever the error, so that the state of a series does not
+            Number of sub-steps, whatever the error. The state of a series then does not
             depend on the others.
 
         Returns
@@ -234,7 +234,7 @@ class Dynamics:
         Raises
         ------
         FloatingPointError
-            Where the network diverges, naming the series and the step.
+            If the network diverges; the message names the series and the step.
         """
         every = self.with_readout(np.ones(self.n_steps)) if trajectories else self
         X, projection = self._inputs(X, u)
@@ -249,7 +249,7 @@ class Dynamics:
     ) -> Any:
         """Return the gradient with respect to the projections, by the adjoint.
 
-        It is the exact gradient of what `states` computes for the same ``X`` and ``u``.
+        This is the exact gradient of the result of `states` for the same ``X`` and ``u``.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class Dynamics:
         Returns
         -------
         u_gradient : array, shaped like ``u``
-            In float64, as every sum over series.
+            In float64, like every sum over series.
         v_gradient : array (n_neurons,)
             Only with ``v``.
         """
@@ -275,21 +275,21 @@ class Dynamics:
         return u_bar if readout is None else (u_bar, v_bar)
 
     def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Sorted positions of the series by which the number of sub-steps is found.
+        """Sorted positions of the series that determine the number of sub-steps.
 
         Parameters
         ----------
         norms : ndarray (n_cases,)
-            Squared norms of all series: of the eight largest, and of eight others.
+            Squared norms of all series; the eight largest are chosen, and eight others.
         """
         return probe_of_norms(norms)
 
     def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
-        """States of the same stimuli at one projection after the other.
+        """States of the same stimuli at one projection after another.
 
-        The number of sub-steps is found at the first projection and kept: an optimiser that
-        compares projections is not to see it jump. ``settle(u)`` of what is returned says
-        whether it was enough for another projection.
+        The first projection determines the number of sub-steps, which is kept: an optimiser
+        must not see it jump. The method ``settle(u)`` of the result tells whether it
+        suffices for another projection.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class Dynamics:
         Returns
         -------
         Prepared
-            Takes u, returns an object with ``states`` and ``pullback(cotangent, v)``.
+            Takes u, and returns an object with ``states`` and ``pullback(cotangent, v)``.
         """
         return Prepared(self, X, washout)
 
@@ -322,13 +322,13 @@ class Prepared:
         return None if self._plan is None else self._plan.n_sub
 
     def __call__(self, u: Any) -> Walk:
-        """States at u, with the way back from them."""
+        """States at u, with their pullback."""
         if self._plan is None:
             self.settle(u)
         try:
             return self._walk(u)
         except Divergence:
-            # Long sub-steps may diverge where the network does not.
+            # Long sub-steps may diverge even if the network does not.
             if self.settle(u):
                 raise
             return self._walk(u)
@@ -343,7 +343,7 @@ class Prepared:
         return walk
 
     def settle(self, u: Any) -> bool:
-        """Whether the sub-steps keep to the tolerance at u too; if not, they now do."""
+        """Whether the sub-steps meet the tolerance at u; if not, change them."""
         before = self.n_sub
         plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
         if self._weights is not None:
@@ -353,7 +353,7 @@ class Prepared:
 
 
 def _checked_start(start: Any, network: Any) -> np.ndarray | None:
-    """Where series begin, as a deviation from rest; None for at rest."""
+    """Initial state as a deviation from rest; None for at rest."""
     if start is None:
         return None
     state, shape = check.host_array(start, "start", ndim=(1,)), (network.n_neurons,)
@@ -367,7 +367,7 @@ def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
     """The same network with a gain of two Taylor coefficients at its resting state."""
     gain = reservoir.gain
     if gain.kind is not None and "degree" in gain.parameters:
-        # The function is the same, and with it the resting state; only its series is cut.
+        # The function and the resting state stay; only the series is cut.
         gain = Gain.of_kind(gain.kind, {**gain.parameters, "degree": 2})
     elif not reservoir.rest.any():
         gain = Gain.polynomial((0.0, *gain.coefficients[1:3]))
@@ -379,18 +379,18 @@ def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
 def plan_substeps(
     make: Callable[[int], Plan], X: Any, u: np.ndarray, tol: float, *, known: int = 0
 ) -> StepError:
-    """A number of sub-steps, near the fewest, whose error stays below ``tol``.
+    """Find a number of sub-steps, near the smallest, with an error below ``tol``.
 
-    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` did at another
-    u: it is kept if it does here, or else exceeded. The order of the method foretells how
-    many are needed, until the error found agrees.
+    ``make`` turns a number of sub-steps into a `Plan` on the host. ``known`` sufficed at
+    another u: it is kept if it suffices here, otherwise increased. The order of the method
+    predicts how many are needed, until the measured error agrees.
 
     Raises
     ------
     ValueError
         If more than 256 sub-steps per step would be needed.
     Divergence
-        Where the network diverges, however short the sub-steps.
+        If the network diverges however short the sub-steps are.
     """
     least = 1e3 * np.finfo(np.float64).eps
     wanted = f"be at least {least:.1g}, below which rounding hides the error of a step"
@@ -408,13 +408,13 @@ def plan_substeps(
         wanted = 2.0 * n_sub
         if np.isfinite(error):
             wanted = n_sub * (error / (_MARGIN * tol)) ** (1 / _ORDER)
-        # Far from the asymptotic regime the forecast is wild: at most eight times more.
+        # Predictions far from the asymptotic regime are unreliable: at most eight times.
         n_next = min(8 * n_sub, max(n_sub + 1, ceil(min(wanted, 1e9))))
         if n_next > _MAX_SUBSTEPS:
             if isinstance(fine, Divergence):
                 raise fine
             raise ValueError(
-                f"`tol` = {tol:g} would take more than {_MAX_SUBSTEPS} sub-steps in every "
+                f"`tol` = {tol:g} would take more than {_MAX_SUBSTEPS} sub-steps in each "
                 f"step of the stimulus, against an error of {error:.2g} with {n_sub}; "
                 "shorten `dt`, or raise `tol`."
             )
@@ -422,7 +422,7 @@ def plan_substeps(
 
 
 class _Probe:
-    """The series looked at, on the host in float64, walked in any number of sub-steps."""
+    """The series to measure on, on the host in float64, with any number of sub-steps."""
 
     def __init__(self, make: Callable[[int], Plan], X: Any, u: np.ndarray) -> None:
         self.series = tuple(probe_series(X).tolist())
@@ -462,12 +462,12 @@ class _Probe:
 
 
 def probe_series(X: Any) -> np.ndarray:
-    """Indices of the series to look at, in increasing order."""
+    """Indices of the series to measure on, in increasing order."""
     n_cases = X.shape[0]
     if n_cases <= _N_LARGEST + _N_OTHERS:
         return np.arange(n_cases)
     xp, norms = namespace(X), []
-    # In parts: X may be mapped from a file, and larger than memory.
+    # In parts, because X may be mapped from a file larger than memory.
     for part in batches(n_cases, 16.0 * X.shape[1] * X.shape[2]):
         values = check.finite_batch(X[part, ...], xp, part.start)
         norms.append(to_host(xp.sum(values * values, axis=(1, 2))))

@@ -1,7 +1,7 @@
 """One step of the true dynamics, in continuous and in discrete time.
 
 The network T ẏ = −y + W φ(y) + u x with time constants T = diag(τ_i), seen from its resting
-state, splits into a linear part and what the gain has beyond its slope s, f,
+state, splits into a linear part and the non-linear part f of the gain, beyond its slope s,
 
     T ḋ = −A d + W f(d) + u x,    A = I − W diag(s).
 
@@ -38,10 +38,10 @@ from ..unfolding.walk import HasArrays, Step
 
 @dataclass(frozen=True, eq=False)
 class NonlinearPart(HasArrays):
-    """f(d) = φ(y* + d) − φ(y*) − s d, what a gain has beyond a line at y*.
+    """f(d) = φ(y* + d) − φ(y*) − s d, the part of a gain beyond a line at y*.
 
-    ``centre`` y* and ``offset`` φ(y*) are (N,), or None for 0, which costs nothing;
-    ``slope`` s is (N,) or a number. See `NonlinearPart.around`.
+    ``centre`` y* and ``offset`` φ(y*) are (N,), or None for 0, which saves time; ``slope``
+    s is (N,) or a number. See `NonlinearPart.around`.
     """
 
     gain: Gain
@@ -53,7 +53,7 @@ class NonlinearPart(HasArrays):
     def around(
         cls, centre: np.ndarray, gain: Gain, *, keep_line: bool = False
     ) -> NonlinearPart:
-        """At y* (N,) on the host; s is φ'(y*), or 0 to keep the line."""
+        """Make it at y* (N,) on the host; s is φ'(y*), or 0 to keep the line."""
         offset = np.asarray(gain(centre), dtype=np.float64)
         slope: Any = 0.0
         if not keep_line:
@@ -66,8 +66,8 @@ class NonlinearPart(HasArrays):
         return d if self.centre is None else d + self.centre
 
     def _without_line(self, value: Any, d: Any) -> Any:
-        # ``value`` comes from the user's function and may be its argument, or kept by
-        # it: it is never written to.
+        # ``value`` comes from the user's function and may be its argument, or kept by it:
+        # never write to it.
         if isinstance(self.slope, float):
             if not self.slope:
                 return value if self.offset is None else value - self.offset
@@ -81,7 +81,7 @@ class NonlinearPart(HasArrays):
         return left
 
     def value(self, d: Any) -> Any:
-        """f(d), shaped like ``d``, (..., N); a new array unless it keeps its line."""
+        """f(d), shaped like ``d``, (..., N); a new array unless the line is kept."""
         return self._without_line(self.gain(self._shifted(d)), d)
 
     def value_and_slope(self, d: Any) -> tuple[Any, Any]:
@@ -126,7 +126,7 @@ class LeakyStep(Step):
         else:
             ahead, slope = self.change.value_and_slope(p)
             slopes.append(slope * self.leak)
-        ahead = ahead * self.leak  # not in place: it may be the user's own
+        ahead = ahead * self.leak  # not in place: the array may belong to the user
         ahead += y * self.keep
         return ahead
 
@@ -171,7 +171,7 @@ class ExponentialStep(Step):
     R: Any
     S: Any
 
-    #: Products of N×N matrices with a batch in `advance`, and in `retreat`.
+    #: Number of products of N×N matrices with a batch in `advance`, and in `retreat`.
     n_products = 7
     n_slopes = 4.0  # f' at the four stages
 
@@ -183,7 +183,7 @@ class ExponentialStep(Step):
         return namespace(u).matrix_transpose(u) @ self.F
 
     def input_map_pullback(self, bar: Any) -> Any:
-        """(n_channels, N) to (N, n_channels), in the precision of ``bar``."""
+        """Adjoint of `input_map`: (n_channels, N) to (N, n_channels), as ``bar``."""
         xp = namespace(bar)
         return xp.astype(self.F, bar.dtype, copy=False) @ xp.matrix_transpose(bar)
 
@@ -257,7 +257,7 @@ def exponential_step(
 
 
 def make_step(network: Any, length: float) -> LeakyStep | ExponentialStep:
-    """One (sub-)step of a network of either kind."""
+    """Make one (sub-)step of a network of either kind."""
     weights, gain, rest = network.weights, network.gain, network.rest
     if isinstance(network, EchoStateNetwork):
         return leaky_step(weights, network.leak, gain, network.bias, rest)

@@ -1,4 +1,4 @@
-"""How an estimator becomes one of aeon's (needs ``greenfold[aeon]``)."""
+"""Adapters of estimators to aeon (they need ``greenfold[aeon]``)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 class Adapter:
     """A mixin that fits the estimator ``wraps`` and keeps it as the attribute ``fitted``.
 
-    The class gets the parameters of the estimator, with aeon's default of ``n_jobs``, 1.
+    The class has the parameters of the estimator, with aeon's default 1 of ``n_jobs``.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -100,9 +100,9 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     Parameters
     ----------
     horizon : int
-        Steps ahead that ``predict`` looks, in closed loop.
+        Steps ahead that ``predict`` forecasts, in closed loop.
     n_neurons, input_weights, max_iter, search, random_state
-        See `ReservoirForecaster`; the fitted one is ``forecaster_``.
+        See `ReservoirForecaster`; ``forecaster_`` is the fitted one.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
         """Fit once, and forecast in closed loop; (prediction_horizon,)."""
         if exog is not None or future_exog is not None:
             raise ValueError(
-                "`exog` must be None; use ReservoirForecaster, which takes it."
+                "`exog` must be None; use ReservoirForecaster, which accepts it."
             )
         self.fit(y)
         return self.forecaster_.forecast(prediction_horizon)

@@ -1,4 +1,4 @@
-"""What all estimators share: parameters and their checks, the network, the file format."""
+"""What all estimators share: checked parameters, the network, the file format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ..systems import Network
 
 
 class Number(Interval):
-    """Numbers of an interval. A truth value is not a number."""
+    """Numbers of an interval; truth values do not count as numbers."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether ``val`` is one of them."""
@@ -65,13 +65,13 @@ class FiniteArray(Options):
         return self.wanted
 
 
-#: Sizes whose squares are numbers.
+#: Sizes whose squares do not overflow.
 POSITIVE = Number(Real, 1e-100, 1e100, closed="both")
 NOT_NEGATIVE = Number(Real, 0, 1e100, closed="both")
 COUNT = Number(Integral, 1, None, closed="left")
 N_JOBS = [None, COUNT, Number(Integral, None, -1, closed="right")]
 CLASS_WEIGHT = [None, StrOptions({"balanced"}), dict]
-#: Those of a network with an input projection.
+#: Constraints of a network with an input projection.
 NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     "input_projection": [
         StrOptions({"optimal", "random"}),
@@ -92,13 +92,13 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 def check_constraints(estimator: Any) -> None:
-    """Refuse parameters that scikit-learn's constraints exclude, numbers said plainly."""
+    """Refuse parameters that violate scikit-learn's constraints, with plain numbers."""
     given = estimator.get_params(deep=False)
     wish, continuous = given.get("reservoir"), hasattr(estimator, "duration")
     node = type(wish).__module__.startswith("reservoirpy")
     if node or (continuous and isinstance(wish, EchoStateNetwork)):
         why = f"The 'reservoir' parameter of {type(estimator).__name__} must be a Reservoir"
-        other = "greenfold.SequenceRegressor, ReservoirForecaster and optimize take one"
+        other = "greenfold.SequenceRegressor, ReservoirForecaster and optimize accept it"
         if node:
             other = "greenfold.reservoirpy.solve_sequence and solve_input solve its weights"
         got = f"got a {'node' if node else type(wish).__name__}, in discrete time"
@@ -110,13 +110,13 @@ def check_constraints(estimator: Any) -> None:
 
 
 class SeriesEstimator(Saved, BaseEstimator):
-    """An estimator of time series: what it takes, and how it refuses a parameter."""
+    """An estimator of time series: its tags, and how it refuses a parameter."""
 
-    #: What scikit-learn checks each parameter against.
+    #: scikit-learn's constraints of each parameter.
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     n_features_in_: int
     n_channels_in_: int
-    #: Whether it was fitted on series of unequal length, and whether it takes them anyway.
+    #: Whether it was fitted on series of unequal length, and whether it always takes them.
     _any_length: bool = False
     _takes_any_length: ClassVar[bool] = False
 
@@ -129,7 +129,7 @@ class SeriesEstimator(Saved, BaseEstimator):
         check_constraints(self)
 
     def _refuse(self, name: str, wanted: str) -> None:
-        """Refuse a parameter in scikit-learn's words."""
+        """Refuse a parameter in scikit-learn's wording."""
         raise InvalidParameterError(
             f"The {name!r} parameter of {type(self).__name__} must be {wanted}. "
             f"Got {getattr(self, name)!r} instead."
@@ -137,7 +137,7 @@ class SeriesEstimator(Saved, BaseEstimator):
 
 
 class SeriesClassifier(ClassifierMixin, SeriesEstimator):
-    """A classifier with decision values: of ``classes_[1]``, or one per class."""
+    """A classifier with decision values: one for ``classes_[1]``, or one per class."""
 
     class_weight: Any
     classes_: np.ndarray
@@ -152,9 +152,9 @@ class SeriesClassifier(ClassifierMixin, SeriesEstimator):
             self._refuse("class_weight", wanted)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
-        """Set the classes and return the class of each series."""
+        """Set the classes, and return the class of each series."""
         self.classes_, codes = np.unique(y, return_inverse=True)
-        why = "can not tell classes apart in data with one class: y holds"
+        why = "cannot tell classes apart in data with one class: y holds"
         only = f"{type(self).__name__} {why} {self.classes_.tolist()[0]!r} only."
         check.require(len(self.classes_) > 1, only)
         return codes
@@ -181,7 +181,7 @@ def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np
 
 
 def moderate(weights: np.ndarray) -> np.ndarray:
-    """Weights as they are, or over the largest where they can be no numbers of series."""
+    """Weights, divided by the largest if they are too large or small to be counts."""
     largest = weights.max()
     return weights if 1e-50 < largest < 1e50 else weights / largest
 
@@ -189,7 +189,7 @@ def moderate(weights: np.ndarray) -> np.ndarray:
 class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
     """A regressor of one target or several."""
 
-    #: Whether targets were given as (n_cases,).
+    #: Whether the targets had shape (n_cases,).
     _flat: bool
     predict: Callable[[Any], np.ndarray]
 
@@ -199,14 +199,14 @@ class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):
 
 
 def r_squared(truth: np.ndarray, predicted: np.ndarray, weights: Any = None) -> float:
-    """R² on average over the targets, each in a unit whose square is a number."""
+    """Mean R² over the targets, each in a unit whose square does not overflow."""
     truth = check.host_array(truth, "y", ndim=(1, 2))
     unit = exponent(truth, 0)
     scaled = np.ldexp(truth, -unit), np.ldexp(predicted, -unit)
     return float(r2_score(*scaled, sample_weight=weights))
 
 
-# The network that parameters describe
+# The network
 
 
 def make_network(
@@ -217,9 +217,9 @@ def make_network(
     if isinstance(given, Network):
         name = type(estimator).__name__
         if getattr(estimator, "order", 0) == 0 and not given.gain.is_linear:
-            exact = 'order="exact" solves through the network as it is'
+            exact = 'order="exact" solves through the non-linear network'
             if not hasattr(estimator, "order"):
-                exact = "optimize(Dynamics(…), RegressionTask(…)) takes it as it is"
+                exact = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
             linear = "is not linear, and is linearised at rest"
             what = f"The gain of the 'reservoir' of {name} {linear}; {exact}."
             warnings.warn(what, UserWarning, stacklevel=4)
@@ -229,7 +229,7 @@ def make_network(
             return Reservoir(given, tau, gain)
         return Reservoir.random(int(estimator.n_neurons), estimator.g, tau, gain, rng)
     except UnstableError as error:
-        # Said here in the words of the estimator, which has no `allow_unstable`.
+        # Reworded for the estimator, which has no `allow_unstable`.
         name, what = ("g", "lower it") if given is None else ("reservoir", "scale it")
         other = ", or pass reservoir=Reservoir(weights, allow_unstable=True)"
         raise ValueError(
@@ -243,7 +243,7 @@ def make_network(
 def fixed_input(
     estimator: Any, rng: np.random.Generator, n_neurons: int, n_channels: int
 ) -> np.ndarray | None:
-    """The input projection (n_neurons, n_channels) that is drawn or given, else None."""
+    """The input projection (n_neurons, n_channels) if drawn or given, else None."""
     wish = estimator.input_projection
     if isinstance(wish, str):
         if wish != "random":
@@ -262,15 +262,15 @@ def fixed_input(
 
 
 class Unset(codec.Maybe):
-    """An attribute that not every fitted estimator has."""
+    """An attribute that some fitted estimators lack."""
 
 
 def describe_fitted(
     cls: Any, finish: Callable[[Any], None], /, **attributes: Field
 ) -> None:
-    """Describe a fitted estimator by its attributes beside those that all have.
+    """Describe the attributes of a fitted estimator, in addition to the common ones.
 
-    ``finish`` checks what was read as a whole, and sets what follows from it.
+    ``finish`` checks what was read as a whole, and sets attributes that depend on it.
     """
 
     def take(estimator: Any) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def describe_fitted(
 
 
 class _Parameters(Field):
-    """Parameters of an estimator, which is made of them; whole numbers name lengths."""
+    """Parameters of an estimator, from which it is made; whole numbers define lengths."""
 
     def __init__(self, cls: type) -> None:
         self.cls = cls
@@ -308,7 +308,7 @@ class _Parameters(Field):
 
     def _pack(self, key: str, value: Any, name: str, arrays: Arrays) -> Any:
         if key == "random_state" and not isinstance(value, int | np.integer):
-            return None  # a generator is not kept
+            return None  # a generator is not saved
         if isinstance(value, Saved):
             return codec.SAVED.pack(value, name, arrays)
         leaf = super().pack
@@ -338,7 +338,7 @@ class _Parameters(Field):
 
 
 class Labels(Field):
-    """Distinct labels; they say how many ``classes`` there are, and how many ``scores``."""
+    """Distinct labels, which define the lengths ``classes`` and ``scores``."""
 
     def pack(self, value: np.ndarray, name: str, arrays: Arrays) -> dict[str, Any]:
         """JSON of the labels: numbers, truth values or text."""

@@ -1,7 +1,7 @@
 """Estimators as ONNX graphs, for use without greenfold (``greenfold[onnx]``).
 
-A prediction is computed once on arrays that write down as a graph what is done to them.
-They know the operators and functions that predictions use, and no others.
+A prediction is computed once on arrays that record every operation as a graph. They support
+only the operators and functions that predictions use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["decide", "export", "new_graph"]
 #: Old enough for most runtimes, new enough for every operator used here.
 _OPSET = 18
 _IR_VERSION = 9
-#: ONNX's names of NumPy's operators and elementwise functions.
+#: ONNX names of NumPy operators and elementwise functions.
 _OPERATORS: dict[Any, str] = {
     np.add: "Add",
     np.subtract: "Sub",
@@ -46,14 +46,14 @@ _OPERATORS: dict[Any, str] = {
     np.log: "Log",
     np.abs: "Abs",
 }
-#: Types of labels that runtimes know.
+#: Label types that runtimes support.
 _LABELS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_}
 
 
 class Traced(NDArrayOperatorsMixin):
-    """An array of a graph; what is known while the graph is built stays with NumPy.
+    """An array of a graph; values known at build time stay in NumPy.
 
-    ``array`` holds no cases and only says shape and type, which NumPy works out, too.
+    ``array`` holds no cases and only gives shape and type, which NumPy derives.
     """
 
     device = "cpu"
@@ -70,7 +70,7 @@ class Traced(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Traced:
         """Slices of step one, integers, None and one ellipsis."""
-        # An integer is a slice of one, whose axis is dropped in the end.
+        # An integer is a slice of one, whose axis is dropped at the end.
         axes = [
             slice(k, k + 1 or None) if isinstance(k, int) else k
             for k in (key if isinstance(key, tuple) else (key,))
@@ -96,7 +96,7 @@ class Traced(NDArrayOperatorsMixin):
 
 
 class Graph:
-    """A graph under construction, and the array namespace of what is in it."""
+    """A graph under construction, which is also the array namespace of its arrays."""
 
     __name__ = "greenfold.estimators.onnx"
     float32, float64, bool = np.dtype("float32"), np.dtype("float64"), np.dtype("bool")
@@ -117,18 +117,18 @@ class Graph:
         return self.onnx.helper.make_tensor_value_info(name, kind, shape)
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str) -> Traced:
-        """An array (n_cases, *shape) that is given to the graph."""
+        """Add an input (n_cases, *shape) of the graph."""
         none = np.zeros((0, *shape), dtype)
         self.inputs.append(self._value(name, none))
         return Traced(self, none, name)
 
     def output(self, name: str, value: Traced) -> None:
-        """Return an array from the graph."""
+        """Make an array an output of the graph."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
         self.outputs.append(self._value(name, value.array))
 
     def _name(self, value: Any) -> str:
-        """Name of a value; a constant that is used gets one, equal ones the same."""
+        """Name of a value; equal constants share a name."""
         if isinstance(value, Traced):
             return value.name
         array = np.ascontiguousarray(value).reshape(np.shape(value))  # a scalar stays one
@@ -141,7 +141,7 @@ class Graph:
     def node(
         self, operator: str, *inputs: Any, result: np.ndarray, **attributes: Any
     ) -> Traced:
-        """Add an operation, whose result is of this shape and type."""
+        """Add an operation with a result of this shape and type."""
         name, names = f"n{len(self.nodes)}", [self._name(one) for one in inputs]
         self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
         return Traced(self, result, name)
@@ -149,7 +149,7 @@ class Graph:
     def apply(
         self, function: Any, operator: str, inputs: Any, *more: Any, **attributes: Any
     ) -> Any:
-        """A function of arrays and numbers, and the operator that computes it.
+        """Apply a function of arrays and numbers, with the operator that computes it.
 
         ``more`` are further inputs of the operator.
         """
@@ -162,12 +162,12 @@ class Graph:
         return self.node(operator, *given, *more, result=result, **attributes)
 
     def cast(self, x: Traced, dtype: Any) -> Traced:
-        """``x`` as another type."""
+        """Cast ``x`` to another type."""
         kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
 
     def model(self) -> Any:
-        """The graph as ONNX has it, checked."""
+        """The checked ONNX model."""
         helper = self.onnx.helper
         model = helper.make_model(
             helper.make_graph(
@@ -181,7 +181,7 @@ class Graph:
         return model
 
     def write(self, path: str | Path | None) -> Any:
-        """The model, also in a file if there is a path."""
+        """Return the model, and write it if there is a path."""
         model = self.model()
         if path is not None:
             with replacing(Path(path)) as stream:
@@ -240,18 +240,18 @@ class Graph:
         return self.apply(np.where, "Where", [condition, a, b])
 
     def full_like(self, x: Traced, value: float) -> np.ndarray:
-        """One number, which is repeated where it is used."""
+        """One number, which broadcasting repeats."""
         return np.full((1,) * len(x.shape), value, x.dtype)
 
     def ones_like(self, x: Traced) -> np.ndarray:
         return self.full_like(x, 1)
 
     def zeros_like(self, x: Traced) -> Traced:
-        # Concatenated, hence of the full shape.
+        # It is concatenated, so it needs the full shape.
         return x * 0
 
     def isnan(self, x: Traced) -> None:
-        """Missing values are not looked for."""
+        """Exported graphs do not look for missing values."""
 
     def any(self, x: None) -> Any:
         return False
@@ -275,7 +275,7 @@ def export(
 
 
 def new_graph(estimator: Any, dtype: str) -> Graph:
-    """An empty graph for a fitted estimator."""
+    """Make an empty graph for a fitted estimator."""
     with check.needs("to_onnx", "onnx"):
         import onnx
     check_is_fitted(estimator)
@@ -290,7 +290,7 @@ def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> N
     decision = scores[:, 0] if two else scores
     graph.output("decision", decision)
     if two:
-        # A tie is the first class, as everywhere.
+        # In a tie the first class wins, as everywhere.
         index = graph.cast(decision > 0, np.int64)
     else:
         best = scores.array.argmax(1)

@@ -1,4 +1,4 @@
-"""A linear reservoir whose input projection is solved for the targets, as a regressor."""
+"""A regressor with a linear reservoir and an input projection solved for the targets."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from .base import (
 )
 from .series import read_targets, read_values
 
-#: Penalties compared by leaving one case out, for states of inputs of unit power.
+#: Penalties to compare by leave-one-out, for states of inputs of unit power.
 _RIDGES = np.geomspace(1e-8, 1e1, 19)
-#: Rounds of u and penalty, each solved for the other.
+#: Number of rounds of u and penalty, each solved for the other.
 _ROUNDS = 3
 
 
 class ReservoirRegressor(SeriesRegressor, kind="regressor"):
-    """Predict numbers from series, by a linear reservoir with a solved input projection.
+    """Predict numbers from series with a linear reservoir and a solved input projection.
 
-    One input projection serves all targets, as on a device, and comes with a bound on what
-    any could reach. The fitted reservoir predicts as one kernel per target.
+    One input projection serves all targets, as on a device; a bound tells you what any
+    other could reach. The fitted reservoir predicts with one kernel per target.
 
     Parameters
     ----------
     input_projection : {"optimal", "random"} or array_like, default "optimal"
         Solved for the targets, drawn, or given as (n_neurons,) or (n_neurons, n_channels).
     n_neurons, g, tau, duration, reservoir
-        As of `ReservoirClassifier`; the linear order of a network is used.
+        As in `ReservoirClassifier`; networks are used at linear order.
     ridge : float or "loo", default "loo"
-        Penalty on the readouts, for inputs of unit power; "loo" chooses it by leaving one
-        case out.
+        Penalty on the readouts, for inputs of unit power; "loo" chooses it by
+        leave-one-out.
     readout_noise : float, default 0.0
-        Standard deviation of noise on every state as it is read, in the same unit. Its
-        square is the least penalty.
+        Standard deviation of the noise on each state when it is read, in the same unit. Its
+        square is the smallest penalty.
     random_state : int, RandomState or None, default None
         Draws the network and the starts.
 
@@ -123,7 +123,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
         table = targets.reshape(len(targets), -1)
-        # In powers of two, which are exact: no square leaves floating point.
+        # Powers of two are exact, and no square overflows.
         size, own = exponent(series), exponent(table, 0)
         series, table = np.ldexp(series, -size), np.ldexp(table, -own)
         random = check_random_state(self.random_state)
@@ -153,7 +153,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
             self.kernel_ = np.ldexp(kernel, (own - size)[:, None])
         largest = np.abs(self.kernel_).max(1)
         fits = (largest >= np.finfo(float).tiny) & np.isfinite(largest)
-        apart = "X and y differ in size by more than floating point holds"
+        apart = "X and y differ in size by more than floating point can hold"
         whole = bool((fits | ~kernel.any(1)).all())
         check.require(whole, f"{apart}; rescale one of them.")
         self.intercept_ = np.ldexp(offset - kernel @ mean.ravel(), own)
@@ -177,12 +177,12 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         return unfold(self.reservoir_, n_steps=self.n_features_in_, dt=dt)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # The last that a fit sets.
+        # A fit sets this last.
         return hasattr(self, "intercept_")
 
     @with_few_threads(rows_to_read)
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets (n_cases,) or (n_cases, n_targets), by the kernels."""
+        """Predict targets (n_cases,) or (n_cases, n_targets) with the kernels."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
         with np.errstate(over="ignore", invalid="ignore"):  # reported below
@@ -212,7 +212,7 @@ def _solve(
 def _leave_one_out(
     unfolding: Unfolding, x: np.ndarray, t: np.ndarray, u: np.ndarray
 ) -> float:
-    """The penalty of the smallest error when each case in turn is left out."""
+    """The penalty with the smallest leave-one-out error."""
     n = len(x)
     states = x.reshape(n, -1) @ unfolding.input_response(u)
     left, sizes, _ = np.linalg.svd(states - states.mean(0), full_matrices=False)
@@ -229,7 +229,7 @@ def _leave_one_out(
 def _check_whole(made: ReservoirRegressor) -> None:
     n_neurons, n_targets = made.reservoir_.n_neurons, len(made.intercept_)
     if made._flat and n_targets != 1:
-        refuse(f"it has {n_targets} targets, and says one.")
+        refuse(f"it has {n_targets} targets, but declares one.")
     found = made.projections_
     sizes = found.V.shape, found.u.size
     if sizes != ((n_neurons, n_targets), n_neurons * made.n_channels_in_):

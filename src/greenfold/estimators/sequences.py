@@ -1,4 +1,4 @@
-"""Sequences to sequences, and forecasts in closed loop, with solved input weights."""
+"""Sequence regression and closed-loop forecasts with solved input weights."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ from .base import (
 )
 from .onnx import new_graph
 
-#: Penalties tried, in the squared unit of the states.
+#: Penalties to try, in the squared unit of the states.
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
-#: Penalty of the loss that input weights are solved for, until one is chosen.
+#: Penalty for solving the input weights, until one is chosen.
 _SOLVING_RIDGE = 1e-11
-#: A washout this much longer may change the loss by this share; see `_solve`.
+#: A washout longer by this factor may change the loss by this share; see `_solve`.
 _WASHOUT_ERROR = 0.05
-#: Steps of a stream that are held at a time.
+#: Number of steps of a stream to hold at a time.
 _CHUNK = 4096
-#: Steps after which recursive least squares begin anew, at least.
+#: Smallest number of steps after which recursive least squares restart.
 _LEAST_BLOCK = 64
-#: Blocks of a series that are held out in turn.
+#: Number of blocks of a series that are held out in turn.
 _N_BLOCKS = 3
-#: Closed loops that are begun on a stretch that is held out.
+#: Number of closed loops on a held-out block.
 _N_STARTS = 16
 #: A forecast is valid until its error passes this many deviations of the series.
 VALID = 0.4
 #: A closed loop this many times beyond the largest deviation in training has diverged.
 _DIVERGED = 10.0
 _FROM_ZERO = Number(Integral, 0, None, closed="left")
-#: What a search chooses from.
+#: Settings that a search chooses from.
 GRID = {
     "spectral_radius": (0.4, 0.9, 1.2),
     "input_scale": (0.1, 0.3, 1.0),
@@ -74,25 +74,25 @@ class DivergenceWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Mean and deviation of channels, measured without overflow."""
+    """Mean and deviation per channel, computed without overflow."""
 
     mean: np.ndarray
     deviation: np.ndarray
 
     @classmethod
     def of(cls, sequences: list[np.ndarray], name: str) -> Scale:
-        """Of all sequences together; a constant channel keeps the unit one."""
+        """Scale of all sequences together; a constant channel keeps the unit one."""
         rows = np.concatenate(sequences)
         peak = np.abs(rows).max(0)
         peak[peak == 0] = 1.0
         mean = (rows / peak).mean(0)
         deviation = (rows / peak - mean).std(0)
         constant = np.flatnonzero(deviation <= 1e-12)
-        what = "varies by less than 1e-12 of its size; there is nothing to learn from it"
+        what = "varies by less than 1e-12 of its size, so there is nothing to learn from it"
         cure = "pass one that varies, or subtract its mean first"
         check.require(len(constant) < len(peak), f"`{name}` {what}, {cure}.")
         if len(constant):
-            kept = f"channel {', '.join(map(str, constant))}; it is kept as it is"
+            kept = f"channel {', '.join(map(str, constant))}; it is not scaled"
             warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=5)
             deviation[constant] = 1.0
         return cls(mean * peak, deviation * peak)
@@ -102,12 +102,12 @@ class Scale:
         return rows / self.deviation - self.mean / self.deviation
 
     def beside(self, other: Scale) -> Scale:
-        """Of the channels of both, one after the other."""
+        """Scale of the channels of both, one after the other."""
         mean = np.concatenate([self.mean, other.mean])
         return Scale(mean, np.concatenate([self.deviation, other.deviation]))
 
     def after(self, n: int) -> Scale:
-        """Of the channels from ``n`` on."""
+        """Scale of the channels from ``n`` on."""
         return Scale(self.mean[n:], self.deviation[n:])
 
     def up(self, rows: np.ndarray) -> np.ndarray:
@@ -117,16 +117,16 @@ class Scale:
 
 @dataclass(eq=False)
 class Readout:
-    """Sums from which ridge readouts follow, for one or for many penalties.
+    """Sums that give ridge readouts, for one or many penalties.
 
-    Features and targets are centred with their means, so that the intercept is free.
+    Features and targets are centred at their means, so the intercept is not penalised.
     """
 
     n_features: int
     n: float
     sums: np.ndarray
     products: np.ndarray
-    #: Rows that the penalty of `precision` belongs to: those that were fitted.
+    #: Number of fitted rows, which scales the penalty of `precision`.
     n_fitted: float = 0.0
 
     @classmethod
@@ -136,7 +136,7 @@ class Readout:
         return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
     def add(self, features: np.ndarray, targets: np.ndarray, sign: int = 1) -> Self:
-        """Count rows in, or out again with ``sign`` −1."""
+        """Add rows, or remove them with ``sign`` −1."""
         both = np.hstack([features, targets])
         self.n += sign * len(both)
         self.sums += sign * both.sum(0)
@@ -144,14 +144,14 @@ class Readout:
         return self
 
     def without(self, features: np.ndarray, targets: np.ndarray) -> Readout:
-        """The sums with some rows left out."""
+        """The sums without some rows."""
         other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, -1)
 
     def discount(
         self, features: np.ndarray, targets: np.ndarray, forgetting: float
     ) -> None:
-        """Count rows in, each making all that came before count less."""
+        """Add rows one by one, each reducing the weight of all earlier ones."""
         both = np.hstack([features, targets])
         weights = forgetting ** np.arange(len(both))[::-1]
         kept = forgetting ** len(both)
@@ -160,10 +160,10 @@ class Readout:
         self.products = kept * self.products + (weights[:, None] * both).T @ both
 
     def recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """(Σ f fᵀ + Λ)⁻¹ with the constant feature last, and the readout it gives.
+        """(Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
 
-        Λ is the penalty of the rows that were fitted: rows that come one by one do not
-        change it, and rows that are forgotten do not take it along.
+        Λ is the penalty of the fitted rows: rows added one by one do not change it, and
+        rows that are forgotten do not reduce it.
         """
         k = self.n_features
         A = np.empty((k + 1, k + 1))
@@ -182,7 +182,7 @@ class Readout:
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
         along = vectors.T @ covariance[:k, k:]
-        # Below the rounding of the sums a direction is not known, whatever the penalty.
+        # Directions below the rounding of the sums are unknown, whatever the penalty.
         sizes = np.maximum(sizes, 0.0)
         least = 1e-15 * max(float(sizes[-1]), 1e-300)
         factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
@@ -192,35 +192,35 @@ class Readout:
 
 @dataclass(frozen=True, eq=False)
 class _Driven:
-    """Sequences in units of their deviation, with what a network makes of them."""
+    """Sequences in units of their deviation, and the network's response to them."""
 
     network: DrivenNetwork
     inputs: list[np.ndarray]
     targets: list[np.ndarray]
-    #: What the readout sees at every step, and the sums over the steps that count.
+    #: Features of the readout at every step, and the sums over the steps that count.
     features: list[np.ndarray]
     sums: Readout
-    #: Steps at the start of each sequence that do not count.
+    #: Number of steps at the start of each sequence that do not count.
     skipped: int
-    #: Steps that the network remembers.
+    #: Number of steps that the network remembers.
     memory: int
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
     """Steps until forecasts leave the truth, the usual measure for chaotic series.
 
-    That is the first step whose root mean squared error over the channels, the last axis,
-    passes 0.4 deviations (``spread``, one or one per channel); n_steps where none does. The
+    That is the first step with a root mean squared error over the channels, the last axis,
+    above 0.4 deviations (``spread``, one or one per channel); n_steps if there is none. The
     first axis is time; a second one, of many forecasts, is kept.
     """
     error = (np.asarray(predicted) - np.asarray(truth)) / spread
-    wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN is wrong
+    wrong = ~(np.sqrt(np.mean(error**2, axis=-1)) <= VALID)  # NaN counts as wrong
     wrong = np.concatenate([wrong, np.ones((1, *wrong.shape[1:]), dtype=bool)])
     return np.argmax(wrong, axis=0)
 
 
 class _SequenceEstimator(codec.Saved, BaseEstimator):
-    """What both estimators do: draw, solve the input weights, and fit the readout."""
+    """Common part of both estimators: draw, solve the input weights, fit the readout."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neurons": [COUNT],
@@ -275,14 +275,14 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _check_parameters(self) -> None:
         check_constraints(self)
 
-    #: Names of the columns of the table that was fitted.
+    #: Column names of the fitted table.
     _names: list[str] | None
 
     # Fit
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Keep what was fitted before where a fit fails or is interrupted."""
+        """Restore the earlier fit if a fit fails or is interrupted."""
         before = self.__dict__.copy()
         try:
             yield
@@ -292,7 +292,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             raise
 
     def _fit(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
-        """From sequences in units of their deviation to a driven network and a readout."""
+        """Fit a driven network and a readout to sequences in units of their deviation."""
         seed = int(check_random_state(self.random_state).randint(2**31))
         self._sees = bool(self.see_input)
         longest = max(map(len, targets))
@@ -316,7 +316,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _drawn(
         self, setting: dict[str, float], n_channels: int, seed: int
     ) -> DrivenNetwork:
-        """A network as it is usually drawn, with its input weights."""
+        """Draw a network in the usual way, with its input weights."""
         rng = np.random.default_rng(seed)
         network = self.reservoir
         if network is None:
@@ -335,7 +335,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return DrivenNetwork(network, weights, bias, float(self.dt))
 
     def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
-        """The user's input weights, with or without a last column for the bias."""
+        """The given input weights, with or without a last column for the bias."""
         n = drawn.n_neurons
         given = check.host_array(self.input_weights, "input_weights", ndim=(1, 2))
         given = given.reshape(len(given), -1)
@@ -350,7 +350,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _problem(
         self, network: Any, inputs: list, targets: list, scale: float, washout: int
     ) -> SequenceProblem:
-        """The loss of projections at the norm ``scale``, read after a washout."""
+        """The loss of projections of norm ``scale``, read after a washout."""
         task = SequenceTask.from_sequences(
             [scale * one for one in inputs],
             targets,
@@ -367,7 +367,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return washout if self.washout == "auto" else int(self.washout)
 
     def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
-        """Input weights and bias of the least one-step error, at the drawn norm."""
+        """Input weights and bias with the smallest one-step error, at the drawn norm."""
         u = np.column_stack([drawn.weights, drawn.bias])
         scale = float(np.linalg.norm(u))
         u /= scale
@@ -379,8 +379,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             weights, bias = scale * u[:, :-1], scale * u[:, -1]
             return DrivenNetwork(drawn.network, weights, bias, drawn.dt, n_sub)
 
-        # The memory depends on the weights that are solved for: where the washout came to
-        # be too short for them, the ascent goes on with a longer one.
+        # The memory depends on the solved weights: if the washout became too short for
+        # them, the ascent continues with a longer one.
         left = int(self.max_iter)
         while True:
             problem = self._problem(*given, washout)
@@ -403,14 +403,14 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             washout = memory
 
     def _room(self, memory: int, longest: np.ndarray) -> int:
-        """A washout that leaves something to read."""
+        """A washout that leaves enough steps to read."""
         return min(memory, max(len(longest) // 4, 1))
 
     def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         return np.concatenate([states, x], axis=-1) if self._sees else states
 
     def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
-        """What the readout sees along one sequence, from rest on."""
+        """Features of the readout along one sequence, starting at rest."""
         return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
 
     def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
@@ -454,7 +454,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
 
     def _last_long(self, lengths: list[int]) -> int:
-        """The last sequence that is longer than the washout; says which are not."""
+        """The last sequence longer than the washout; warns about shorter ones."""
         long = [index for index, n in enumerate(lengths) if n > self.washout_]
         wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
         check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
@@ -462,7 +462,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             short = f"{len(lengths) - len(long)} of {len(lengths)} sequences"
             warnings.warn(
                 f"`{self._given_name}` has {short} that are shorter than the washout of "
-                f"{self.washout_} samples; nothing is learnt from them.",
+                f"{self.washout_} samples; they are not used.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -483,7 +483,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             dict(zip(GRID, one, strict=True)) for one in itertools.product(*GRID.values())
         ]
         order = np.random.default_rng([seed, 1]).permutation(len(every))
-        if self.reservoir is not None:  # its leak and radius are its own
+        if self.reservoir is not None:  # it has its own leak and radius
             fixed = {name: setting[name] for name in ("spectral_radius", "leak")}
             every = [one | fixed for one in every]
         candidates = [setting, *(every[i] for i in order)][: int(self.search)]
@@ -497,7 +497,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return candidates[int(np.argmax(scores))]
 
     def _choose_ridge(self, run: _Driven) -> tuple[float, float]:
-        """The best score on held-out blocks, and the penalty that has it."""
+        """The best score on held-out blocks, and its penalty."""
         scores = np.zeros(len(RIDGES))
         for index, part in _blocks([len(one) for one in run.targets], run.skipped):
             held = run.features[index][part], run.targets[index][part]
@@ -510,24 +510,24 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """Minus the squared error of each readout on a block."""
+        """Negative squared error of each readout on a block."""
         made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
         return -((made - run.targets[index][part]) ** 2).sum((1, 2))
 
-    #: How inputs and targets are scaled, and whether targets had one axis.
+    #: Scales of inputs and targets, and whether targets had one axis.
     _x_scale: Scale
     _y_scale: Scale
     _flat: bool
-    #: Whether the readout that was fitted sees the input.
+    #: Whether the fitted readout sees the input.
     _sees: bool
-    #: Which of the sequences learnt last was long enough to go on from.
+    #: Index of the last learnt sequence that was long enough to continue from.
     _latest: int
     _given_name: ClassVar[str] = "x"
-    #: A filter's input is often fast; a series that is worth a forecast is smooth.
+    #: The input of a filter often varies fast; series for forecasts are smooth.
     _leak: ClassVar[float] = 1.0
 
     def _checked(self, value: Any, name: str, width: int) -> list[np.ndarray]:
-        """Sequences with as many channels as those that were fitted."""
+        """Check that sequences have the channels of the fit."""
         found = check_sequences(value, name)
         got = found[0].shape[1]
         check.must(got == width, name, f"have {width} channel(s), as in fit", got)
@@ -538,12 +538,12 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return found
 
     def _shown(self, made: np.ndarray) -> np.ndarray:
-        """Predictions in the units and the shape of the targets that were fitted."""
+        """Predictions in the units and shape of the fitted targets."""
         made = self._y_scale.up(made)
         return made[..., 0] if self._flat else made
 
     def to_onnx(self, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
-        """One step as an ONNX graph (needs ``greenfold[onnx]``), also written to ``path``.
+        """Export one step as an ONNX graph (needs ``greenfold[onnx]``), also to ``path``.
 
         Returns
         -------
@@ -589,10 +589,10 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "residual_")
 
-    # Going on
+    # Updates
 
     def _stream(self, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Readout values along inputs, and the state at their end, in constant memory."""
+        """Readout values along inputs, and the final state, in constant memory."""
         found = np.empty((len(x), len(self.intercept_)))
         for start in range(0, len(x), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -602,7 +602,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return found, state
 
     def _add(self, inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
-        """Count further sequences into the readout; the input weights stay."""
+        """Add sequences to the readout; the input weights stay."""
         self._latest = self._last_long([len(one) for one in targets])
         for index, (x, y) in enumerate(zip(inputs, targets, strict=True)):
             rows = self._rows(self.driven_, x)
@@ -613,15 +613,15 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self._solve_readout()
 
     def _update(self, x: np.ndarray, y: np.ndarray, forgetting: float) -> np.ndarray:
-        """Recursive least squares; the predictions made before each step was learnt."""
+        """Learn by recursive least squares; return each prediction made before learning."""
         forgetting = check.positive(forgetting, "forgetting")
         check.must(forgetting <= 1, "forgetting", "be at most 1", forgetting)
         states = self.driven_.run(x, self.state_)
         features = self._features(states, x)
         made, block = np.empty_like(y), max(features.shape[1], _LEAST_BLOCK)
         for start in range(0, len(x), block):
-            # Anew from the sums: rounding, and what is forgotten of the penalty, would
-            # grow without end along directions that nothing excites.
+            # Restart from the sums: rounding, and the forgotten part of the penalty, would
+            # grow without end along directions that are not excited.
             P, theta = self._sums.recursion(self.ridge_)
             part = slice(start, start + block)
             for index, row in enumerate(features[part], start):
@@ -640,15 +640,15 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
 
 
 class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regressor"):
-    """Turn one sequence into another, with input weights that are solved for.
+    """Map one sequence to another, with solved input weights.
 
-    A network is driven by the input sequence and read by ridge regression at every step.
-    Usually its input weights are drawn; here they and the bias are solved for: the error
-    with the best readout is lowered by quasi-Newton steps through the network itself. Where
-    the network is linear, the optimum comes with its certificate (``projections_``).
+    The input sequence drives a network, and ridge regression reads it at every step.
+    Usually the input weights are drawn; here quasi-Newton steps through the network itself
+    solve them and the bias for the smallest error with the best readout. For a linear
+    network the optimum comes with its certificate (``projections_``).
 
-    Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list of
-    them is fitted as several sequences, each from rest. They are centred and scaled inside.
+    Sequences have shape (n_samples, n_channels), or (n_samples,) for one channel. A list is
+    fitted as several sequences, each starting at rest. They are centred and scaled inside.
 
     Parameters
     ----------
@@ -657,28 +657,27 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         "random" is the usual practice, for comparison. An array may have one more column,
         the bias.
     spectral_radius, leak : float
-        Of the echo state network that is drawn, with ten connections per neuron. The leak
-        is 1 by default.
+        Parameters of the drawn echo state network, which has ten connections per neuron.
+        The leak is 1 by default.
     input_scale, bias_scale : float
-        Input weights and bias are drawn from −scale to scale. Solved ones keep the norm of
-        the drawn ones together.
+        Input weights and bias are drawn from −scale to scale. Solved ones have their norm.
     reservoir : Reservoir or EchoStateNetwork, optional
-        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then not used.
+        Your own network; ``n_neurons``, ``spectral_radius`` and ``leak`` are then ignored.
     dt : float
         Time between samples in the unit of ``reservoir.tau``, in continuous time.
     ridge : float or "auto"
         Penalty on the readout, in the squared unit of the states; "auto" chooses it on
-        blocks of the sequence that are held out in turn.
+        held-out blocks of the sequence.
     washout : int or "auto"
         Samples at the start of each sequence that are not fitted. "auto" measures how long
         the network remembers its start.
     see_input : bool
-        Let the readout see the input beside the states.
+        Let the readout see the input as well as the states.
     max_iter : int
-        Evaluations to solve the input weights with.
+        Number of evaluations for solving the input weights.
     search : int
-        Settings of spectral radius, input scale, leak and bias scale to try before, on
-        held-out blocks and with drawn input weights. 0 takes the ones given.
+        Number of settings of spectral radius, input scale, leak and bias scale to try
+        first, on held-out blocks with drawn input weights. 0 uses the given ones.
     random_state : int, RandomState or None
 
     Attributes
@@ -690,17 +689,17 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     readout_, intercept_ : ndarray (n_features, n_targets) and (n_targets,)
         Both for targets in units of their deviation.
     ridge_, score_, washout_
-        The penalty and what it reached on held-out blocks, if it was chosen; the washout.
+        The penalty and its score on held-out blocks, if it was chosen; the washout.
     state_ : ndarray (n_neurons,)
         The state at the end of the last sequence learnt.
     loss_ : float
-        Squared error and penalty that the input weights were solved to.
+        Squared error plus penalty after solving the input weights.
     residual_ : ndarray (n_targets,)
         Root mean squared error in training, in units of the deviation.
     search_results_ : dict
-        Settings tried and their scores.
+        Settings and their scores.
     projections_ : RegressionProjections
-        Of a linear network: the solution with its bound.
+        The solution with its bound, for a linear network.
 
     Examples
     --------
@@ -739,23 +738,23 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return self._scaled(inputs, targets)
 
     def partial_fit(self, x: Any, y: Any) -> Self:
-        """Add further sequences to the readout, or fit; the input weights stay."""
+        """Add sequences to the readout, or fit; the input weights stay."""
         if not self.__sklearn_is_fitted__():
             return self.fit(x, y)
         self._add(*self._checked_pairs(x, y))
         return self
 
     def update(self, x: Any, y: Any, *, forgetting: float = 1.0) -> np.ndarray:
-        """Learn one sequence step by step, going on from ``state_``.
+        """Learn one sequence step by step, continuing from ``state_``.
 
         Recursive least squares: after each step the readout is the ridge solution of all
-        steps so far, with the penalty that was fitted. What came before counts
-        ``forgetting`` times as much, in (0, 1].
+        steps so far, with the fitted penalty. Each step multiplies the weight of earlier
+        ones by ``forgetting``, in (0, 1].
 
         Returns
         -------
         ndarray, shaped like ``y``
-            What was predicted for each step before it was learnt.
+            The prediction for each step before it was learnt.
         """
         check_is_fitted(self)
         inputs, targets = self._checked_pairs(x, y)
@@ -763,22 +762,22 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return self._shown(self._update(inputs[0], targets[0], forgetting))
 
     def predict(self, x: Any, state: Any = None, *, return_state: bool = False) -> Any:
-        """Predicted targets at every step.
+        """Predict the targets at every step.
 
         Parameters
         ----------
         x : array_like, or a list of such
         state : array_like (n_neurons,), optional
-            Go on from here, for one sequence; from rest by default.
+            Start from this state, for one sequence; at rest by default.
         return_state : bool
-            Return the state (n_neurons,) at the end too, from which to go on.
+            Also return the final state (n_neurons,), to continue from.
         """
         check_is_fitted(self)
         inputs = self._checked(x, "x", self.n_features_in_)
         several = _is_several(x)
         if several:
             alone = state is None and not return_state
-            check.must(alone, "x", "be one sequence to go on from a state", "a list")
+            check.must(alone, "x", "be one sequence to start from a state", "a list")
         n = self.driven_.n_neurons
         start = check.host_array(
             np.zeros(n) if state is None else state, "state", ndim=(1,)
@@ -794,7 +793,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions after the washout of each sequence; 1 is best.
 
-        ``X`` and ``y`` are as for ``fit``; ``sample_weight`` is not used.
+        ``X`` and ``y`` are as in ``fit``; ``sample_weight`` is ignored.
         """
         check_is_fitted(self)
         inputs, targets = _pairs(X, y)
@@ -807,9 +806,9 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
 
 
 class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
-    """Forecast series in closed loop, with input weights that are solved for.
+    """Forecast series in closed loop, with solved input weights.
 
-    A network learns to predict the next sample, and then runs on its own predictions.
+    A network learns to predict the next sample, then runs on its own predictions.
 
     Series have shape (n_samples, n_channels), or (n_samples,) for one channel. They are
     centred and scaled inside.
@@ -817,17 +816,17 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     Parameters
     ----------
     n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
-        As of `SequenceRegressor`, but the leak is 0.5 by default.
+        As in `SequenceRegressor`, but the leak is 0.5 by default.
     ridge : float or "auto"
-        "auto" chooses the penalty with which closed loops on held-out stretches stay valid
+        "auto" chooses the penalty whose closed loops on held-out blocks stay valid
         longest.
     washout, see_input, max_iter, search, random_state
-        As of `SequenceRegressor`; settings are searched by their closed loops.
+        As in `SequenceRegressor`; the search compares closed loops.
 
     Attributes
     ----------
     driven_, input_weights_, readout_, intercept_, ridge_, score_, washout_, state_, loss_
-        As of `SequenceRegressor`, like ``residual_``, ``search_results_`` and
+        As in `SequenceRegressor`, like ``residual_``, ``search_results_`` and
         ``projections_``.
 
     Examples
@@ -873,7 +872,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
-        """Inputs and targets: a sample, with what is known of the next one; the next."""
+        """Inputs (a sample, and known inputs of the next) and targets (the next sample)."""
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
         inputs = [one[:-1] for one in z]
@@ -894,7 +893,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return [scale.down(one) for one in found]
 
     def partial_fit(self, series: Any, exog: Any = None) -> Self:
-        """Add further series to the readout, or fit; the input weights stay."""
+        """Add series to the readout, or fit; the input weights stay."""
         if not self.__sklearn_is_fitted__():
             return self.fit(series, exog)
         found = self._checked(series, "series", self.n_channels_in_)
@@ -904,10 +903,10 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
-        """Learn the samples after those learnt last, as `SequenceRegressor.update` does.
+        """Learn the samples after those learnt last, like `SequenceRegressor.update`.
 
-        Afterwards ``forecast`` begins after the last of these. ``exog`` are known inputs of
-        these samples. Returns what was predicted for each before it was learnt.
+        ``forecast`` then starts after the last of them. ``exog`` are known inputs of these
+        samples. Returns the prediction for each sample before it was learnt.
         """
         check_is_fitted(self)
         found = self._checked(series, "series", self.n_channels_in_)
@@ -928,17 +927,17 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         ----------
         n_steps : int
         context : array_like, optional
-            Samples to begin after, at least as many as ``washout_``; by default the
-            forecast begins after the last sample that was learnt.
+            Samples to start after, at least ``washout_`` of them; by default the forecast
+            starts after the last learnt sample.
         exog : array_like (n_steps, …), optional
-            Known inputs of the steps to forecast, where ``fit`` had some. With a context,
-            those of its samples come first: (n_samples + n_steps, …).
+            Known inputs of the forecast steps, if ``fit`` had some. With a context, those
+            of its samples come first: (n_samples + n_steps, …).
 
         Returns
         -------
         ndarray (n_steps,) or (n_steps, n_channels)
-            NaN from where the loop leaves ten times the range of the training series, with
-            a `DivergenceWarning`.
+            NaN after the loop leaves ten times the range of the training series, with a
+            `DivergenceWarning`.
         """
         states, x, extra = self._begin(n_steps, context, exog, None)
         return self._shown(self._closed(states, x, extra, n_steps)[:, 0])
@@ -953,11 +952,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         level: float = 0.9,
         rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of noisy forecasts, shaped as ``forecast`` returns.
+        """Lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
 
-        Each of ``n_paths`` forecasts gets noise as large as the error of one step in
-        training, at its start and at every step; the share ``level`` of them lies between
-        the bounds. That the model itself is wrong further ahead is not in them.
+        Each of ``n_paths`` forecasts gets noise as large as the one-step error in training,
+        at its start and at every step; the share ``level`` of them lies between the bounds.
+        The bounds do not include errors of the model itself.
         """
         level = check.positive(level, "level")
         check.must(level < 1, "level", "be below 1", level)
@@ -965,7 +964,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         generator = check.generator(rng)
         states, x, extra = self._begin(n_steps, context, exog, n_paths)
         made = self._closed(states, x, extra, n_steps, noise=generator)
-        with warnings.catch_warnings():  # where all paths have diverged it was said
+        with warnings.catch_warnings():  # divergence of all paths was reported already
             warnings.simplefilter("ignore", RuntimeWarning)
             ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
         return self._shown(ends[0]), self._shown(ends[1])
@@ -1037,7 +1036,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """How long closed loops of each readout stay near a held-out stretch."""
+        """How long closed loops of each readout stay near a held-out block."""
         driven, x, y = run.network, run.inputs[index], run.targets[index]
         length = part.stop - part.start
         begins = np.unique(
@@ -1052,7 +1051,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         for index in range(n_steps):
             made = np.clip(
                 self._features(states, now) @ V + c[:, None], -1e6, 1e6
-            )  # a loop that leaves has no score from there, but must not overflow
+            )  # a diverged loop has no score from there on, but must not overflow
             error = np.sqrt(((made - y[begins + index]) ** 2).mean(2)) / VALID
             valid &= error <= 1
             score += (valid * (1 - error**2)).sum(1)
@@ -1074,7 +1073,7 @@ def _pairs(x: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _blocks(lengths: list[int], skipped: int) -> list[tuple[int, slice]]:
-    """Stretches to hold out in turn, as (sequence, steps); two at least."""
+    """Blocks to hold out in turn, at least two, as (sequence, steps)."""
     steps = [max(length - skipped, 0) for length in lengths]
     counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
     if sum(counts) < 2:
@@ -1095,13 +1094,13 @@ def _first(value: Any) -> Any:
 
 
 def _names(value: Any) -> list[str] | None:
-    """Names of the columns of a table; None of an array."""
+    """Column names of a table; None for an array."""
     columns = getattr(_first(value), "columns", None)
     return None if columns is None else [str(one) for one in columns]
 
 
 def _check_whole(made: Any) -> None:
-    """Refuse parts that were read from a file and do not fit each other."""
+    """Refuse inconsistent parts of a file."""
     driven, sums = made.driven_, made._sums
     n = driven.n_neurons
     n_inputs = len(made._x_scale.mean)
@@ -1120,7 +1119,7 @@ def _check_whole(made: Any) -> None:
     if not fits:
         refuse(f"its parts do not fit a network of {n} neurons.")
     if made._flat and n_targets != 1:
-        refuse(f"it has {n_targets} targets, and says one.")
+        refuse(f"it has {n_targets} targets, but declares one.")
 
 
 _SCALE = codec.Object(

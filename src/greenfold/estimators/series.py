@@ -1,7 +1,7 @@
-"""Series as every estimator reads them: arrays of equal length, or lists of any length.
+"""Reading of series for every estimator: arrays of equal length, or lists of any length.
 
-`read_values` checks them for all. They are then aligned at their ends (`read_series`), or
-completed and grouped by length (`collect`).
+`read_values` checks them. `read_series` then aligns them at their ends, or `collect` fills
+gaps and groups them by length.
 """
 
 from __future__ import annotations
@@ -22,33 +22,32 @@ from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
 from .base import moderate
 
-# scikit-learn's own types know neither NumPy's dtypes nor arrays of three axes.
+# scikit-learn's type stubs know neither NumPy's dtypes nor arrays of three axes.
 _check_array: Any = validation.check_array
 _validate_data: Any = validation.validate_data
 _check_sample_weight: Any = validation._check_sample_weight
-#: An array of series so many times as long, or short, as those of the fit is taken for a
-#: mistake.
+#: Series this many times longer or shorter than those of the fit are refused as a mistake.
 _OTHER_LENGTHS = 16
-#: So is one of fewer steps: second differences need three.
+#: So are series of fewer steps: second differences need three.
 _FEWEST_STEPS = 4
-#: Values of a series, evenly spaced, that put it in its place among others.
+#: Number of evenly spaced values by which series are sorted.
 _LOOKS = 16
-#: So many times the size of the usual series, a value leaves nothing of them.
+#: Beyond this ratio to the size of a usual series, a value hides all others.
 _VANISHING = 1e100
-#: Deviations whose squares, summed over any number of values, stay in floating point.
+#: Deviations whose squares, summed over any number of values, do not overflow.
 _SQUARES = (1e-140, 1e140)
-#: Number of values of every channel, their mean, and the sum of squares around it.
+#: Number of values per channel, their mean, and the sum of squares around it.
 Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) -> Any:
     """Check ``X`` the way scikit-learn does: an array, or a list of series of any length.
 
-    When fitting, ``n_features_in_``, ``n_channels_in_`` and ``_any_length`` of the
-    estimator are set, else they are compared with. With ``gaps`` NaN is allowed, single
-    precision kept, and arrays of other libraries stay where they are; otherwise values are
-    finite, in double precision and on the host. The result has shape (n_cases, n_channels,
-    n_steps), or is a list of (n_channels, n_steps).
+    When fitting, the attributes ``n_features_in_``, ``n_channels_in_`` and ``_any_length``
+    of the estimator are set; otherwise ``X`` is compared with them. With ``gaps`` NaN is
+    allowed, single precision kept, and arrays of other libraries stay on their device;
+    otherwise values must be finite, and become double precision on the host. The result has
+    shape (n_cases, n_channels, n_steps), or is a list of (n_channels, n_steps).
     """
     options = {
         "dtype": [np.float64, np.float32] if gaps else np.float64,
@@ -56,7 +55,7 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     }
     X = check.unmasked(X, "X", np.nan if gaps else None)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 1:
-        X = list(X)  # as NumPy keeps series of unequal length
+        X = list(X)  # NumPy's form of series of unequal length
     if _holds_series(X):
         return _read_list(estimator, X, fitting, options, gaps)
     if is_array(X) and not isinstance(X, np.ndarray):
@@ -87,7 +86,7 @@ def _read_array(
         return cube
     # Series of one channel and equal length: an ordinary scikit-learn table.
     if not fitting and (n := estimator.n_channels_in_) != 1:
-        was = f"as {type(estimator).__name__} was fitted with {n} channels"
+        was = f"because {type(estimator).__name__} was fitted with {n} channels"
         wanted = f"X must have shape (n_cases, {n}, n_steps), {was}"
         raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
     if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
@@ -99,23 +98,23 @@ def _read_array(
 
 
 def _is_other_length(estimator: Any, X: Any) -> bool:
-    """Whether a table holds series of another length, which this estimator takes.
+    """Whether a table holds series of another length that this estimator accepts.
 
-    Columns with names are those of the fit.
+    Named columns must be those of the fit.
     """
     shape = np.shape(X) if isinstance(X, list | tuple) else getattr(X, "shape", ())
     return len(shape) == 2 and not hasattr(X, "columns") and _takes(estimator, shape[1])
 
 
 def _takes(estimator: Any, n_steps: int) -> bool:
-    """Whether features are pooled over time, in time scales that fit such series."""
+    """Whether features are pooled over time, on time scales that suit this length."""
     n, far = estimator.n_features_in_, _OTHER_LENGTHS
     near = n_steps >= _FEWEST_STEPS and n <= far * n_steps and n_steps <= far * n
     return estimator._takes_any_length and near
 
 
 def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
-    """Refuse series of which some are ``wrong``, and name the first."""
+    """Refuse ``wrong`` series, and name the first."""
     if wrong.any():
         where = f"in the series at index {int(np.argmax(wrong))}"
         kind = "Regressor" if hasattr(estimator, "ridge") else "Classifier"
@@ -125,18 +124,18 @@ def _check_finite(estimator: Any, wrong: np.ndarray, what: str) -> None:
 
 
 def _check_sizes(cube: np.ndarray) -> None:
-    """Refuse values beside which all other series vanish."""
+    """Refuse values so large that all other series vanish next to them."""
     sizes = np.abs(cube).max((1, 2))
     known, index = np.sort(sizes[sizes > 0]), int(np.argmax(sizes))
     usual = known[len(known) // 2 - 1] if len(known) > 1 else sizes[index]
     if sizes[index] / _VANISHING > usual:
         value = f"a value of size {sizes[index]:.3g} in the series at index {index}"
-        beside = f"beside which the others, of size {usual:.3g}, vanish"
+        beside = f"next to which the others, of size {usual:.3g}, vanish"
         raise ValueError(f"X holds {value}, {beside}; impute it or drop that series.")
 
 
 def _holds_series(X: Any) -> bool:
-    """Whether ``X`` is a list of which each entry must be read for itself."""
+    """Whether ``X`` is a list whose entries must be read one by one."""
     if not isinstance(X, list | tuple) or not X:
         return False
     shapes = set()
@@ -145,7 +144,7 @@ def _holds_series(X: Any) -> bool:
             shapes.add(np.shape(one))
         except ValueError:
             ragged = f"X holds channels of unequal length in the series at index {index}"
-            cure = "give every series as one array (n_channels, n_steps)"
+            cure = "pass every series as one array (n_channels, n_steps)"
             raise ValueError(f"{ragged}; {cure}.") from None
     ndims = {len(shape) for shape in shapes}
     return ndims == {2} or (ndims == {1} and len(shapes) > 1)
@@ -172,7 +171,7 @@ def _read_list(
     got = f"{min(channels)} to {max(channels)}"
     wanted = "X must hold series of the same number of channels"
     check.require(len(channels) == 1, f"{wanted}; got {got}.")
-    # A list says that lengths may differ.
+    # In a list, lengths may differ.
     longest = max(lengths) if fitting else estimator.n_features_in_
     match_shape(estimator, channels.pop(), longest, fitting)
     if fitting:
@@ -181,7 +180,7 @@ def _read_list(
 
 
 def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
-    """An array of PyTorch, CuPy, …, left on its device."""
+    """Read an array of PyTorch, CuPy, …, and leave it on its device."""
     xp = namespace(X)
     wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps), none of them zero"
     fits, got = X.ndim in (2, 3) and 0 not in X.shape, f"got shape {tuple(X.shape)}"
@@ -198,9 +197,9 @@ def _read_foreign(estimator: Any, X: Any, fitting: bool) -> Any:
 
 
 def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) -> None:
-    """Set the numbers of channels and steps, or compare with those of the fit."""
+    """Set the numbers of channels and steps, or compare them with those of the fit."""
     if fitting:
-        # `reset` leaves the names of an earlier table behind otherwise.
+        # Otherwise `reset` keeps the names of an earlier table.
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
         estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
@@ -217,10 +216,10 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
-    """Read finite series and put their ends together; parameters as in `read_values`.
+    """Read finite series and align their ends; parameters as in `read_values`.
 
-    What lies more than ``n_features_in_`` steps before the end is dropped. On a GPU is
-    where the networks of an array that is there are run.
+    Steps more than ``n_features_in_`` before the end are dropped. Networks run on the GPU
+    if the array is there.
     """
     if on_gpu(X):
         return replace(read_series(estimator, to_host(X), fitting=fitting), place=X[:0])
@@ -242,7 +241,7 @@ def read_labelled(
 ) -> tuple[Series, np.ndarray, np.ndarray]:
     """`read_series` with a class label and a weight per series.
 
-    Series of weight zero are left out, as if they had not been given.
+    Series of weight zero are left out.
     """
     found = read_series(estimator, X, fitting=fitting)
     labels = read_labels(estimator, y, len(found))
@@ -254,7 +253,7 @@ def read_labelled(
 
 
 def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
-    """Weights (n_cases,) that are not negative and not all zero; ones for None."""
+    """Weights (n_cases,), non-negative and not all zero; ones for None."""
     if sample_weight is None:
         return np.ones(n_cases)
     weights = _check_sample_weight(
@@ -269,7 +268,7 @@ def read_weights(sample_weight: Any, n_cases: int) -> np.ndarray:
 
 
 def read_labels(estimator: Any, y: Any, n_cases: int) -> np.ndarray:
-    """Class labels (n_cases,), however they are given."""
+    """Class labels (n_cases,), of any type."""
     labels = validation.column_or_1d(_brought(estimator, y), warn=True)
     _check_array(labels, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(labels)
@@ -310,14 +309,14 @@ def _match_cases(y: np.ndarray, n_cases: int) -> np.ndarray:
     return y
 
 
-# Series that are grouped by length
+# Series grouped by length
 
 
 @dataclass(eq=False)
 class Collection:
-    """Series without gaps, those of one length together.
+    """Series without gaps, grouped by length.
 
-    A group is the positions of its series, and the series (n, n_channels, n_steps).
+    A group holds the positions of its series, and the series (n, n_channels, n_steps).
     """
 
     groups: list[tuple[np.ndarray, Any]]
@@ -329,7 +328,7 @@ class Collection:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Steps of every series, (n_cases,)."""
+        """Number of steps per series, (n_cases,)."""
         found = np.empty(self.n_cases, dtype=int)
         for cases, values in self.groups:
             found[cases] = values.shape[2]
@@ -339,12 +338,12 @@ class Collection:
     def order(self) -> np.ndarray:
         """Positions of the series by length, then by their values.
 
-        What is drawn from a list in this order does not depend on the order given.
+        A random draw in this order does not depend on the order of the input.
         """
         return np.lexsort(self.looks().T[::-1])
 
     def looks(self) -> np.ndarray:
-        """Numbers (n_cases, …) by which series are told apart: some values, and sums."""
+        """Numbers (n_cases, …) that distinguish series: some values, and sums."""
         found = np.empty((self.n_cases, _LOOKS + 3))
         for cases, values in self.groups:
             rows = np.nan_to_num(to_host(values).reshape(len(cases), -1).astype(float))
@@ -368,7 +367,7 @@ class Collection:
     def each_part(
         self, work: Callable[..., Any], parts: list[np.ndarray], lists: Any, *shared: Any
     ) -> Iterable[Any]:
-        """``work(series of the part, *entries, *shared)`` of one part after the other.
+        """``work(series of the part, *entries, *shared)`` for each part in turn.
 
         A part is an array of sorted positions; each of ``lists`` has one entry per part.
         """
@@ -376,11 +375,11 @@ class Collection:
             yield work(self.take(part), *own, *shared)
 
     def once(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """``work(*arguments)``, to be given to `each_part`."""
+        """``work(*arguments)``, to pass to `each_part`."""
         return work(*arguments)
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of every channel over all series and steps."""
+        """Mean and standard deviation per channel over all series and steps."""
 
         def spread(unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             steps, mean, square = self.sums(unit)
@@ -391,21 +390,21 @@ class Collection:
         low, high = _SQUARES
         if ((low < deviation) & (deviation < high)).all():
             return mean, deviation
-        # Squares left floating point: count in a unit of each channel, a power of two.
+        # Squares would overflow: use a unit per channel, a power of two.
         size = self.largest()
         unit = np.ldexp(1.0, np.frexp(np.where(size > 0, size, 1.0))[1] - 1)
         mean, deviation = spread(unit)
         return mean * unit, deviation * unit
 
     def largest(self) -> np.ndarray:
-        """Largest value of every channel, whatever its sign."""
+        """Largest absolute value per channel."""
         found = np.zeros(self.n_channels)
         for rows in self._batches():
             found = np.fmax(found, np.fmax.reduce(np.abs(rows), axis=(0, 2)))
         return found
 
     def sums(self, unit: np.ndarray) -> Sums:
-        """Of the values of every channel in a unit of its own."""
+        """Sums of the values per channel, each in its unit."""
         zero = np.zeros(self.n_channels)
         found = zero, zero, zero
         for batch in self._batches():
@@ -434,7 +433,7 @@ def _joined_sums(one: Sums, other: Sums) -> Sums:
 
 
 def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Collection:
-    """Read series with gaps; more than ``most`` of them in chunks stay where they are."""
+    """Read series with gaps; more than ``most`` series in chunks stay where they are."""
     chunks = chunks_of(X)
     if chunks is None:
         return collect(read_values(estimator, X, fitting=fitting, gaps=True))
@@ -444,12 +443,11 @@ def read_collection(estimator: Any, X: Any, *, fitting: bool, most: int) -> Coll
 
 
 def collect(series: Any) -> Collection:
-    """Complete the series of an array (n_cases, n_channels, n_steps) or a list.
+    """Fill the gaps of an array (n_cases, n_channels, n_steps) or a list of series.
 
-    What comes before the first and after the last value of a series does not belong to it
-    (so that arrays padded with NaN hold series of unequal length). Gaps inside are filled
-    by straight lines between their ends. A channel without any value stays NaN, and is
-    treated as constant at the mean of the training set.
+    A series runs from its first to its last value, so arrays padded with NaN hold series of
+    unequal length. Gaps inside are filled with straight lines. A channel without any value
+    stays NaN, and is treated as constant at the mean of the training set.
     """
     if isinstance(series, list):
         return _group([_complete(one, i) for i, one in enumerate(series)])
@@ -474,7 +472,7 @@ def _group(series: list[np.ndarray]) -> Collection:
 
 
 def _complete(one: np.ndarray, index: int) -> np.ndarray:
-    """A series from its first to its last value, with the gaps between filled."""
+    """Cut a series to its first and last value, and fill the gaps between."""
     known = ~np.isnan(one)
     if known.all():
         return one
@@ -496,7 +494,7 @@ class _ChunkedCollection(Collection):
         super().__init__([], chunks.shape[0], chunks.shape[1])
         self.chunks = chunks
         parts = chunks.each(_checked, (chunks.series, chunks.firsts))
-        # The workers of a cluster keep them: every part of the series asks for them all.
+        # The workers of a cluster keep them: every part of the series needs all of them.
         self._parts = chunks.keep(parts, 8.0 * float(np.prod(chunks.shape)))
 
     @property
@@ -527,7 +525,7 @@ class _ChunkedCollection(Collection):
         return self.chunks.total(self._ask(Collection.largest), np.fmax)
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """The question, to be asked of each chunk where it is."""
+        """Apply a function to each chunk, where it is."""
         return self.chunks.each(_answer, (self._parts,), question, *arguments)
 
     def _promise(self, chosen: np.ndarray) -> Any:
@@ -535,7 +533,7 @@ class _ChunkedCollection(Collection):
 
 
 def _checked(X: Any, first: int) -> np.ndarray:
-    """A chunk on the host in floating point, if it is finite or missing."""
+    """A chunk on the host in floating point, if its values are finite or missing."""
     host = check.unmasked(to_host(X), "X", np.nan)
     wanted, got = "hold real numbers of fixed width", f"dtype {host.dtype}"
     check.must(host.dtype.kind in "iuf", "X", wanted, got, TypeError)

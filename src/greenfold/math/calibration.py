@@ -1,4 +1,4 @@
-"""Probabilities from scores, calibrated on scores of cases that were held out."""
+"""Calibrated probabilities from the scores of held-out cases."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scipy.special import softmax
 
 __all__ = ["expected_calibration_error", "fit_slope", "with_heavy_tails"]
 
-#: Logarithm of the slopes between which it is looked for, times the largest difference of
-#: scores: from hardly any confidence to certainty wherever scores differ at all.
+#: Logarithms of the slopes to search between, times the largest difference of scores: from
+#: almost no confidence to certainty.
 _REACH = np.array([-7.0, 14.0])
 
 
@@ -21,14 +21,13 @@ def fit_slope(
     weights: np.ndarray | None = None,
     possible: np.ndarray | None = None,
 ) -> float:
-    """Slope a > 0 at which probabilities softmax(a · scores) are as sure as they are right.
+    """Slope a > 0 for which softmax(a · scores) is as confident as it is accurate.
 
-    Of scores (n_cases, n_classes) of held-out cases and the index of their true classes;
-    ``possible`` says among which classes each case was told. The mean of the largest
-    probability, which grows with a, is to be the accuracy. (Maximum likelihood lets the one
-    case that is wrong by the largest score decide; its calibration error on UCR sets was
-    larger.) Accuracy is (k + ½)/(n + 1), by Jeffreys' prior: n cases that are all right do
-    not prove certainty.
+    ``scores`` (n_cases, n_classes) are those of held-out cases, with the index of their
+    true classes; ``possible`` marks the classes open to each case. a makes the mean of the
+    largest probability equal the accuracy (k + ½)/(n + 1), by Jeffreys' prior: n right
+    cases do not prove certainty. (With maximum likelihood, the one case that is wrong by
+    the largest score decides; its calibration error on UCR sets was larger.)
     """
     n, _ = scores.shape
     omega = np.ones(n) if weights is None else weights
@@ -55,10 +54,10 @@ def fit_slope(
 
 
 def with_heavy_tails(log_odds: np.ndarray) -> np.ndarray:
-    """Log-odds (n_cases, n_classes) of Gaussian clouds, for clouds with wider tails.
+    """Adapt log-odds (n_cases, n_classes) of Gaussian clouds to clouds with wider tails.
 
     A distance d below the largest becomes log(1 + d), as for Student's distribution. On
-    held-out halves of 14 UCR training sets the loss was 9 % below that of d itself.
+    held-out halves of 14 UCR training sets, the loss was 9 % lower than with d.
     """
     return -np.log1p(log_odds.max(axis=1, keepdims=True) - log_odds)
 
@@ -66,10 +65,9 @@ def with_heavy_tails(log_odds: np.ndarray) -> np.ndarray:
 def expected_calibration_error(
     probabilities: np.ndarray, codes: np.ndarray, n_bins: int = 15
 ) -> float:
-    """Mean distance of confidence and accuracy over bins of equal confidence.
+    """Mean distance of confidence and accuracy over bins of confidence of equal width.
 
-    ``codes`` (n_cases,) are the indices of the true classes of the probabilities (n_cases,
-    n_classes), ``n_bins`` is the number of bins of equal width.
+    ``codes`` (n_cases,) are the true classes of the probabilities (n_cases, n_classes).
     """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == codes

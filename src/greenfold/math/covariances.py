@@ -1,8 +1,8 @@
-"""Covariances of long or wide series: kept by their factor where they are large.
+"""Covariances of long or wide series: large ones are kept by their factor.
 
-The covariance of n series of D values has rank n at most. Where D is large and n is not, it
-is kept as S with S Sᵀ = ψ, of shape (D, n), and never formed: 40 series of 64 channels and
-200 steps have a ψ of 1.3 GB and an S of 4 MB.
+The covariance of n series of D values has rank n at most. If D is large and n is not, it is
+stored as S (D, n) with S Sᵀ = ψ and never formed: for 40 series of 64 channels and 200
+steps, ψ would take 1.3 GB and S takes 4 MB.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-#: Up to this many values a series has, a full matrix costs next to nothing (8 MiB).
+#: Up to this many values per series, a full matrix costs little (8 MiB).
 DENSE_SIZE = 1024
 #: Share of the free memory that one full matrix may take; a fit holds several.
 _SHARE = 0.1
 
 
 class Factored:
-    """A symmetric, positive semi-definite matrix S Sᵀ that is known by S (size, rank).
+    """A symmetric, positive semi-definite matrix S Sᵀ, stored as S (size, rank).
 
-    It takes part in products, in sums with its like or with full matrices, and is scaled by
-    numbers that are not negative. ``numpy.asarray`` forms it, where memory allows.
+    It supports products, sums with its own kind or full matrices, and scaling by
+    non-negative numbers. ``numpy.asarray`` forms the matrix if memory allows.
     """
 
-    #: NumPy leaves operators between its arrays and this class to this class.
+    #: Tells NumPy to leave operators between its arrays and this class to this class.
     __array_ufunc__ = None
 
     def __init__(self, factor: np.ndarray) -> None:
@@ -39,7 +39,7 @@ class Factored:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """As of a matrix."""
+        """Shape of the matrix."""
         return len(self.factor), len(self.factor)
 
     @property
@@ -68,7 +68,7 @@ class Factored:
             return np.asarray(self) + other
         made = Factored(np.concatenate([self.factor, other.factor], axis=1))
         size, rank = made.factor.shape
-        # From here on the full matrix is the smaller of the two.
+        # From this rank on, the full matrix is smaller.
         return np.asarray(made) if 2 * rank > size else made
 
     __radd__ = __add__
@@ -83,7 +83,7 @@ Symmetric = np.ndarray | Factored
 
 
 def outer(vector: np.ndarray, weight: float, like: Symmetric) -> Any:
-    """``weight`` · x xᵀ, for a weight that is not negative; in the form of ``like``."""
+    """``weight`` · x xᵀ for a non-negative weight, in the form of ``like``."""
     if isinstance(like, Factored):
         return Factored(np.sqrt(weight) * vector[:, None])
     return weight * np.outer(vector, vector)
@@ -104,11 +104,11 @@ def labelled_moments(
 ) -> tuple[np.ndarray, Any]:
     """μ = ⟨ζx⟩ and ψ = cov(ζx) of the classes ζ = −1 and ζ = +1, for series times a scale.
 
-    ``share`` (2,) holds the weight of each class, adding to one.
+    ``share`` (2,) holds the weights of the classes, which add to one.
     """
     means, covariances = [m * scale for m in means], [c * scale**2 for c in covariances]
     mu = share[1] * means[1] - share[0] * means[0]
-    # Within the classes and between them: no difference of large numbers.
+    # Add the parts within and between classes: no difference of large numbers.
     apart = means[1] + means[0]
     within = share[0] * covariances[0] + share[1] * covariances[1]
     psi = within + outer(apart, share[0] * share[1], within)
@@ -127,13 +127,13 @@ def root(matrix: Symmetric) -> tuple[np.ndarray, np.ndarray]:
 
 
 def refuse_if_large(size: int) -> None:
-    """Refuse a full covariance for which there is no room."""
+    """Refuse a full covariance that does not fit into memory."""
     free = _free_memory()
     wanted = 8.0 * size**2
     if size > DENSE_SIZE and free is not None and wanted > _SHARE * free:
         raise MemoryError(
             f"series of {size} values (channels × steps) have a covariance of "
-            f"{wanted / 2**30:.3g} GiB, of which several are needed, and "
+            f"{wanted / 2**30:.3g} GiB, several are needed, and "
             f"{free / 2**30:.3g} GiB are free: take fewer steps or channels (average "
             f"neighbouring steps), or at most {size // 3} series, whose covariance is "
             "never formed at the linear order."
@@ -141,7 +141,7 @@ def refuse_if_large(size: int) -> None:
 
 
 def _free_memory() -> float | None:
-    """Free memory in bytes; None where the system does not say."""
+    """Free memory in bytes; None if the system does not report it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:

@@ -1,8 +1,8 @@
-"""Clouds of states along the readouts, and the decision between them.
+"""Clouds of readout values, and the decision between classes.
 
-Taken as Gaussian with a common covariance, the clouds of the classes give log-odds that are
-linear in the readout values: the trained threshold, the probabilities, and the weights by
-which the readouts of several classes decide together (linear discriminant analysis).
+If the clouds of the classes are Gaussian with a common covariance, log-odds are linear in
+the readout values. This gives the trained threshold, the probabilities, and the weights
+with which the readouts of several classes decide together (linear discriminant analysis).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.special import ndtr, softmax
 
 from .calibration import with_heavy_tails
 
-#: Share of the identity in the correlation of the readouts: keeps it invertible where
-#: the training series are separated perfectly.
+#: Share of the identity in the correlation of the readouts: keeps it invertible if the
+#: training series are separated perfectly.
 _SHRINK = 1e-3
 #: Smallest spread of a cloud, relative to the distance of the class means.
 _SHARPEST = 1e-3
@@ -26,7 +26,7 @@ _SHARPEST = 1e-3
 class Clouds:
     """Means (n_classes, n_readouts) and common covariance of the readout values.
 
-    The prior (n_classes,) is the weight of each class, adding to one.
+    The prior (n_classes,) holds the weights of the classes, which add to one.
     """
 
     means: np.ndarray
@@ -43,8 +43,8 @@ class Clouds:
     ) -> Clouds:
         """Clouds of readout values Z (n_cases, n_readouts) in classes 0, 1, ….
 
-        Every case has a weight, and every class a factor on that of all its cases: it moves
-        the plane; how wide the clouds are, every case says as it was given.
+        Each case has a weight, and each class a factor on the weights of its cases. Class
+        factors move the plane; the width of the clouds depends on the case weights only.
         """
         means = np.zeros((len(class_weights), Z.shape[1]))
         counts = np.bincount(codes, weights, minlength=len(class_weights))
@@ -65,8 +65,8 @@ class Clouds:
         counts: np.ndarray,
         class_weights: np.ndarray,
     ) -> Clouds:
-        """Clouds from the scatter inside all classes and the weight of each class."""
-        # Where all series are read as the same value, rounding can leave less than none.
+        """Clouds from the scatter within all classes and the weight of each class."""
+        # If all series have the same readout value, rounding can make it negative.
         wide = np.diag(scatter) > 0
         covariance = np.where(wide & wide[:, None], scatter, 0.0) / counts.sum()
         prior = counts * class_weights
@@ -77,9 +77,9 @@ class Clouds:
 class Decision:
     """Linear decision Z couplingᵀ − threshold on readout values Z.
 
-    There is one score for two classes (positive: the second), one per class for more;
-    ``slope`` are the log-odds per unit of the scores. ``sureness`` is the factor on the
-    log-odds `with_heavy_tails` that held-out series found; None leaves them to the clouds.
+    Two classes have one score (positive: the second class), more classes one score each;
+    ``slope`` holds the log-odds per unit of score. ``sureness`` is the factor on the
+    log-odds `with_heavy_tails` that held-out series gave; None uses the Gaussian log-odds.
     """
 
     coupling: np.ndarray
@@ -112,7 +112,7 @@ class Decision:
 
 
 def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
-    """Best decision between clouds, under noise of this deviation on the readout values.
+    """Best decision between clouds, given noise of this deviation on the readout values.
 
     The threshold is "trained", or "origin": the plane through the origin of each readout.
     """
@@ -131,7 +131,7 @@ def decide(clouds: Clouds, *, noise: float, threshold: str) -> Decision:
     rows = np.linalg.solve(correlation, scaled.T).T
     with np.errstate(divide="ignore"):
         prior = np.where(present, np.log(clouds.prior), -np.inf)
-    # A class that was never seen is never chosen, and every number stays finite.
+    # A class without cases is never chosen, and every number stays finite.
     prior = np.maximum(prior, -1e6)
     return Decision(rows / spread, 0.5 * (scaled * rows).sum(1) - prior, 1.0)
 
@@ -149,17 +149,17 @@ def _between_two(clouds: Clouds, variance: float, threshold: str) -> Decision:
         if apart > 1e-12 * np.sqrt(variance):
             plane -= odds / slope
         elif odds:
-            # The readout tells nothing: put the plane beyond all states, so that the
-            # more frequent class is always chosen.
+            # The readout is useless: put the plane beyond all states, so that the more
+            # frequent class is always chosen.
             plane -= np.sign(odds) * 1e3 * (np.sqrt(variance) + abs(plane) + abs(apart))
     slope = max(slope, np.finfo(float).tiny)
     return Decision(np.ones((1, 1)), np.array([plane]), float(slope))
 
 
 def _each_at_origin(clouds: Clouds, variance: np.ndarray) -> Decision:
-    """One plane through the origin per class, in log-odds so that they compare."""
+    """One plane through the origin per class, in comparable log-odds."""
     own = np.diag(clouds.means)
-    # Of class c the weight of every class but c itself.
+    # For class c: the weights of all other classes.
     others = np.where(np.eye(len(own)), 0.0, np.maximum(clouds.prior, 1e-300))
     rest = (others * clouds.means.T).sum(1) / others.sum(1)
     apart = np.where(clouds.prior > 0, own - rest, 0.0)
@@ -171,7 +171,7 @@ def _each_at_origin(clouds: Clouds, variance: np.ndarray) -> Decision:
 def held_out_score(
     decision: Decision, Z: np.ndarray, codes: np.ndarray, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How well a decision does on series it was not made from.
+    """Score a decision on series that it was not made from.
 
     Returns the probability (n_cases,) of the right answer under readout noise, 0 or 1
     without noise, and the log-odds (n_cases,) of the true class over the best other one.
@@ -198,14 +198,14 @@ def judge_held_out(
     noise: float,
     threshold: str,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Judge one decision per η, made from Z_in (n_etas, n_cases, n_readouts), on Z_out.
+    """Score one decision per η, made from Z_in (n_etas, n_cases, n_readouts), on Z_out.
 
-    ``training`` are codes, weights and class weights of `Clouds.of`. Returns both parts of
-    `held_out_score` per η, and log-odds of Z_out plus each point of the noise in turn.
+    ``training`` holds the codes, weights and class weights for `Clouds.of`. Returns both
+    parts of `held_out_score` per η, and the log-odds of Z_out plus each noise point.
     """
     n_readouts = Z_out.shape[2]
-    # Points with mean and covariance of the noise, not draws: a series of weight two counts
-    # as two copies of it.
+    # Points with the mean and covariance of the noise instead of draws, so that a series of
+    # weight two counts like two copies of it.
     corners = noise * np.sqrt(n_readouts) * np.eye(n_readouts)
     points = np.concatenate([corners, -corners]) if noise else np.zeros((1, n_readouts))
     found = []

@@ -16,7 +16,7 @@ class SoftMargin(NamedTuple):
     value: float
     #: v·M, the mean distance of the states from the decision plane.
     separation: float
-    #: (η/2) vᵀΣv, the price of their spread.
+    #: (η/2) vᵀΣv, the penalty on their spread.
     variance: float
 
 
@@ -51,7 +51,7 @@ def soft_margin(
 ) -> float:
     """Soft margin −(1/η) ln⟨exp(−η ζ_ν vᵀy_ν)⟩ (paper, equation 5, `soft_margin`).
 
-    Concave in v, and above the margin by at most ln(n_cases)/η; stable for any η.
+    It is concave in v, at most ln(n_cases)/η above the margin, and stable for any η.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def soft_margin(
     eta : float
         Control parameter η; large values approach the margin.
     average : bool
-        The mean over the cases, as the paper takes it from its Gaussian form on, or the
-        sum, as in its definition, lower by ln(n_cases)/η.
+        Take the mean over the cases, as in the paper's Gaussian form, or the sum, as in its
+        definition, which is lower by ln(n_cases)/η.
     """
     eta = check.positive(eta, "eta")
     signed = labelled(states, labels)
@@ -100,8 +100,8 @@ def state_moments(
 def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftMargin:
     """κ = v·M − (η/2) vᵀΣv (paper, equation 6, `soft_margin_approx_Gaussian`).
 
-    Exact where ζy is Gaussian; in general the soft margin up to the second cumulant. M and
-    Σ are those of `state_moments`.
+    Exact if ζy is Gaussian, else the soft margin up to the second cumulant. M and Σ are as
+    in `state_moments`.
     """
     eta = check.positive(eta, "eta")
     M = check.host_array(M, "M", ndim=(1,))
@@ -117,8 +117,7 @@ def gaussian_soft_margin(M: Any, Sigma: Any, v: Any, eta: float = 10.0) -> SoftM
 def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     """Unit readout that maximises the margin, by a linear support vector machine.
 
-    For comparison with the soft margin's readout. The plane passes through the origin, as
-    in `def_margin`.
+    Compare it with the soft margin's readout. The plane passes through the origin.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def svm_readout(states: Any, labels: Any, *, C: float = 1e4) -> np.ndarray:
     signs = check.host_array(labels, "labels").astype(int)
     both = len(np.unique(signs)) > 1
     check.require(both, "`labels` hold one class only; a margin needs two.")
-    # Newton's method in the primal; at the default tolerance it stops percents short.
+    # Newton's method in the primal; the default tolerance stops it a few percent short.
     made: Any = LinearSVC
     settings = {"dual": False, "tol": 1e-10, "fit_intercept": False, "max_iter": 100_000}
     machine = made(C=check.positive(C, "C"), **settings)

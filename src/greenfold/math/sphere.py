@@ -2,11 +2,11 @@
 
     maximise  b·v − ½ vᵀ Q v   over ‖v‖ = 1
 
-This is the readout of a reservoir, and each half-step of the paper's alternation (cases A
-and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With Q = Σ_i q_i w_i w_iᵀ
+This gives the readout of a reservoir, and each half-step of the paper's alternation (cases
+A and B, `soft-margin-gradient-u`, `bisection-problem-lambda-u`). With Q = Σ_i q_i w_i w_iᵀ
 and c_i = w_i·b the maximum is v = Σ_i c_i/(q_i − λ) w_i at the root λ < q_1 of the secular
 equation Σ_i (c_i/(q_i − λ))² = 1. In the hard case b has no component in the eigenspace of
-q_1 and there is no root: then λ = q_1, and the rest of the norm is filled along w_1.
+q_1 and there is no root: then λ = q_1, and v is completed to unit norm along w_1.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from scipy.linalg import get_lapack_funcs
 from .._base import checks as check
 from .covariances import Factored, Symmetric, root
 
-#: Eigenvalues closer to the smallest one than this, relative to the largest, are one
-#: cluster: a symmetric eigensolver resolves no better.
+#: Eigenvalues closer to the smallest one than this share of the largest form one cluster: a
+#: symmetric eigensolver resolves no better.
 _CLUSTER = 1e-13
 _MAX_NEWTON = 100
 _EPS = float(np.finfo(float).eps)
-#: The eigenvalues of Σ decide as they are while the distance of the multiplier from them is
-#: above this share of the largest one; rounding then changes κ in its tenth digit at most.
+#: The eigenvalues of Σ are precise enough while the multiplier is further from them than
+#: this share of the largest one; rounding then changes κ in its tenth digit at most.
 _RESOLVED = 1e-10
-#: Fewer input values than neurons usually leave the multiplier closer than that. Up to
-#: this many of them the singular values cost less than the eigenvalues in vain.
+#: With fewer input values than neurons, the multiplier is usually closer than that. Up to
+#: this many values, go to the singular values at once.
 _FEW = 64
-#: Factors before a solution by eigenvalues is the better way, and the relative error of ‖v‖
-#: that ends it: the last step of Newton's method squares it.
+#: Number of factorisations before eigenvalues are the better way, and the relative error of
+#: ‖v‖ at which to stop: the last Newton step squares it.
 _MAX_FACTORS, _ON_SPHERE = 6, 1e-9
 
 
@@ -48,7 +48,7 @@ class SphereMaximum:
     value: np.ndarray
     #: λ (...) of the secular equation; (Q − λ) v = b.
     multiplier: np.ndarray
-    #: Whether v was completed along the lowest eigenvector: one of several maximisers.
+    #: Whether v was completed along the lowest eigenvector, as one of several maximisers.
     hard_case: np.ndarray
 
 
@@ -58,7 +58,7 @@ def maximize_on_sphere(b: Any, Q: Any) -> SphereMaximum:
     Parameters
     ----------
     b : array_like (..., n)
-        The linear part; zero leaves an eigenvalue problem (case A).
+        The linear part; if zero, this is an eigenvalue problem (case A).
     Q : array_like (..., n, n)
         Symmetric, not necessarily positive; leading dimensions are a batch.
 
@@ -84,9 +84,9 @@ def solve_in_eigenbasis(
 ) -> SphereMaximum:
     """Solve the problem from an eigendecomposition, for example for many η at once.
 
-    Eigenvalues q (..., n) ascend and scale with Q, eigenvectors w (..., n, n) are columns.
-    Eigenvalues that differ by less than ``resolution`` are one; by default 1e-13 of the
-    largest, what a symmetric eigensolver resolves.
+    Eigenvalues q (..., n) ascend and scale with Q; eigenvectors w (..., n, n) are columns.
+    Eigenvalues that differ by less than ``resolution`` count as equal; the default is 1e-13
+    of the largest, the resolution of a symmetric eigensolver.
     """
     c = np.einsum("...ij,...i->...j", w, b)
     c, q = np.broadcast_arrays(c, q)
@@ -100,7 +100,7 @@ def solve_in_eigenbasis(
     low = _norm(np.where(lowest, c, 0.0))
     without_low = low <= 4 * _EPS * size
     safe = np.where(lowest, np.inf, above)
-    # Where b and Q differ by hundreds of orders, a ratio may leave the range of floats;
+    # If b and Q differ by hundreds of orders, a ratio may leave the range of floats;
     # infinity and zero are then the right limits.
     with np.errstate(over="ignore"):
         at_lowest = c / safe
@@ -120,7 +120,7 @@ def solve_in_eigenbasis(
 
 
 def _norm(vectors: np.ndarray) -> np.ndarray:
-    """Norm along the last axis, without squares that overflow or vanish."""
+    """Norm along the last axis, without squares that overflow or underflow."""
     peak = np.abs(vectors).max(-1, keepdims=True)
     peak = np.where(peak > 0, peak, 1.0)
     return peak[..., 0] * np.linalg.norm(vectors / peak, axis=-1)
@@ -131,14 +131,15 @@ def _secular_root(
 ) -> np.ndarray:
     """Distance δ = q_1 − λ > 0 of the root from the lowest eigenvalue.
 
-    Newton's method on 1/‖v(δ)‖ − 1, nearly linear in δ and convex, from the lower end of
-    the bracket [|c_1|, ‖b‖]: it approaches the root from below (Moré & Sorensen 1983).
+    Newton's method on 1/‖v(δ)‖ − 1, which is nearly linear in δ and convex, starts at the
+    lower end of the bracket [|c_1|, ‖b‖] and approaches the root from below (Moré &
+    Sorensen 1983).
     """
     tiny = np.finfo(float).tiny ** 0.25
     scale = np.where(size > 0, size, 1.0)
     c, low, above = c / scale[..., None], low / scale, above / scale[..., None]
     lower = np.maximum(low, tiny)
-    # ‖v‖ ≥ ‖b‖/(q_max − λ) gives a second lower bound, close for small Q.
+    # ‖v‖ ≥ ‖b‖/(q_max − λ) gives a second lower bound, which is tight for small Q.
     lower = np.maximum(lower, 1.0 - above.max(-1))
     if lower.size == 1:
         found = _one_root(c.ravel(), float(low.item()), above.ravel(), float(lower.item()))
@@ -155,7 +156,7 @@ def _secular_root(
         upper = np.where(square <= 1, delta, upper)
         moved = delta + step
         inside = (moved >= lower) & (moved <= upper)
-        # Near a vanishing c_1 the root spans many decades: bisect in the logarithm.
+        # Near a vanishing c_1 the root spans many decades: bisect its logarithm.
         moved = np.where(inside, moved, np.sqrt(lower * upper))
         if np.all(np.abs(moved - delta) <= 4 * _EPS * moved):
             break
@@ -164,7 +165,7 @@ def _secular_root(
 
 
 def _one_root(c: np.ndarray, low: float, above: np.ndarray, lower: float) -> float:
-    """The same iteration for one problem, where arrays of one number are the cost."""
+    """The same iteration for one problem, with numbers, which are faster than arrays."""
     delta, upper = lower, 1.0
     for _ in range(_MAX_NEWTON):
         shifted = above + delta
@@ -191,7 +192,7 @@ def _one_root(c: np.ndarray, low: float, above: np.ndarray, lower: float) -> flo
 
 @dataclass(frozen=True, eq=False)
 class KernelQuadratic:
-    """μ (D,) and ψ (D, D), by which kernels a = L w of unit vectors w are judged."""
+    """The soft margin κ(a) = μ·a − (η/2) aᵀψa of kernels a = L w with unit vectors w."""
 
     mu: np.ndarray
     psi: Symmetric
@@ -201,10 +202,10 @@ class KernelQuadratic:
         return self.readouts(L, np.array([eta]))[0]
 
     def readouts(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers for many η, (n_etas, n): Lᵀψ L is decomposed once.
+        """The maximisers for many η, (n_etas, n); Lᵀψ L is decomposed once.
 
-        Only the row space of L matters. Where it is smaller than the space of w, one more
-        direction stands for its orthogonal complement, along which κ does not change.
+        Only the row space of L matters. If it is smaller than the space of w, one more
+        direction represents its orthogonal complement, along which κ is constant.
         """
         m, n = L.shape
         if m >= n:
@@ -221,10 +222,10 @@ class KernelQuadratic:
         return w
 
     def _on_sphere(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
-        """The maximisers by the eigenvalues of Lᵀψ L, known to rounding of the largest one.
+        """The maximisers from the eigenvalues of Lᵀψ L, precise to rounding of the largest.
 
-        Where a network amplifies much, what decides lies below that; the singular values of
-        ψ^½ L, whose squares they are, tell it.
+        If a network amplifies strongly, the relevant eigenvalues are smaller than that.
+        Then use the singular values of ψ^½ L, whose squares they are.
         """
         Q, b = gram(L, self.psi), L.T @ self.mu
         if len(etas) == 1:
@@ -240,11 +241,11 @@ class KernelQuadratic:
         return self._by_singular_values(L, etas)
 
     def _by_factors(self, b: np.ndarray, Q: np.ndarray) -> np.ndarray | None:
-        """The maximiser by Newton's method on Cholesky factors; None where it fails.
+        """The maximiser by Newton's method on Cholesky factors; None if it fails.
 
-        It starts at the multiplier of the last call: in an ascent two or three factors do,
-        at a twentieth of the cost of eigenvalues each. The first call starts at that of a
-        small Q.
+        It starts at the multiplier of the last call, the first time at that of a small Q.
+        In an ascent two or three factorisations suffice, each at a twentieth of the cost
+        of eigenvalues.
         """
         multiplier = float(self._last[0])
         if not np.isfinite(multiplier):
@@ -271,7 +272,7 @@ class KernelQuadratic:
 
     @cached_property
     def _last(self) -> np.ndarray:
-        """The multiplier of the last call; NaN before."""
+        """The multiplier of the last call; NaN before the first."""
         return np.array([np.nan])
 
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
@@ -285,7 +286,7 @@ class KernelQuadratic:
         basis, scale = root(self.psi)
         along = basis.T @ self.mu
         rest = self.mu - basis @ along
-        # Of coinciding means or full rank nothing is left but rounding.
+        # If the means coincide, or ψ has full rank, only rounding is left.
         if np.linalg.norm(rest) <= 1e-12 * np.linalg.norm(self.mu):
             rest = np.zeros_like(rest)
         return basis * scale, along / scale, rest
@@ -298,13 +299,13 @@ def in_singular_basis(
     etas: np.ndarray,
     rounding: float,
 ) -> np.ndarray:
-    """Unit w that maximise κ(L w), one row for each η, by the singular values of Sᵀ L.
+    """Unit w that maximise κ(L w), one row per η, from the singular values of Sᵀ L.
 
-    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ, ``white`` is m with μ = S m + a part that S
-    does not reach, and ``beyond`` is Lᵀ times that part, none up to ``rounding``.
+    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ. ``white`` is m in μ = S m + r, with r outside
+    the span of S; ``beyond`` is Lᵀr, zero up to ``rounding``.
     """
     left, sizes, right = np.linalg.svd(seen, full_matrices=False)
-    # Ascending, as eigenvalues are; and one direction more where none is left out.
+    # Ascending, like eigenvalues, with one direction more if there is a complement.
     sizes, w = sizes[::-1], right[::-1].T
     c = sizes * (left[:, ::-1].T @ white) + w.T @ beyond
     if w.shape[1] < len(w):
@@ -314,7 +315,7 @@ def in_singular_basis(
             size, flat = 0.0, _orthogonal_direction(w)
         w = np.column_stack([flat / np.linalg.norm(flat), w])
         sizes, c = np.append(0.0, sizes), np.append(size, c)
-    # Singular values are known to rounding of the largest one.
+    # Singular values are precise to rounding of the largest one.
     known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
     squares = etas[:, None] * sizes**2
     made = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known).v @ w.T
@@ -331,7 +332,7 @@ def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:
 
 
 def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
-    """A unit vector orthogonal to the columns of ``basis``, always the same one."""
+    """A unit vector orthogonal to the columns of ``basis``, always the same."""
     # The coordinate axis that the basis covers least is furthest from its span.
     vector = np.eye(1, len(basis), int(np.argmin((basis**2).sum(1))))[0]
     for _ in range(2):  # twice is enough for orthogonality to rounding

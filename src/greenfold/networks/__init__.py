@@ -1,1 +1,1 @@
-"""What a network is: weights, gains, resting state, modes, stability."""
+"""Networks: weights, gains, resting state, modes and stability."""

@@ -21,23 +21,24 @@ __all__ = ["EchoStateNetwork"]
 class EchoStateNetwork(Network, kind="echo_state_network"):
     """A leaky echo state network y' = (1 − a) y + a φ(W y + u x + b).
 
-    The convention is reservoirpy's. `unfold` takes it at the linear order, with the
-    certificate; `Dynamics` runs and differentiates it as it is; both count states from
-    ``rest``, where every series begins. A step of the stimulus is a step of the network.
+    The convention is reservoirpy's. `unfold` takes the network at linear order, where the
+    optimum can be certified; `Dynamics` runs and differentiates the full network. In both,
+    states are deviations from ``rest``, every series starts at rest, and one step of the
+    stimulus is one step of the network.
 
     Parameters
     ----------
     weights : array_like or scipy sparse (n_neurons, n_neurons)
         W_ij is the connection from neuron j to neuron i. Stored dense.
     leak : float or array_like (n_neurons,)
-        a in (0, 1]: the part of a neuron that is new in every step.
+        Leak a in (0, 1]: the share of a neuron's state that each step renews.
     gain : Gain, optional
-        φ; tanh by default.
+        Gain φ; tanh by default.
     bias : float or array_like (n_neurons,), optional
         The bias b; zero by default.
     allow_unstable : bool
-        Accept a network whose modes grow at rest. A linear one grows for ever; with tanh it
-        saturates, and its input may tame it, as with a spectral radius above one.
+        Accept a network whose modes grow at rest. A linear network then grows without
+        bound; with tanh it saturates, and its input may stabilise it.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     def _say_growth(self) -> str:
         grows = f"multiplies a small deviation from rest by {self.spectral_radius:.4g}"
         advice = "scale the weights down, or pass allow_unstable=True"
-        return f"a step {grows}, and it must be by less than 1; {advice}"
+        return f"one step {grows}, and the factor must be below 1; {advice}"
 
     @classmethod
     def random(
@@ -136,24 +137,24 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
     ) -> EchoStateNetwork:
         """The Legendre delay system for input that is constant over each step.
 
-        ``theta`` is the length of the window in steps; the gain is linear by default, as
-        the delay system is. Its own input projection is that of
-        `greenfold.networks.weights.legendre_step`.
+        ``theta`` is the length of the window in steps. The gain is linear by default, like
+        the delay system. `greenfold.networks.weights.legendre_step` gives the matching
+        input projection.
         """
         gain = Gain.linear() if gain is None else gain
         weights = plans.legendre_step(n_neurons, theta).weights
         return cls(weights / slope_at_rest(gain, "remember"), 1.0, gain)
 
     def with_leak(self, leak: Any) -> EchoStateNetwork:
-        """The same network with another leak."""
+        """Return the same network with another leak."""
         parts = self.gain, self.bias, self.allow_unstable
         return EchoStateNetwork(self.weights, leak, *parts)
 
     @cached_property
     def linear_step(self) -> tuple[np.ndarray, np.ndarray]:
-        """E = 1 − a + a φ' W and F = a φ' of the network at rest: d' = E d + F u x.
+        """Matrices E = 1 − a + a φ' W and F = a φ' of the step d' = E d + F u x near rest.
 
-        With the leak a and the slope φ'(W y* + b) of each neuron.
+        a is the leak and φ' the slope φ'(W y* + b) of each neuron.
         """
         active = self.weights @ self.rest + (0.0 if self.bias is None else self.bias)
         slope = np.asarray(self.gain.derivative(active), dtype=np.float64)
@@ -163,7 +164,7 @@ class EchoStateNetwork(Network, kind="echo_state_network"):
 
     @cached_property
     def spectral_radius(self) -> float:
-        """Largest |λ| of E: what is left of the slowest deviation after a step."""
+        """Largest |λ| of E: the share of the slowest deviation that one step leaves."""
         return float(np.abs(np.linalg.eigvals(self.linear_step[0])).max())
 
 

@@ -1,10 +1,10 @@
-"""Gain functions of the neurons: what is evaluated, expanded, saved and simulated.
+"""Gain functions of the neurons.
 
-A gain is one entry of `KINDS`; everything else asks the gain itself. The functions that
-gains are made of stand first, because a lambda does not pickle. Values and slopes are
-elementwise on arrays of any namespace; those named `…_both` return the two at once. A
-series takes points (N,) on the host and a degree, and gives the coefficients c_0 … c_degree
-of φ(point + d) in powers of d, (N,) each.
+A gain is one entry of `KINDS`; the rest of greenfold asks the `Gain` object. The functions
+that gains are made of are at module level, because a lambda does not pickle. Values and
+slopes are elementwise on arrays of any namespace; functions named `…_both` return value and
+slope. A series function takes points (N,) on the host and a degree, and returns the
+coefficients c_0 … c_degree of φ(point + d) in powers of d, each (N,).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Function = Callable[[Any], Any]
 
 
 def horner(coefficients: Any, y: Any) -> Any:
-    """Polynomial with coefficients in increasing powers."""
+    """Evaluate a polynomial whose coefficients are in increasing powers."""
     total = 0 * y + float(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * y + float(c)
@@ -34,7 +34,7 @@ def horner(coefficients: Any, y: Any) -> Any:
 def polynomial_series(
     points: np.ndarray, degree: int, coefficients: tuple[float, ...]
 ) -> list[np.ndarray]:
-    """A polynomial in powers of the distance from each point."""
+    """Expand a polynomial in powers of the distance from each point."""
     shifted = []
     for k in range(degree + 1):
         moved = [comb(j, k) * c for j, c in enumerate(coefficients) if j >= k]
@@ -63,7 +63,7 @@ def biased(y: Any, t: float) -> Any:
 
 
 def biased_both(y: Any, t: float) -> tuple[Any, Any]:
-    """The biased tanh and its slope."""
+    """Biased tanh and its slope."""
     bent, slope = tanh_both(y)
     below = t * bent
     below += 1
@@ -74,7 +74,7 @@ def biased_both(y: Any, t: float) -> tuple[Any, Any]:
 
 
 def biased_series(points: np.ndarray, degree: int, t: float) -> list[np.ndarray]:
-    """Tanh around b + point, in the units of the biased one; from f' = 1 − f²."""
+    """Series of the biased tanh; tanh around b + point follows from f' = 1 − f²."""
     bent = np.tanh(points)
     f = [(t + bent) / (1 + t * bent)]
     for k in range(degree):
@@ -88,7 +88,7 @@ def sigmoid(y: Any) -> Any:
 
 
 def sigmoid_both(y: Any) -> tuple[Any, Any]:
-    """The sigmoid and its slope σ (1 − σ) = (1 − tanh²(y/2))/4."""
+    """Sigmoid and its slope σ (1 − σ) = (1 − tanh²(y/2))/4."""
     bent, slope = tanh_both(y / 2)
     bent += 1
     bent /= 2
@@ -97,7 +97,7 @@ def sigmoid_both(y: Any) -> tuple[Any, Any]:
 
 
 def sigmoid_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
-    """From σ' = σ − σ²."""
+    """Series of the sigmoid, from σ' = σ − σ²."""
     f = [sigmoid(points)]
     for k in range(degree):
         f.append((f[k] - _square(f, k)) / (k + 1))
@@ -111,7 +111,7 @@ def softplus(y: Any) -> Any:
 
 
 def softplus_series(points: np.ndarray, degree: int) -> list[np.ndarray]:
-    """Its slope is the sigmoid."""
+    """Series of the softplus, whose slope is the sigmoid."""
     slopes = sigmoid_series(points, degree - 1)
     return [softplus(points), *(c / (k + 1) for k, c in enumerate(slopes))]
 
@@ -122,7 +122,7 @@ def relu(y: Any) -> Any:
 
 
 def relu_slope(y: Any) -> Any:
-    """0 below zero, 1 above, and at zero the mean of both."""
+    """0 below zero, 1 above, ½ at zero."""
     return (1 + namespace(y).sign(y)) / 2
 
 
@@ -134,9 +134,9 @@ def _square(f: list[np.ndarray], k: int) -> np.ndarray:
 #: Taylor coefficients of tanh, from tan(iy)/i: (-1)^(k-1) 2^2k (2^2k - 1) B_2k / (2k)!.
 _TANH = (0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315, 0, 62 / 2835, 0, -1382 / 155925)
 
-#: Beyond this bias, 1 − tanh b is lost in rounding to eleven digits and fewer.
+#: Beyond this bias, rounding leaves eleven digits or fewer of 1 − tanh b.
 _MAX_BIAS = 5.0
-#: A field that is neither printed nor compared.
+#: Neither printed nor compared.
 _HIDDEN: Any = {"repr": False, "compare": False}
 
 
@@ -149,15 +149,15 @@ class Gain:
     Attributes
     ----------
     coefficients : tuple of float
-        Taylor coefficients φ(0), c_1, c_2, … in increasing powers, used by the unfolding of
+        Taylor coefficients φ(0), c_1, c_2, … in increasing powers, for the unfolding of
         a network that rests at zero; `simulate` and `Dynamics` use the exact function.
     name : str
-        What is printed.
+        The printed name.
     kind, parameters
-        The constructor in `KINDS` and its arguments; None for a gain that is made of code
-        and can not be saved.
+        The constructor in `KINDS` and its arguments; None for a gain made of code,
+        which cannot be saved.
     nest_model : str or None
-        Rate neuron of NEST that has this gain.
+        The rate neuron of NEST with this gain.
     """
 
     coefficients: tuple[float, ...]
@@ -166,7 +166,7 @@ class Gain:
     parameters: Mapping[str, Any] = field(default_factory=dict, **_HIDDEN)
     nest_model: str | None = field(default=None, **_HIDDEN)
     _function: Function | None = field(default=None, **_HIDDEN)
-    #: φ and φ' at once, or φ' alone.
+    #: φ and φ' together, or φ' alone.
     _both: Function | None = field(default=None, **_HIDDEN)
     _derivative: Function | None = field(default=None, **_HIDDEN)
     _series: Callable[..., list[np.ndarray]] | None = field(default=None, **_HIDDEN)
@@ -202,8 +202,7 @@ class Gain:
     def tanh(cls, degree: int = 11) -> Gain:
         """φ(y) = tanh(y); the unfolding sees its Taylor polynomial up to ``degree``.
 
-        The series converges for |y| < π/2 only: the `order` of an unfolding speaks of small
-        states.
+        The series converges for |y| < π/2 only, so an unfolding is valid for small states.
         """
         degree = check.count(degree, "degree")
         most = len(_TANH) - 1
@@ -216,9 +215,9 @@ class Gain:
     def biased_tanh(cls, b: float, degree: int = 11) -> Gain:
         """φ(y) = (tanh(y + b) − tanh b)/(1 − tanh² b): it saturates, and is not odd.
 
-        A tanh neuron whose rest lies at b, in units in which its slope there is 1. The
-        unfolding sees its Taylor polynomial up to ``degree``, which begins with y − tanh(b)
-        y² and converges for |y| < √(b² + π²/4) only. b lies between −5 and 5.
+        A tanh neuron that rests at b, in units where its slope there is 1. The unfolding
+        sees its Taylor polynomial up to ``degree``, which begins with y − tanh(b) y² and
+        converges for |y| < √(b² + π²/4) only. b lies between −5 and 5.
         """
         value, most = check.number(b, "b"), f"{_MAX_BIAS:g}"
         wanted = f"lie between −{most} and {most}, beyond which tanh is flat"
@@ -232,9 +231,9 @@ class Gain:
     def sigmoid(cls, degree: int = 11) -> Gain:
         """φ(y) = 1/(1 + e^−y), a rate between 0 and 1.
 
-        It is ½ at zero, so that a network with it rests elsewhere (`Reservoir.rest`). The
-        unfolding sees its Taylor polynomial around that state up to ``degree``; at zero the
-        series converges for |y| < π.
+        It is ½ at zero, so a network with this gain does not rest at zero
+        (`Reservoir.rest`). The unfolding sees its Taylor polynomial around the resting
+        state up to ``degree``; at zero the series converges for |y| < π.
         """
         parts = {"_function": sigmoid, "_both": sigmoid_both}
         return cls._smooth("sigmoid", degree, sigmoid_series, **parts)
@@ -243,14 +242,14 @@ class Gain:
     def softplus(cls, degree: int = 11) -> Gain:
         """φ(y) = log(1 + e^y), a rectified gain without a kink.
 
-        It is log 2 at zero; the rest is as for `sigmoid`.
+        It is log 2 at zero, and otherwise behaves like `sigmoid`.
         """
         parts = {"_function": softplus, "_derivative": sigmoid}
         return cls._smooth("softplus", degree, softplus_series, **parts)
 
     @classmethod
     def _smooth(cls, kind: str, degree: int, series: Any, **parts: Any) -> Gain:
-        """A gain with a Taylor series, taken at zero up to a degree."""
+        """Make a gain from its Taylor series at zero up to ``degree``."""
         degree = check.count(degree, "degree")
         coefficients = tuple(float(c[0]) for c in series(np.zeros(1), degree))
         name, parameters = parts.pop("name", kind), parts.pop("parameters", {})
@@ -261,24 +260,24 @@ class Gain:
     def relu(cls) -> Gain:
         """φ(y) = max(y, 0), for `Dynamics` and `simulate`.
 
-        It has no Taylor series: an unfolding, of order 0 only, takes the slope of each
-        neuron where it rests, or the mean ½ on the kink, where all rest without a bias.
+        It has no Taylor series. An unfolding is of order 0 only and takes the slope of each
+        neuron at rest; on the kink, where all neurons rest without a bias, that is ½.
         """
         return cls((0.0, 0.5), "relu", "relu", _function=relu, _derivative=relu_slope)
 
     @classmethod
     def custom(cls, function: Function, derivative: Function, name: str = "custom") -> Gain:
-        """A gain of your own, for `Dynamics` and `simulate`.
+        """Make your own gain, for `Dynamics` and `simulate`.
 
-        An unfolding knows its slope at rest: the linear order exists, higher ones do not. A
-        model with it can not be saved.
+        An unfolding knows only its slope at rest, so it is of linear order. A model with a
+        custom gain cannot be saved.
 
         Parameters
         ----------
         function : callable
-            φ, elementwise, with φ(0) = 0, for arrays of the library that you use.
+            φ with φ(0) = 0, elementwise on arrays of the library you use.
         derivative : callable
-            φ'. It is compared once with differences of ``function`` between −3 and 3.
+            φ'. It is checked once against differences of ``function`` between −3 and 3.
         name : str
 
         Examples
@@ -294,7 +293,7 @@ class Gain:
 
     @classmethod
     def of_kind(cls, kind: str, parameters: Mapping[str, Any]) -> Gain:
-        """The gain that ``kind`` and ``parameters`` of another describe."""
+        """Make the gain that ``kind`` and ``parameters`` describe."""
         check.must(kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", repr(kind))
         return KINDS[kind](**parameters)
 
@@ -321,7 +320,7 @@ class Gain:
     def around(self, points: np.ndarray) -> tuple[np.ndarray, ...]:
         """Taylor coefficients of φ(point + d) − φ(point) in powers of d, at points (N,).
 
-        From c_0 = 0 up to the degree of the gain, or to its slope where it has no series.
+        From c_0 = 0 to the degree of the gain, or to the slope if it has no series.
         """
         degree = int(self.parameters.get("degree", len(self.coefficients) - 1))
         if self._series is not None:
@@ -346,29 +345,29 @@ class Gain:
         return horner(slopes or [0.0], y)
 
     def with_derivative(self, y: Any) -> tuple[Any, Any]:
-        """φ and φ' at once, which often share most of their work."""
+        """Evaluate φ and φ' together, which often share most of the work."""
         return self._both(y) if self._both else (self(y), self.derivative(y))
 
     def advice(self, scale: float) -> str:
-        """How to make the non-linear part smaller by a factor, in words."""
+        """Say in words how to make the non-linear part smaller by a factor."""
         if "alpha" in self.parameters:
             alpha = self.parameters["alpha"]
             return f"lower alpha from {alpha:g} to {alpha * scale:.2g}"
         if self._function is None:
             return f"scale the non-linear part of the gain by {scale:.2g}"
-        # Without a parameter, only smaller states help: a term of degree p falls with the
+        # Without a parameter, only smaller states help: a term of degree p shrinks with
         # power p − 1 of their size.
         power = next((k for k, c in enumerate(self.coefficients) if k > 1 and c), 2)
         return f"scale the stimuli by {scale ** (1 / (power - 1)):.2g}"
 
 
-#: Where and how finely a custom gain is compared with its derivative. The differences err
-#: by about 1e-10. Round numbers, at which a gain may have a kink, are not on the grid.
+#: Points and step at which a custom gain is compared with its derivative. The differences
+#: err by about 1e-10. The grid avoids round numbers, where a gain may have a kink.
 _GRID, _STEP, _AGREE = np.linspace(-3.0, 3.0, 200), 1e-5, 1e-4
 
 
 def _check_derivative(function: Function, derivative: Function) -> None:
-    """Refuse a gain that is not zero at rest, or whose derivative is another's."""
+    """Refuse a gain that is not zero at rest, or whose derivative does not fit."""
     found = {}
     for argument, call in (("function", function), ("derivative", derivative)):
         check.must(callable(call), argument, "be callable", repr(call), TypeError)
@@ -391,6 +390,6 @@ def _check_derivative(function: Function, derivative: Function) -> None:
     check.require(wrong[worst] <= _AGREE, problem)
 
 
-#: Gains by the name under which a file holds them.
+#: Gains by their name in a file.
 _NAMES = ("linear", "quadratic", "polynomial", "tanh", "biased_tanh", "sigmoid", "softplus")
 KINDS: dict[str, Callable[..., Gain]] = {k: getattr(Gain, k) for k in (*_NAMES, "relu")}

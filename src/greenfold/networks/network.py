@@ -1,4 +1,4 @@
-"""What networks in continuous and in discrete time share: parts, resting state, files."""
+"""What networks in continuous and discrete time share: parts, resting state, files."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Network(Shown, codec.Saved):
     bias: np.ndarray | None
     rest: np.ndarray = field(init=False)
 
-    #: Networks that were drawn until this one, the first that is stable.
+    #: Number of networks drawn up to this one, the first stable one.
     n_draws: ClassVar[int] = 1
-    #: The attribute that says how fast the neurons are, and its largest value.
+    #: The attribute that sets the speed of the neurons, and its largest value.
     _speed: ClassVar[str]
     _fastest: ClassVar[float] = np.inf
-    #: Whether a network with another than a linear gain may be unstable at rest.
+    #: Whether a network with a non-linear gain may be unstable at rest.
     _may_grow: ClassVar[bool] = False
-    #: How the largest eigenvalue is shown, and the attribute that it is.
+    #: Label of the largest eigenvalue, and the attribute that holds it.
     _growth: ClassVar[tuple[str, str]]
-    #: What a network from a graph has unless it is given.
+    #: Defaults of a network made from a graph.
     _of_graph: ClassVar[dict[str, Any]] = {}
 
     def __init__(
@@ -66,12 +66,12 @@ class Network(Shown, codec.Saved):
         try:
             return self._solve_rest(bias)
         except np.linalg.LinAlgError:
-            why = "one of its modes has the eigenvalue 1 and integrates it for ever"
+            why = "one of its modes has the eigenvalue 1 and integrates it without end"
             problem = f"`bias` leaves the network without a rest state: {why}"
             raise ValueError(f"{problem}; scale the weights.") from None
 
     def _solve_rest(self, bias: np.ndarray) -> np.ndarray:
-        """The resting state of a linear network, stable or not."""
+        """Return the resting state of a linear network, stable or not."""
         connectivity = self.gain.slope * self.weights
         return np.linalg.solve(np.eye(self.n_neurons) - connectivity, bias)
 
@@ -83,7 +83,7 @@ class Network(Shown, codec.Saved):
     def _draw(
         cls, plan: plans.Plan, spectral_radius: Any, max_draws: Any = None, **parts: Any
     ) -> Self:
-        """The first stable network of a plan; with None, the one that is drawn."""
+        """Return the first stable network of a plan; with None, the first one drawn."""
         if spectral_radius is not None or max_draws is None:
             spectral_radius = check.positive(spectral_radius, "spectral_radius")
         if max_draws is None:
@@ -96,8 +96,8 @@ class Network(Shown, codec.Saved):
                 made = cls(weights, **parts)
             except UnstableError as error:
                 found.append(error.abscissa)
-                # The largest eigenvalue scatters by about 1/√N from draw to draw: far
-                # beyond that, another one would be no better.
+                # The largest eigenvalue varies by about 1/√N between draws: far beyond
+                # that, drawing again does not help.
                 hopeless = min(found) > 1 + 5 / np.sqrt(len(weights))
                 if len(found) == max_draws or hopeless:
                     allow = "allow_unstable" in str(error)
@@ -109,10 +109,10 @@ class Network(Shown, codec.Saved):
 
     @classmethod
     def cycle(cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any) -> Self:
-        """A ring of neurons, each driving the next with the same weight.
+        """Make a ring of neurons, each driving the next with the same weight.
 
-        ``args`` and ``kwargs`` are what the class takes after the weights. A weight below 1
-        in size is stable for a gain of slope 1.
+        ``args`` and ``kwargs`` are the arguments of the class after the weights. With a
+        gain of slope 1, the network is stable for |weight| < 1.
         """
         return cls(plans.cycle_weights(n_neurons, weight), *args, **kwargs)
 
@@ -120,10 +120,10 @@ class Network(Shown, codec.Saved):
     def delay_line(
         cls, n_neurons: int, weight: float = 0.9, *args: Any, **kwargs: Any
     ) -> Self:
-        """A chain of neurons, each driving the next; any weight is stable.
+        """Make a chain of neurons, each driving the next; any weight is stable.
 
-        In continuous time it is a cascade of low-pass filters, in discrete time without a
-        leak a shift register. The arguments are as in `cycle`.
+        In continuous time it is a cascade of low-pass filters; in discrete time with leak 1
+        it is a shift register. The arguments are as in `cycle`.
         """
         return cls(plans.delay_line_weights(n_neurons, weight), *args, **kwargs)
 
@@ -138,24 +138,24 @@ class Network(Shown, codec.Saved):
         inhibitory: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """A graph as a network: a connectome, or one of NetworkX's many kinds.
+        """Make a network from a graph, such as a connectome or a NetworkX graph.
 
-        An edge from j to i becomes W_ij, so that activity runs along the edges. Entry
-        [i, j] of a matrix is the edge from i to j; a matrix that is W goes to the class.
+        An edge from j to i becomes W_ij, so activity runs along the edges. Entry [i, j] of
+        a matrix is the edge from i to j; if your matrix is W itself, pass it to the class.
 
         Parameters
         ----------
         graph : networkx graph, scipy sparse array or array_like (n_nodes, n_nodes)
             Directed or not, with self-loops or not, connected or not.
         spectral_radius : float, optional
-            Scale the weights so that the largest |λ| of W is this; None leaves them as they
+            Scale the weights so that this is the largest |λ| of W; None keeps them as they
             are.
         weight : str or None
-            Attribute of an edge of a NetworkX graph that is its weight; edges without it,
-            or all if None, weigh 1.
+            Edge attribute of a NetworkX graph that holds the weight; edges without it, or
+            all edges if None, have weight 1.
         nodes : iterable, optional
-            Which nodes become neurons, and in which order: nodes of a NetworkX graph, or
-            row numbers of a matrix.
+            Nodes that become neurons, in this order: nodes of a NetworkX graph, or row
+            numbers of a matrix.
         inhibitory : iterable, optional
             Nodes whose outgoing weights are negated.
         *args, **kwargs
@@ -198,7 +198,7 @@ class Network(Shown, codec.Saved):
 
 
 def slope_at_rest(gain: Any, purpose: str) -> float:
-    """Slope of the gain at zero, by which weights of the linear network are divided."""
+    """Slope of the gain at zero, by which the linear network's weights are divided."""
     slope = 1.0 if gain is None else getattr(gain, "slope", 1.0)
     if slope == 0:
         raise ValueError(f"`gain` must have a slope at rest for a network to {purpose}.")
@@ -206,13 +206,13 @@ def slope_at_rest(gain: Any, purpose: str) -> float:
 
 
 def _range(value: float | np.ndarray) -> str:
-    """A number, or the range of several, as it is printed."""
+    """Format a number, or the range of several."""
     low, high = float(np.min(value)), float(np.max(value))
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str:
-    """What to do where no draw of a random network was stable."""
+    """Say what to do if no draw of a random network was stable."""
     if len(found) == 1 and not hopeless:
         way = "draw again with a larger max_draws, or scale it with spectral_radius=0.9"
     else:
@@ -227,17 +227,17 @@ def _say_draws(found: list[float], g: float, hopeless: bool, allow: bool) -> str
 
 def _taken_gain(gain: Gain) -> dict[str, Any]:
     if gain.kind not in KINDS:
-        code = f"the gain {gain.name} is made of code and can not be saved"
+        code = f"the gain {gain.name} is made of code and cannot be saved"
         raise TypeError(f"{code}; others can: {', '.join(KINDS)}.")
     return {"kind": gain.kind, "parameters": dict(gain.parameters)}
 
 
-#: The series of a gain takes the square of its degree: seconds for this one.
+#: The time to expand a gain grows with the square of its degree: seconds for this one.
 _PARAMETERS = codec.Plain(
     "values by name, with a degree up to 2,000",
     lambda x: isinstance(x, dict) and x.get("degree", 0) <= 2000,
 )
-#: What a file holds of every network.
+#: Fields of every network in a file.
 NETWORK = {
     "weights": codec.Numbers("neurons", "neurons"),
     "gain": codec.Object(
@@ -246,5 +246,5 @@ NETWORK = {
     "allow_unstable": codec.FLAG,
     "bias": codec.Maybe(codec.Numbers("neurons")),
 }
-#: How fast the neurons are.
+#: Speed of the neurons.
 PER_NEURON = codec.Numbers("neurons", or_one=True)

@@ -1,4 +1,4 @@
-"""A network in continuous time: the paper's, its modes and stability."""
+"""The paper's network in continuous time, its modes and its stability."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def abscissa(matrix: np.ndarray) -> float:
 class Modes:
     """Eigenmodes of the connectivity: w_αᵀ W = λ_α w_αᵀ, slowest mode first.
 
-    For looking at a network: W is not normal, so its eigenvectors may be badly conditioned,
-    and no result of greenfold is computed from them.
+    Use them to look at a network. W is not normal, so its eigenvectors may be badly
+    conditioned; greenfold computes no result from them.
 
     Attributes
     ----------
     eigenvalues : ndarray (n_neurons,), complex
-        λ_α of W diag(φ') at rest, by decreasing real part. Where time constants differ, of
-        1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ: a mode decays where Re λ_α < 1.
+        λ_α of W diag(φ') at rest, by decreasing real part. If time constants differ, λ_α of
+        1 + (τ/τ_i)(W diag(φ') − 1) with their mean τ. A mode decays if Re λ_α < 1.
     left_vectors : ndarray (n_neurons, n_neurons), complex
         Row α is w_α, of unit length.
     time_constants : ndarray (n_neurons,)
@@ -49,11 +49,10 @@ class Modes:
     _pace: Any = field(default=1.0, repr=False)
 
     def loading(self, u: Any) -> np.ndarray:
-        """Loading ω_α = w_αᵀ u of an input projection (paper, figure 2c).
+        """Loading ω_α = w_αᵀ u of an input projection u (paper, figure 2c).
 
-        Where the neurons differ in their time constants, u_i counts τ/τ_i times.
-
-        u is (n_neurons,) or (n_neurons, n_channels); so is the complex result.
+        If the time constants differ, u_i is scaled by τ/τ_i. u is (n_neurons,) or
+        (n_neurons, n_channels), and the complex result has the same shape.
         """
         vector = check.host_array(u, "u", ndim=(1, 2))
         check.input_projection(vector, len(self.eigenvalues))
@@ -67,8 +66,8 @@ class Reservoir(Network, kind="reservoir"):
     """A recurrent network τ ẏ = −y + W φ(y) + b + u x(t) (equation 1, `eom_network`).
 
     The paper's network has one time constant and no bias. A bias, or a gain that is not
-    zero at zero, moves the resting state; states of `unfold`, `Dynamics` and `simulate` are
-    deviations from ``rest``, where every series begins.
+    zero at zero, moves the resting state. In `unfold`, `Dynamics` and `simulate`, states
+    are deviations from ``rest``, and every series starts at rest.
 
     Parameters
     ----------
@@ -76,15 +75,15 @@ class Reservoir(Network, kind="reservoir"):
         W_ij is the connection from neuron j to neuron i. Stored dense: the propagator of a
         sparse network is dense.
     tau : float or array_like (n_neurons,)
-        Time constant of the neurons, or of each, in the unit of time that the stimuli use.
+        Time constant of all neurons or of each, in the unit of time of the stimuli.
     gain : Gain, optional
-        φ; linear by default. A gain with φ' ≠ 1 at rest is exact too: the linear part of
-        the dynamics then has the connectivity W diag(φ').
+        Gain φ; linear by default. The slope φ' at rest need not be 1: the linear part of
+        the dynamics has the connectivity W diag(φ').
     allow_unstable : bool
-        Accept a *linear* network whose modes grow (Re λ ≥ 1). Its unfolding is exact over a
-        finite time. A non-linear one is always refused, as in the paper.
+        Accept a *linear* network whose modes grow (Re λ ≥ 1); its unfolding is exact over a
+        finite time. A non-linear one with growing modes is refused, as in the paper.
     bias : float or array_like (n_neurons,), optional
-        b, a constant input to each neuron.
+        Bias b, a constant input to each neuron.
 
     Attributes
     ----------
@@ -127,7 +126,7 @@ class Reservoir(Network, kind="reservoir"):
         if self.gain.is_linear:
             escape = "or pass allow_unstable=True"
         if isinstance(self.tau, np.ndarray):
-            grows = f"its fastest growing mode grows by {radius - 1:.4g} of itself in their"
+            grows = f"the fastest growing mode grows by {radius - 1:.4g} of itself in their"
             advice = "scale the weights down, slow excitation or speed up inhibition"
             return f"with these time constants {grows} mean; {advice}, {escape}"
         largest = f"the largest real part of the eigenvalues of φ'(0) W is {radius:.4g}"
@@ -155,17 +154,17 @@ class Reservoir(Network, kind="reservoir"):
         ----------
         n_neurons : int
         g : float
-            Spread of the weights; the eigenvalues fill a disc of radius g, about.
+            Spread of the weights; the eigenvalues fill a disc of radius about g.
         tau, gain, allow_unstable, bias
             See `Reservoir`.
         rng : numpy Generator, int or None
             Source of randomness.
         max_draws : int
-            Draw again while the network is unstable, at most so many in all; the first
-            stable draw is kept, and ``n_draws`` of the network says which. At g = 0.9 one
-            in eight networks of 20 neurons is drawn again, four in a hundred of 100.
+            Draw again while the network is unstable, at most this many times in all. The
+            first stable draw is kept; its attribute ``n_draws`` counts the draws. At g =
+            0.9, 12 % of networks of 20 neurons and 4 % of networks of 100 are drawn again.
         spectral_radius : float, optional
-            Scale the weights so that the largest |λ| of W is this, whatever g is.
+            Scale the weights so that this is the largest |λ| of W, whatever g is.
         connectivity : float
             Probability of a connection; g stays the radius.
         """
@@ -189,7 +188,7 @@ class Reservoir(Network, kind="reservoir"):
         max_draws: int = 100,
         spectral_radius: float | None = None,
     ) -> Self:
-        """Draw a network that obeys Dale's law: a neuron excites, or inhibits, all others.
+        """Draw a network that obeys Dale's law: each neuron only excites or only inhibits.
 
         Parameters
         ----------
@@ -198,12 +197,12 @@ class Reservoir(Network, kind="reservoir"):
         g : float
             Radius of the disc that the bulk of the eigenvalues fills.
         tau, bias : float, (float, float) or array_like (n_neurons,)
-            Two numbers are those of excitatory and of inhibitory neurons.
+            Two numbers are for excitatory and inhibitory neurons.
         excitatory : float
             Share of excitatory neurons, which come first.
         inhibition : float, optional
-            Inhibition over excitation, summed over the inputs of each neuron: 1 is
-            balanced. None leaves it as it is drawn.
+            Inhibition over excitation, summed over the inputs of each neuron; 1 is
+            balanced. None keeps the ratio as drawn.
 
         Examples
         --------
@@ -226,22 +225,22 @@ class Reservoir(Network, kind="reservoir"):
         tau: float | None = None,
         gain: Gain | None = None,
     ) -> Self:
-        """A network of independent damped oscillators, whose modes are chosen, not drawn.
+        """Make independent damped oscillators, so that you choose the modes of the network.
 
         Oscillator j is the pair of neurons 2j and 2j + 1 with the block [[a, −b], [b, a]]
-        of φ'(0) W, a = 1 − τ/T_j and b = τω_j. Its linear mode decays as exp(−t/T_j) and
-        turns by ω_j per unit of time, exactly and for every τ. The reservoirs of
-        ``greenfold.estimators.pooled`` are these.
+        of φ'(0) W, where a = 1 − τ/T_j and b = τω_j. Its linear mode decays as exp(−t/T_j)
+        and turns by ω_j per unit of time, exactly and for every τ.
+        ``greenfold.estimators.pooled`` uses these reservoirs.
 
         Parameters
         ----------
         decay_times : array_like (n_oscillators,)
-            T_j > 0, in the unit of time that the stimuli use.
+            T_j > 0, in the unit of time of the stimuli.
         frequencies : array_like (n_oscillators,)
             Angular frequencies ω_j ≥ 0, in radians per unit of time.
         tau : float, optional
             The shortest decay time by default, so that no neuron inhibits itself. It scales
-            the input, not the modes.
+            the input but does not change the modes.
         gain : Gain, optional
 
         Examples
@@ -271,27 +270,27 @@ class Reservoir(Network, kind="reservoir"):
         max_draws: int = 100,
         spectral_radius: float | None = None,
     ) -> Self:
-        """Draw a network in space: the nearer two neurons, the likelier a connection.
+        """Draw a network in space, where near neurons are more likely to connect.
 
-        A connection exists with a probability that falls as exp(−distance / reach). Weights
-        are normal, of either sign; no neuron drives itself.
+        The probability of a connection falls as exp(−distance / reach). Weights are normal,
+        of either sign; no neuron drives itself.
 
         Parameters
         ----------
         n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
             As in `random`.
         g : float
-            Radius of the disc that the eigenvalues fill, about; for a short reach some
-            scatter beyond it.
+            Approximate radius of the disc of eigenvalues; a short reach leaves some
+            outside.
         reach : float
-            Length over which the probability falls by e, in the unit of the positions.
+            Distance over which the probability falls by e, in the unit of the positions.
         connectivity : float
             Mean probability of a connection.
         positions : array_like (n_neurons, n_dimensions), optional
-            Where the neurons are. By default they are drawn in the unit square (or line, or
-            cube), which closes on itself: none is at an edge.
+            Positions of the neurons. By default they are drawn in the unit square (or
+            line, or cube) with periodic boundaries.
         n_dimensions : int
-            Of positions that are drawn.
+            Number of dimensions of drawn positions.
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, g, rng, *place)
@@ -305,29 +304,29 @@ class Reservoir(Network, kind="reservoir"):
         tau: float | None = None,
         gain: Gain | None = None,
     ) -> Self:
-        """The Legendre delay system: a window of length θ slides over the input.
+        """Make the Legendre delay system, which keeps a window of length θ of its input.
 
-        With the input projection of `greenfold.networks.weights.legendre_delay` the states
+        With the input projection of `greenfold.networks.weights.legendre_delay`, the states
         are the coefficients of the last θ of the input along orthonormal Legendre
-        polynomials, and a fixed readout is the input θ ago (LegT). Any other u can be
-        solved for.
+        polynomials, and a fixed readout gives the input θ ago (LegT). You can also solve
+        for another u.
 
         Parameters
         ----------
         n_neurons : int
         theta : float
-            Length of the window, in the unit of time that the stimuli use.
+            Length of the window, in the unit of time of the stimuli.
         tau : float, optional
-            θ/n by default. It scales the input, not the modes.
+            θ/n by default. It scales the input but does not change the modes.
         gain : Gain, optional
         """
         made = plans.legendre_delay(n_neurons, theta, tau)
         return cls(made.weights / slope_at_rest(gain, "remember"), made.tau, gain)
 
     def with_tau(self, tau: Any) -> Reservoir:
-        """The same network with another time constant.
+        """Return the same network with another time constant.
 
-        A number is the new mean of unequal time constants, whose ratios are kept.
+        If time constants differ, a number is their new mean, and their ratios are kept.
         """
         if isinstance(self.tau, np.ndarray) and np.ndim(tau) == 0:
             tau = self.tau * (check.positive(tau, "tau") / self.mean_tau)
@@ -340,14 +339,14 @@ class Reservoir(Network, kind="reservoir"):
 
     @cached_property
     def pace(self) -> float | np.ndarray:
-        """Mean time constant over that of each neuron; 1.0 where they are equal."""
+        """Mean time constant over that of each neuron; 1.0 if they are equal."""
         return self.mean_tau / self.tau if isinstance(self.tau, np.ndarray) else 1.0
 
     @cached_property
     def coefficients(self) -> tuple[Any, ...]:
         """Taylor coefficients of φ(y* + d) − φ(y*) in powers of d, from c_0 = 0 on.
 
-        Numbers where the network rests at zero, else arrays (n_neurons,).
+        They are numbers if the network rests at zero, else arrays (n_neurons,).
         """
         if self.rest.any():
             return self.gain.around(self.rest)
@@ -360,7 +359,7 @@ class Reservoir(Network, kind="reservoir"):
         return slope * self.weights
 
     def mode_matrix(self, connectivity: np.ndarray) -> np.ndarray:
-        """What `Modes` are the modes of, for a connectivity that acts on deviations."""
+        """Return the matrix whose modes are `Modes`, for a connectivity of deviations."""
         if not isinstance(self.pace, np.ndarray):
             return connectivity
         identity = np.eye(self.n_neurons)
@@ -368,7 +367,7 @@ class Reservoir(Network, kind="reservoir"):
 
     @cached_property
     def spectral_abscissa(self) -> float:
-        """Largest Re λ of the linear connectivity; see `Modes` for unequal neurons."""
+        """Largest Re λ of the linear connectivity; see `Modes` if time constants differ."""
         return abscissa(self.mode_matrix(self.linear_weights))
 
     def modes(self) -> Modes:
@@ -388,15 +387,15 @@ class Reservoir(Network, kind="reservoir"):
 
         ``states`` (..., n_neurons), such as a trajectory, are deviations from rest. The
         network is locally stable where the result (...) is below 1 (paper, supplement
-        "Linearized connectivity", where φ'(y) = 1 + 2αy).
+        "Linearized connectivity", with φ'(y) = 1 + 2αy).
         """
         states = check.host_array(states, "states")
         wanted = f"have {self.n_neurons} neurons along its last axis"
         fits = states.shape[-1:] == (self.n_neurons,)
         check.must(fits, "states", wanted, f"shape {states.shape}")
         slopes = self.gain.derivative(self.rest + states).reshape(-1, self.n_neurons)
-        # One matrix at a time: a stack of N×N matrices for a whole trajectory of many
-        # cases would not fit into memory.
+        # One matrix at a time: N×N matrices for a whole trajectory of many cases may not
+        # fit into memory.
         found = [abscissa(self.mode_matrix(self.weights * slope)) for slope in slopes]
         return np.asarray(found).reshape(states.shape[:-1])
 

@@ -1,6 +1,6 @@
-"""The state in which an undriven network rests, and whether it stays there.
+"""The state in which an undriven network rests, and whether it is stable.
 
-It is found by Newton's method from zero, or from where the network itself settles, and
+Newton's method starts from zero, or from where the network itself settles. The state is
 refused unless small deviations decay.
 """
 
@@ -26,8 +26,8 @@ class UnstableError(ValueError):
         self.abscissa = abscissa
 
 
-#: Residual allowed, relative to the size of the terms that cancel in it, and the time over
-#: which the network may settle, in its slowest time constants.
+#: Residual allowed, relative to the size of the terms that cancel in it, and the time that
+#: the network may take to settle, in its slowest time constants.
 _RESIDUAL, _SETTLE = 1e-12, 200.0
 
 Function = Callable[[Any], Any]
@@ -38,8 +38,8 @@ def continuous_resting_state(
 ) -> np.ndarray:
     """Stable fixed point (N,) of T ẏ = −y + W φ(y) + b, for φ and φ' as callables.
 
-    The time constants (N,) decide on stability, not on where the fixed point is. Raises an
-    `UnstableError` where small deviations grow, a ValueError where there is no fixed point.
+    The time constants (N,) decide on stability but do not move the fixed point. Raises an
+    `UnstableError` if small deviations grow, and a ValueError if there is no fixed point.
     """
 
     def residual(y: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
         if not np.isfinite(start).all():
             return None
         found = root(residual, start, jac=jacobian, method="hybr", tol=1e-13).x
-        # Two more steps of Newton: what `root` leaves is the square of its step.
+        # Two more Newton steps: the error that `root` leaves is the square of its step.
         for _ in range(2):
             found = found - np.linalg.lstsq(jacobian(found), residual(found), rcond=None)[0]
         allowed = _RESIDUAL * (size(found) + np.abs(found).max() + np.abs(bias).max())
@@ -114,7 +114,7 @@ def _find(residual, jacobian, growth, settle, size, bias: np.ndarray) -> np.ndar
             if tried < 0:
                 return candidate
     if tried is None:
-        problem = "leaves the network without a rest state that could be found from zero"
+        problem = "leaves the network without a rest state that can be found from zero"
         raise ValueError(f"`bias` {problem}; scale the weights or the bias down.")
     grows = f"grows by {tried:.4g} of itself in a time constant or step"
     where = "unstable at its rest state, where a small deviation"

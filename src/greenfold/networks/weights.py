@@ -1,7 +1,7 @@
-"""Weights of networks: drawn by a plan, laid out as a ring or a delay, or from a graph.
+"""Weight matrices: random, in a ring or a chain, delay systems, or from a graph.
 
-Functions check their arguments and return matrices, or a `Plan` to draw them. W_ij is the
-connection from neuron j to neuron i.
+Functions check their arguments and return matrices, or a `Plan` that draws them. W_ij is
+the connection from neuron j to neuron i.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from scipy.optimize import brentq
 
 from .._base import checks as check
 
-#: Weights are stored dense; more than this is refused before it is allocated.
+#: Weights are stored dense; a larger matrix is refused before it is allocated.
 _MOST_BYTES = 8 * 2**30
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to draw weights that scatter around the radius g of their eigenvalues."""
+    """How to draw weights whose eigenvalues fill a disc of radius about g."""
 
     make: Callable[[], np.ndarray]
     g: float
-    #: Neurons of each population, which come one after the other.
+    #: Neurons per population; populations follow one another.
     sizes: tuple[int, ...]
 
     def draw(self, spectral_radius: float | None = None) -> np.ndarray:
-        """Weights, scaled so that the largest |λ| is a given one."""
+        """Draw weights, and scale them if given the largest |λ|."""
         weights = self.make()
         if spectral_radius is None:
             return weights
@@ -39,7 +39,7 @@ class Plan:
         return _scaled(weights, spectral_radius, "", "network drawn", advice)
 
     def per_neuron(self, value: Any) -> Any:
-        """A value for each neuron from one for each population, or as it is."""
+        """Expand one value per population to one per neuron; return others as they are."""
         n = len(self.sizes)
         if value is None or np.shape(value) != (n,) or sum(self.sizes) == n:
             return value
@@ -47,7 +47,7 @@ class Plan:
 
 
 def random_plan(n_neurons: int, g: float, rng: Any, connectivity: float) -> Plan:
-    """W_ij ~ N(0, g²/N), or as many fewer and stronger ones as ``connectivity`` says."""
+    """W_ij ~ N(0, g²/N), or fewer and stronger weights for ``connectivity`` below 1."""
     n_neurons, g = check.count(n_neurons, "n_neurons"), check.positive(g, "g")
     share, source = _share(connectivity), check.generator(rng)
 
@@ -66,12 +66,12 @@ def dale_plan(
     connectivity: float,
     inhibition: float | None,
 ) -> Plan:
-    """Weights that obey Dale's law: a column has one sign, excitatory ones come first.
+    """Weights that obey Dale's law: each column has one sign, excitatory columns first.
 
-    Strengths are normal, without the sign. Inhibitory inputs of each neuron are scaled to
-    the ratio ``inhibition``, and all weights to the radius g: the bulk of the eigenvalues
-    fills a disc of radius √Σσ_j², with the variances σ_j² of the columns, and nothing lies
-    outside where every row is balanced (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
+    Weights are absolute normal values. The inhibitory inputs of each neuron are scaled to
+    the ratio ``inhibition``, and all weights to the radius g. The bulk of the eigenvalues
+    fills a disc of radius √Σσ_j², with the variances σ_j² of the columns; no eigenvalue
+    lies outside if every row is balanced (Rajan and Abbott, Phys. Rev. Lett. 97, 2006).
     """
     n_neurons = check.count(n_neurons, "n_neurons", minimum=2)
     g, share = check.positive(g, "g"), check.positive(excitatory, "excitatory")
@@ -106,12 +106,12 @@ def spatial_plan(
     positions: Any,
     n_dimensions: int,
 ) -> Plan:
-    """Normal weights between neurons that find each other by their distance d.
+    """Normal weights between neurons that connect depending on their distance d.
 
-    A connection exists with the probability min(1, c exp(−d / reach)), with c so that the
-    mean over all pairs is ``connectivity``. The variances onto each neuron add up to g²,
-    hence the eigenvalues fill a disc of about radius g. Positions are given, or drawn in a
-    unit cube that closes on itself.
+    A connection exists with the probability min(1, c exp(−d / reach)), where c makes the
+    mean over all pairs ``connectivity``. The variances onto each neuron add up to g², so
+    the eigenvalues fill a disc of radius about g. Positions are given, or drawn in a unit
+    cube with periodic boundaries.
     """
     source = check.generator(rng)
     n_neurons = check.count(n_neurons, "n_neurons")
@@ -135,10 +135,11 @@ def spatial_plan(
         others = ~np.eye(n_neurons, dtype=bool)
 
         def surplus(level: float) -> float:
-            """Of the mean probability, for c = exp(level)."""
+            """Mean probability for c = exp(level), minus the one wanted."""
             return float(np.exp(np.minimum(0, level - decay[others])).mean()) - share
 
-        # At the left end no pair is more probable than wanted, at the right all certain.
+        # At the left end no pair is more probable than wanted; at the right all are
+        # certain.
         left, right = np.log(share), float(decay.max()) + 1e-9
         solve: Any = brentq
         level = solve(surplus, left, right, xtol=1e-12) if share < 1 else right
@@ -156,7 +157,7 @@ def _share(connectivity: float) -> float:
 
 
 def _thinned(weights: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """A share of the weights; the others zero."""
+    """Keep a share of the weights and set the others to zero."""
     if share < 1:
         weights *= rng.random(weights.shape) < share
     return weights
@@ -165,22 +166,22 @@ def _thinned(weights: np.ndarray, share: float, rng: np.random.Generator) -> np.
 def _scaled(
     weights: np.ndarray, radius: float, given: str, what: str, advice: str
 ) -> np.ndarray:
-    """The same weights with the largest |λ| at ``radius``."""
+    """Scale the weights so that their largest |λ| is ``radius``."""
     found = float(np.abs(np.linalg.eigvals(weights)).max())
-    # Exactly: LAPACK first permutes the weights of a network without loops to a triangle.
-    problem = f"the {what} has no loop, so that all its eigenvalues are zero; {advice}"
+    # Exact: LAPACK first permutes the weights of a network without loops to a triangle.
+    problem = f"the {what} has no loop, so all its eigenvalues are zero; {advice}"
     check.require(found, f"`spectral_radius`{given} cannot be reached: {problem}.")
     return weights * (radius / found)
 
 
 def cycle_weights(n_neurons: int, weight: float) -> np.ndarray:
-    """A ring: neuron i drives neuron i + 1, and the last one the first."""
+    """A ring: neuron i drives neuron i + 1, and the last neuron drives the first."""
     strength = check.number(weight, "weight")
     return strength * np.roll(np.eye(check.count(n_neurons, "n_neurons")), 1, axis=0)
 
 
 def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
-    """A chain: neuron i drives neuron i + 1, and the last one none."""
+    """A chain: neuron i drives neuron i + 1, and the last neuron drives none."""
     strength = check.number(weight, "weight")
     return strength * np.eye(check.count(n_neurons, "n_neurons"), k=-1)
 
@@ -188,7 +189,7 @@ def delay_line_weights(n_neurons: int, weight: float) -> np.ndarray:
 def oscillator_weights(
     decay_times: Any, frequencies: Any, tau: float | None = None
 ) -> tuple[np.ndarray, float]:
-    """Independent damped oscillators, two neurons each: the weights, and τ."""
+    """Weights and τ of independent damped oscillators of two neurons each."""
     T = check.host_array(decay_times, "decay_times", ndim=(1,))
     omega = check.host_array(frequencies, "frequencies", ndim=(1,))
     names, wanted = "decay_times` and `frequencies", "have one entry per oscillator each"
@@ -208,11 +209,11 @@ class LegendreDelay(NamedTuple):
     """A network whose states are Legendre coefficients of its recent input."""
 
     weights: np.ndarray
-    #: Time constant; 1 of a network in discrete time.
+    #: Time constant; 1 for a network in discrete time.
     tau: float
-    #: The input projection with which it is a delay; of unit norm for the default τ.
+    #: Input projection that makes it a delay; it has unit norm for the default τ.
     u: np.ndarray
-    #: The readout of the input θ ago.
+    #: Readout of the input θ ago.
     v: np.ndarray
 
 
@@ -220,11 +221,11 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
     """The Legendre delay system (LegT) as a network in continuous time.
 
     With u, neuron i holds the coefficient of the last θ of the input along the i-th
-    orthonormal Legendre polynomial, and vᵀy is the input θ ago: its transfer function is
+    orthonormal Legendre polynomial, and vᵀy is the input θ ago. The transfer function is
     the Padé approximant [n−1/n] of exp(−θs) (Voelker, Kajić and Eliasmith, NeurIPS 2019; in
     the basis of Gu et al., NeurIPS 2020).
 
-    The arguments are as in `Reservoir.legendre`. For the default τ = θ/n, u has unit norm,
+    The arguments are as in `Reservoir.legendre`. For the default τ = θ/n, u has unit norm
     and self-connections are zero on average.
     """
     n_neurons = check.count(n_neurons, "n_neurons")
@@ -236,7 +237,7 @@ def legendre_delay(n_neurons: int, theta: float, tau: float | None = None) -> Le
 
 
 def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
-    """The same in discrete time, θ in steps: exact for input constant over each step."""
+    """`legendre_delay` in discrete time, θ in steps: exact for input constant per step."""
     n_neurons = check.count(n_neurons, "n_neurons")
     theta = check.positive(theta, "theta")
     rates, inputs, v = _legendre(n_neurons)
@@ -247,7 +248,7 @@ def legendre_step(n_neurons: int, theta: float) -> LegendreDelay:
 
 
 def _legendre(n_neurons: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """θ ẏ = A y + B x with x(t − θ) ≈ C y, in orthonormal polynomials: A, B and C."""
+    """A, B and C of θ ẏ = A y + B x, x(t − θ) ≈ C y, in orthonormal polynomials."""
     order = np.arange(n_neurons)
     root = np.sqrt(2 * order + 1.0)
     below = order[:, None] >= order
@@ -262,10 +263,10 @@ def graph_weights(
     inhibitory: Iterable[Hashable] | None = None,
     spectral_radius: float | None = 0.9,
 ) -> np.ndarray:
-    """Weights W of a graph, W_ij of the edge from node j to node i; see `from_graph`.
+    """Weights W of a graph: W_ij belongs to the edge from node j to node i.
 
-    Entry [i, j] of a matrix is the edge from i to j, as in `scipy.sparse.csgraph`. An edge
-    of an undirected graph runs both ways; parallel ones add up.
+    See `from_graph`. Entry [i, j] of a matrix is the edge from i to j, as in SciPy's
+    csgraph. Edges of an undirected graph run both ways; parallel edges add up.
     """
     if hasattr(graph, "is_multigraph") and hasattr(graph, "adj"):
         adjacency, names = _of_networkx(graph, weight, nodes)
@@ -316,7 +317,7 @@ def _of_matrix(graph: Any, nodes: Any) -> tuple[np.ndarray, Sequence[Any]]:
     below = f"be row numbers below {shape[0]}"
     check.must(0 <= least <= most < shape[0], "nodes", below, f"{least} to {most}")
     if sparse.issparse(graph):
-        # Cut out before it is made dense: the whole may not fit.
+        # Select before making it dense: the whole matrix may not fit.
         graph = graph.tocsr()[index][:, index]
         return check.host_array(graph, "graph"), index.tolist()
     return check.host_array(graph, "graph")[np.ix_(index, index)], index.tolist()

@@ -1,4 +1,4 @@
-"""Optimal projections: one method a file, one entry point, `optimize`."""
+"""Optimal projections: one file per method, and one entry point, `optimize`."""
 
 from .result import Projections, RegressionProjections
 from .run import optimize

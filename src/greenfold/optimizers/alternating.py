@@ -1,9 +1,9 @@
-"""The paper's algorithms: u and v in turn, linear and, as its Algorithm 1, at O(α).
+"""The paper's algorithms: u and v in turn, linear or, as in its Algorithm 1, at O(α).
 
 For a fixed readout κ = u·m₀ + uᵀ(m₁ − σ₀)u − σ₁[u,u,u] − σ₂[u,u,u,u]. The first rounds
 leave out σ₁ and σ₂ (cases A and B); when they saturate, a root finder solves the Lagrange
-conditions of the whole polynomial (case C). The tensors are never formed: their
-contractions with u come from the adjoint of the unfolding.
+conditions of the whole polynomial (case C). The tensors are never formed: the adjoint of
+the unfolding gives their contractions with u.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
 from .result import Candidate
 
-#: A round of the quadratic problem that gains less than this, relative to κ, saturates it.
+#: Relative gain of κ below which a round of the quadratic problem has saturated.
 _NEARLY_SATURATED = 1e-2
-#: The alternation ends after this many rounds of case C without a new best: the soft margin
-#: of the paper's algorithm rests on plateaus and falls on restarts.
+#: Number of rounds of case C without a new best after which to stop: the soft margin of the
+#: paper's algorithm has plateaus, and falls on restarts.
 _PATIENCE = 3
-#: Evaluations of the root finder per unknown; beyond a few Jacobians it has stalled.
+#: Evaluations of the root finder per unknown; after a few Jacobians it has stalled.
 _EVALUATIONS = 20
 
 
 class FixedReadout:
-    """κ(u) at one readout, and its gradient, by the kernels of this readout alone."""
+    """κ(u) at one readout, and its gradient, from the kernels of this readout."""
 
     def __init__(self, problem: NonlinearProblem, v: np.ndarray) -> None:
         assert isinstance(problem.system, Unfolding)
@@ -75,7 +75,7 @@ class QuadraticInput:
 
 
 def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess, and whether it is one."""
+    """Case C: a root of ∂κ/∂u + 2λu = 0, uᵀu = 1 near a guess, and whether it was found."""
     shape = u.shape
 
     def conditions(flat: np.ndarray) -> np.ndarray:
@@ -89,14 +89,14 @@ def solve_lagrange(objective: FixedReadout, u: np.ndarray) -> tuple[np.ndarray, 
     limit = {"maxfev": _EVALUATIONS * start.size}
     result = root(conditions, start, method="hybr", options=limit)
     found = result.x[:-1].reshape(shape)
-    # The returned length deviates slightly from one.
+    # The returned length differs slightly from one.
     return found / np.linalg.norm(found), bool(result.success)
 
 
 def alternate_nonlinear(
     quadratic: QuadraticInput, u: np.ndarray, *, max_iter: int, tol: float
 ) -> Candidate:
-    """Alternate from one start; it ends after three rounds of case C that gain nothing."""
+    """Alternate from one start, until three rounds of case C gain nothing."""
     problem = quadratic.problem
     v, margin = problem.best_readout(u)
     best = (u, v, margin)
@@ -127,8 +127,8 @@ def _case_c(quadratic: QuadraticInput, u: np.ndarray, v: np.ndarray) -> np.ndarr
     found, solved = solve_lagrange(objective, u)
     if solved and objective(found)[0].value >= objective(u)[0].value:
         return found
-    # The soft margin fell, or there is no root near u: guess anew without σ₁ and σ₂, and
-    # go on from there whatever it gives; the readout makes up for it.
+    # The soft margin fell, or there is no root near u: start anew without σ₁ and σ₂, and
+    # accept the result; the next readout makes up for it.
     return solve_lagrange(objective, quadratic(v))[0]
 
 
@@ -138,7 +138,7 @@ def alternate(
     """Alternate between the optimal readout and the optimal input projection.
 
     Each half-step is a quadratic problem on the sphere (paper, supplement cases A and B);
-    the soft margin never falls. It ends where a round gains less than ``tol`` · κ.
+    the soft margin never falls. It stops when a round gains less than ``tol`` · κ.
     """
     v, margin = problem.best_readout(u)
     history = [(margin.separation, margin.variance)]

@@ -1,8 +1,8 @@
 """Ascent of F(u) = max_v κ(u, v) over unit input projections.
 
-By the envelope theorem the gradient of F is ∂κ/∂u at the optimal v, which each evaluation
-solves exactly. F is extended to all of space as F(w/‖w‖), so that a quasi-Newton method for
-free variables serves the sphere.
+By the envelope theorem the gradient of F is ∂κ/∂u at the optimal readout v, which each
+evaluation solves exactly. F is extended to all of space as F(w/‖w‖), so a quasi-Newton
+method for free variables works on the sphere.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from scipy.optimize import minimize
 from ..math.margins import SoftMargin
 from .result import Candidate
 
-#: Height of the wall where a network diverges, in units of the terms of κ at the start.
+#: Value where a network diverges, in units of the terms of κ at the start.
 _WALL = 10.0
 
 
 class Objective(Protocol):
-    """What an ascent needs to know of a problem."""
+    """What an ascent needs from a problem."""
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v, for u of shape (n_neurons, n_channels)."""
@@ -42,16 +42,16 @@ def ascend(
 ) -> Candidate:
     """Maximise F from one start by L-BFGS.
 
-    ``max_iter`` counts the evaluations after the first, ``tol`` is the relative change of κ
-    per step that ends it. ``scale`` (n_inputs, 1) has the units of the rows of u in which
-    to step, ``reach`` is the length of the first trial step in them: near an optimum a step
-    of one would leave it, and cost evaluations on the way back.
+    ``max_iter`` counts the evaluations after the first; ``tol`` is the relative change of κ
+    per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
+    rows of u, and ``reach`` is the length of the first trial step in these units: near an
+    optimum, a step of one would leave it and cost evaluations.
     """
     units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
     best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
     history: list[tuple[float, float]] = []
     # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
-    # the terms of κ at the start set the unit.
+    # use the terms of κ at the start as the unit.
     unit = 0.0
 
     def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -66,8 +66,8 @@ def ascend(
         except KeyboardInterrupt:
             raise _Stopped("interrupted") from None
         except FloatingPointError:
-            # An integrated network may diverge at a projection on the way, and there is
-            # no κ there: a wall, before which the line search turns.
+            # An integrated network may diverge at a projection on the way, where there is
+            # no κ. Return a high value, so that the line search turns back.
             if best is None:
                 raise
             history.append(history[-1])

@@ -1,18 +1,18 @@
-"""One upper bound for every linear problem, and its descent.
+"""One upper bound for every linear problem, and how to lower it.
 
 Several readouts v_j read one network that is driven through one unit u. Each soft margin
 κ_j = a_j·μ_j − (η/2) a_jᵀψ_j a_j − (η/2) v_jᵀP_j v_j is concave in its kernel a_j(u, v_j).
-Linearised at any kernels a_j, with d_j = μ_j − ηψ_j a_j, for all numbers t_j that make
-t_j + ηP_j positive and every R with uᵀRu ≥ −ρ on the input projections that are allowed,
+Linearise at any kernels a_j, with d_j = μ_j − ηψ_j a_j. Then for all numbers t_j that make
+t_j + ηP_j positive, and every R with uᵀRu ≥ −ρ on the allowed input projections,
 
     Σκ_j ≤ Σ_j (η/2) a_jᵀψ_j a_j + ½ Σ_j t_j + ½ ρ
            + ½ λ_max(R + Σ_j G(d_j)ᵀ (t_j + ηP_j)⁻¹ G(d_j)) .
 
-(Maximise over v_j first: 2 v·x ≤ vᵀ(t + ηP)v + xᵀ(t + ηP)⁻¹x.) It is the largest
-eigenvalue of a block matrix in (v, u), after elimination of v, and convex in all of its
-variables together. With one readout, P = 0 and R = 0 it is σ_max(G(d)) + (η/2) aᵀψa. Ridge
-regression has readouts of any length: t_j = 0 and ηP_j = 2λ. What an input projection is
-not allowed to be enters by R: see `Entries`, `Squares` and `Sectors`.
+(Maximise over v_j first: 2 v·x ≤ vᵀ(t + ηP)v + xᵀ(t + ηP)⁻¹x.) It is the largest eigenvalue
+of a block matrix in (v, u), after elimination of v, and convex in all of its variables
+together. With one readout, P = 0 and R = 0 it is σ_max(G(d)) + (η/2) aᵀψa. Ridge regression
+has readouts of any length: t_j = 0 and ηP_j = 2λ. Restrictions of the input projection
+enter through R: see `Entries`, `Squares` and `Sectors`.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from scipy.optimize import minimize
 from ..math.covariances import root
 from .linear import LinearProblem, Responses
 
-#: Amplification (``LinearProblem.growth``) from which a network is treated with care.
+#: Amplification (``LinearProblem.growth``) from which a network needs special care.
 AMPLIFIED = 1e3
-#: Random inputs that tell steep directions, and the share in a smoothed maximum below which
-#: a direction is left out.
+#: Number of random inputs that find steep directions, and the share in a smoothed maximum
+#: below which a direction is left out.
 _PROBES, _NEGLIGIBLE = 64, 1e-9
-#: Error of an eigenvalue in units of its size, and how many of a large network are sought.
+#: Relative error of an eigenvalue, and how many to compute for a large network.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
 _NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 300, 1e-7
-#: Directions below this share are not started from, nor more than so many; angles between
-#: the leading two in units of theirs, and mixtures of all.
+#: Smallest share and largest number of directions to start from; angles between the leading
+#: two in units of theirs, and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
 #: Evaluations in t alone.
 _AT_EVALUATIONS = 150
 
 
 class _Closed(Exception):
-    """The bound has come down to its goal."""
+    """The bound has reached its goal."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """Coordinates c = rootᵀa of kernels in which a bound is about equally curved.
+    """Coordinates c = rootᵀa of kernels in which the bound is about equally curved.
 
     Of root and inverse, both (D, rank), inverseᵀ root = 1.
     """
@@ -115,10 +115,10 @@ def _probed(problem: LinearProblem) -> np.ndarray:
 def soft_maximum(
     values: np.ndarray, vectors: np.ndarray, width: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """A smooth function just above the largest eigenvalue, and what its gradient rests on.
+    """A smooth function just above the largest eigenvalue, with the shares in its gradient.
 
     Several eigenvalues meet where a relaxation is not tight; the share of each in the
-    gradient is a Boltzmann weight. Shares, largest first, with their vectors.
+    gradient is a Boltzmann weight. Returns shares, largest first, with their vectors.
     """
     if not width:
         return float(values[-1]), np.ones(1), vectors[:, -1:]
@@ -131,18 +131,18 @@ def soft_maximum(
 
 
 class Constraint(Protocol):
-    """What input projections have to obey, as R(z) and its price ρ(z); both linear in z."""
+    """A restriction of input projections, as R(z) and its price ρ(z), both linear in z."""
 
     n_variables: int
-    #: Whether z may not be negative.
+    #: Whether z must be non-negative.
     is_signed: bool
 
     def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add R to a matrix in place; returns ρ."""
+        """Add R to a matrix in place, and return ρ."""
         ...
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """That of λ_max + ρ by z, from vectors V (n, k) with their shares in λ_max."""
+        """Gradient of λ_max + ρ by z, from vectors V (n, k) with their shares in λ_max."""
         ...
 
 
@@ -156,9 +156,9 @@ class Entries:
         self.n_variables = len(self._above[0])
 
     def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add S; it is free."""
+        """Add S, at no price."""
         S = np.zeros_like(H)
-        S[self._above] = z / self._n  # in units that make a step in z about one in λ
+        S[self._above] = z / self._n  # in units where a step in z is about one in λ
         H += S + S.T
         return 0.0
 
@@ -175,12 +175,12 @@ class Squares:
         self.is_signed = not is_equal
 
     def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add −diag δ; returns Σδ·square."""
+        """Add −diag δ, and return Σδ·square."""
         H[np.diag_indices_from(H)] -= z
         return self._square * float(z.sum())
 
     def gradient(self, V: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """The square less uᵢ² of the vectors."""
+        """The square minus uᵢ² of the vectors."""
         return self._square - (V**2) @ share
 
 
@@ -193,7 +193,7 @@ class Sectors:
         self.x, self.y, self.n_variables = x, y, len(x)
 
     def add(self, H: np.ndarray, z: np.ndarray) -> float:
-        """Add Σγ sym(x yᵀ); it is free."""
+        """Add Σγ sym(x yᵀ), at no price."""
         made = (self.x.T * z) @ self.y
         H += (made + made.T) / 2
         return 0.0
@@ -224,14 +224,14 @@ class _Linearised:
         return np.stack([m.T @ m for m in self.responses.formed()])
 
     def damped(self, t: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """(t_j + ηP_j)⁻¹ of states (n_parts, n_outputs, k)."""
+        """(t_j + ηP_j)⁻¹ applied to states (n_parts, n_outputs, k)."""
         each = zip(self._parts, t, states, strict=True)
         return np.stack([part.damped(one, y) for part, one, y in each])
 
     def spectrum(
         self, t: np.ndarray, z: np.ndarray, constraints: Sequence[Constraint], k: int | None
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Eigenvalues, ascending, with vectors, and ρ; the last k, or all."""
+        """The last k eigenvalues, or all, ascending, with vectors; and ρ."""
         if self.responses.is_large and not constraints:
             k = _LARGE_SPECTRUM if k is None else k
             return *self.responses.largest(lambda y: self.damped(t, y), k), 0.0
@@ -249,7 +249,7 @@ class _Linearised:
         n = len(H)
         subset = None if k is None or k >= n else [n - k, n - 1]
         values, vectors = eigh(H, subset_by_index=subset, check_finite=False)
-        # What a symmetric eigensolver may be wrong by.
+        # Possible error of a symmetric eigensolver.
         size = float(max(abs(values[-1]), np.abs(H).sum(1).max()))
         values[-1] += _ROUNDING * np.sqrt(n) * size
         return values, vectors, price
@@ -258,7 +258,7 @@ class _Linearised:
 class _Block:
     """M = [[s − ηP, G(d)], [G(d)ᵀ, R − s]] as its constant part and slopes by coordinates.
 
-    The coordinates are those of the kernel, then s, then z, then −λ: λ − M is minus the
+    The coordinates are those of the kernel, then s, then z, then −λ, so λ − M is minus the
     whole. ``curvature`` is that of (η/2) aᵀψa.
     """
 
@@ -281,7 +281,7 @@ class _Block:
         self.slopes = np.stack([*(-off_diagonal(d) for d in spreads.T), shift])
 
     def complete(self, constraints: Sequence[Constraint]) -> tuple[np.ndarray, np.ndarray]:
-        """All slopes, those of z and λ included, and the prices of z."""
+        """All slopes, including those of z and λ, and the prices of z."""
         n, size = self.n_outputs, len(self.constant)
         made, prices = [], []
         for one in constraints:
@@ -316,7 +316,7 @@ class _CentralPath:
         self.factor = factor
 
     def _factor(self, x: np.ndarray) -> np.ndarray | None:
-        """A Cholesky factor of the slack; None outside."""
+        """Cholesky factor of the slack; None outside the feasible set."""
         if (x[self.is_positive] <= 0).any():
             return None
         try:
@@ -368,7 +368,7 @@ class _CentralPath:
         return taken
 
     def _move(self, x: np.ndarray, mu: float, limit: float) -> bool:
-        """Go to x where that is inside and its merit not above the limit."""
+        """Move to x if it is feasible and its merit not above the limit."""
         factor = self._factor(x)
         merit = np.inf if factor is None else self._merit(x, factor, mu)
         if factor is None or not merit <= limit:
@@ -380,9 +380,9 @@ class _CentralPath:
 class Relaxation:
     """The upper bound on Σκ_j of parts that share u, lowered from any start.
 
-    ``unit_readouts`` is False in a regression: t is zero. The lowest value that was met is
-    ``lowest``; ``directions`` (n_inputs, n_channels, k) are what the relaxed u uᵀ is made
-    of there, with their ``shares``, largest first.
+    ``unit_readouts`` is False in a regression, where t is zero. ``lowest`` is the lowest
+    value met; ``directions`` (n_inputs, n_channels, k) make up the relaxed u uᵀ there, with
+    their ``shares``, largest first.
     """
 
     def __init__(
@@ -396,14 +396,14 @@ class Relaxation:
         self._n_variables = sum(one.n_variables for one in constraints)
         self._floors = np.array([part.floor for part in parts])
         self._is_free = unit_readouts
-        # Without noise a common factor of t and 1/z remains, and has a best value.
+        # Without noise a common factor of t and 1/z is free, and has a best value.
         self._has_multiple = unit_readouts and not any(part.is_noisy for part in parts)
         self.lowest, self.n_evaluations = np.inf, 0
         self.point: tuple[list[np.ndarray], np.ndarray, np.ndarray] | None = None
         self.directions, self.shares = np.zeros((1, 1, 0)), np.zeros(0)
 
     def _multipliers(self, linearised: _Linearised, u: np.ndarray) -> np.ndarray:
-        """The t, plus ηp_min, at which u attains the maximum at these kernels."""
+        """The t, plus ηp_min, for which u attains the maximum at these kernels."""
         if not self._is_free:
             return self._floors
         states = linearised.responses.drive(u.T.reshape(-1, 1))[:, :, 0]
@@ -412,7 +412,7 @@ class Relaxation:
         return np.maximum(t, 1e-6 * largest) if largest else np.ones_like(t)
 
     def at(self, kernels: list[np.ndarray], u: np.ndarray) -> float:
-        """The lowest bound at fixed kernels, from the t of u."""
+        """The lowest bound at fixed kernels, starting at the t of u."""
         linearised = _Linearised(self.parts, kernels)
         t = self._multipliers(linearised, u)
         if len(t) == 1 or not self._is_free:
@@ -440,11 +440,11 @@ class Relaxation:
         smoothing: Sequence[float] = (1e-2, 1e-3, 1e-4, 1e-5),
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> float:
-        """Descend in kernels, t and z together; returns ``lowest``.
+        """Lower the bound in kernels, t and z together; returns ``lowest``.
 
         It starts from kernels and the multipliers of u, or at ``start`` (t, z), and stops
-        at ``goal``. One L-BFGS of ``max_evaluations`` per entry of ``smoothing``, the
-        width of a smoothed λ_max as a share of it, follows the other.
+        at ``goal``. One L-BFGS of ``max_evaluations`` runs per entry of ``smoothing``, the
+        width of a smoothed λ_max as a share of it.
         """
         t, z = start or (None, np.zeros(self._n_variables))
         if self.is_small:
@@ -497,7 +497,7 @@ class Relaxation:
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """Variables, and rows of the block matrix."""
+        """Number of variables, and of rows of the block matrix."""
         part = self.parts[0]
         n = part.system.n_outputs + part.system.n_inputs * part.stimuli.n_channels
         m = self._metrics[0].root.shape[1] + self._n_variables + 2
@@ -505,13 +505,13 @@ class Relaxation:
 
     @property
     def cost(self) -> float:
-        """Products of one Newton step."""
+        """Number of products per Newton step."""
         m, n = self._sizes
         return float(m) * n**3
 
     @property
     def is_small(self) -> bool:
-        """Whether second derivatives by all variables fit in memory."""
+        """Whether second derivatives in all variables fit in memory."""
         if len(self.parts) > 1 or not self._is_free:
             return False
         m, n = self._sizes
@@ -527,7 +527,7 @@ class Relaxation:
         unit = float(np.linalg.eigvalsh(start)[-1] + 0.5 * c @ block.curvature @ c)
         if unit <= 0:
             return
-        slopes[:rank] /= np.sqrt(unit)  # kernels in units of √unit, all else in units
+        slopes[:rank] /= np.sqrt(unit)  # kernels in units of √unit, the rest in units
         M0 = block.constant / unit
         quadratic = np.zeros((len(slopes), len(slopes)))
         quadratic[:rank, :rank] = block.curvature
@@ -560,20 +560,19 @@ class Relaxation:
             mu *= 0.3 if taken > 2 else 0.1
 
     def within(self, constraints: Sequence[Constraint]) -> Relaxation:
-        """The same bound of fewer input projections."""
+        """The same bound for fewer input projections."""
         made = Relaxation(self.parts, constraints)
         made._metrics, made._block = self._metrics, self._block
         return made
 
     def starts(self) -> Iterator[np.ndarray]:
-        """Input projections to ascend from: the directions, and mixtures of them."""
+        """Yield input projections to ascend from: the directions, and mixtures of them."""
         rng = np.random.default_rng(0)
         rank = min(int((self.shares > _MINOR).sum()), _DIRECTIONS)
         directions = self.directions[:, :, :rank]
         mixtures = [np.eye(rank)]
         if rank > 1:
-            # The optimum mixes the leading two about as the relaxation does, with one sign
-            # or the other.
+            # The optimum mixes the leading two about like the relaxation, with either sign.
             sizes = np.sqrt(self.shares[:rank])
             angles = np.outer([1, -1], np.arctan2(sizes[1], sizes[0]) * _ANGLES).ravel()
             planar = np.zeros((len(angles), rank))

@@ -1,14 +1,14 @@
 """The global optimum of the linear problem, with its certificate.
 
-An ascent from the leading singular pair of G(μ) finds a pair of projections, and the bound
-of `greenfold.optimizers.bounds` at its own kernel meets it where the relaxation is tight,
-which is the rule: one ascent and one decomposition. Where a gap is left, the bound is
-lowered, and the ascent starts again from the directions that the relaxation mixes.
+An ascent from the leading singular pair of G(μ) finds a pair of projections. The bound of
+`greenfold.optimizers.bounds` at its kernel equals it if the relaxation is tight, which is
+usual: one ascent and one decomposition suffice. If a gap is left, the bound is lowered, and
+the ascent starts again from the directions that the relaxation mixes.
 
-What is still open is closed by branch and bound. The relaxed u uᵀ of a node is about
-λ₁ppᵀ + λ₂qqᵀ. The angle of (p·u, q·u), which counts modulo π, is cut into sectors; each is
-a constraint (x·u)(y·u) ≥ 0 that the relaxed u uᵀ of the node violates, so that the bounds
-of all sectors are lower. All starts and cuts are the same from call to call.
+Branch and bound closes the rest. The relaxed u uᵀ of a node is about λ₁ppᵀ + λ₂qqᵀ. The
+angle of (p·u, q·u), modulo π, is cut into sectors; each is a constraint (x·u)(y·u) ≥ 0 that
+the relaxed u uᵀ of the node violates, so all sectors have lower bounds. All starts and cuts
+are the same in every call.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from .bounds import AMPLIFIED, Relaxation, Sectors
 from .linear import LinearProblem
 from .result import Candidate, relative_gap
 
-#: Nodes of the tree unless told otherwise, and where a node is cut: at this share of the
-#: angle at which its relaxed u uᵀ lies.
+#: Default number of nodes of the tree, and where to cut a node: at this share of the angle
+#: of its relaxed u uᵀ.
 NODES, _EDGE = 30, 0.6
-#: Products per Newton step above which a tree is grown only if it is asked for.
+#: Products per Newton step above which a tree is grown only on request.
 _TREE_COST = 5e7
-#: Atoms that are followed before the bound is lowered.
+#: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
 #: Gap below which pairs count as equal.
 _EQUAL = 1e-6
-#: First step of an ascent from there: a step of one would leave for another optimum.
+#: First step of an ascent from there: a step of one would lead to another optimum.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
-#: Amplification of which no digit is left of what is not amplified.
+#: Amplification that leaves no digit of what is not amplified.
 _BEYOND = 1e15
-#: Where a network amplifies much: single inputs and random ones that are tried, how many of
-#: the best are ascended from, rounds of alternation at the end.
+#: For strong amplification: numbers of single and random inputs to try, of best ones to
+#: ascend from, and of rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100
 
 
 class Search:
-    """The best pair found and the lowest bound met, which close in on each other."""
+    """The best pair found and the lowest bound met, until they meet."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class Search:
         self.problem, self.max_iter, self.tol = problem, max_iter, tol
         self.max_nodes, self.n_nodes, self.ascent_tol = max_nodes, 0, ascent_tol
         self.relaxation = Relaxation([problem])
-        #: The bound that the nodes of the tree have come down to.
+        #: Largest bound of the nodes of the tree.
         self.branched = np.inf
         self.best: Candidate | None = None
-        #: A soft margin below is zero.
+        #: Soft margins below this count as zero.
         self.rounding = 0.0
 
     @property
@@ -79,7 +79,7 @@ class Search:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the bound is within the tolerance of what was found."""
+        """Whether the bound is within the tolerance of the best value."""
         return relative_gap(self.bound, self.value) <= self.tol
 
     @property
@@ -93,13 +93,13 @@ class Search:
         self.keep(ascend(self.problem, start, reach=reach, **limits))
 
     def keep(self, found: Candidate) -> None:
-        """Take a pair that is better than the best; Ctrl-C goes on from here."""
+        """Keep a pair that improves on the best; pass Ctrl-C on."""
         if self.best is None or found.margin.value > self.value:
             self.best = found
         found.raise_if_interrupted()
 
     def certify(self) -> bool:
-        """Bound κ at the kernel of the best pair; True where that closes the gap."""
+        """Bound κ at the kernel of the best pair; True if that closes the gap."""
         assert self.best is not None
         return self._certify_at(self.problem.kernel(self.best.u, self.best.v))
 
@@ -134,10 +134,10 @@ class Search:
         if not np.isfinite(self.bound):  # interrupted before there was one
             self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
-        # Class means that coincide (case A): both are zero, up to rounding.
+        # If the class means coincide (case A), both are zero, up to rounding.
         if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
-        # What is attained is below the bound; by rounding it may seem not to be.
+        # The value is below the bound; rounding may hide it.
         bound = max(bound, self.value)
         return replace(self.best, status=status, upper_bound=bound)
 
@@ -156,7 +156,7 @@ class Search:
     def _follow_atoms(self) -> bool:
         """Ascend from the leading pair of G(d) at the best pair's kernel, while it helps.
 
-        It is a step of Frank and Wolfe's method, and costs far less than the bound's end.
+        This is a Frank–Wolfe step, and costs far less than lowering the bound to its end.
         """
         for _ in range(_ATOMS):
             before = self.best
@@ -170,7 +170,7 @@ class Search:
         return False
 
     def _lower(self) -> bool:
-        """Lower the bound, as far as the best pair at most."""
+        """Lower the bound, at most to the best pair."""
         assert self.best is not None
         if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
             return True
@@ -185,7 +185,7 @@ class Search:
         return self.value + self.tol * abs(self.value)
 
     def _start_again(self) -> bool:
-        """Ascend from what the relaxation mixes."""
+        """Ascend from the directions that the relaxation mixes."""
         for start in self.relaxation.starts():
             before = self.best
             self.ascend(start, _REACH)
@@ -194,7 +194,7 @@ class Search:
         return False
 
     def _polish(self) -> None:
-        """Where two optima are both within the tolerance, look for the better one."""
+        """If two optima are within the tolerance, look for the better one."""
         if (
             relative_gap(self.bound, self.value) > _EQUAL
             and self.relaxation.shares.size > 1
@@ -203,12 +203,12 @@ class Search:
                 self.ascend(start, _REACH)
 
     def _branch(self) -> bool:
-        """Cut the node of the largest bound into sectors until all bounds are closed."""
+        """Cut the node with the largest bound into sectors until all bounds are closed."""
         if not self.relaxation.is_small or self.relaxation.shares.size < 2:
             return False
         if self.max_nodes <= NODES and self.relaxation.cost > _TREE_COST:
             return False
-        # On a terminal the share of the decades from this gap to the tolerance is shown.
+        # The bar shows the share of decades from this gap to the tolerance.
         first, shown = relative_gap(self.bound, self.value), 0.0
         waits = display() if self.max_nodes > NODES else nullcontext(Display())
         with waits as screen, screen.bar("searching for a proof", 1.0) as bar:
@@ -257,7 +257,7 @@ def _sectors(node: Relaxation) -> list[Sectors]:
 
 
 def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
-    """The bound of a part of a node, from where that of the node is."""
+    """The bound of a part of a node, starting from that of the node."""
     assert node.point is not None
     kernels, t, z = node.point
     made = node.within([sectors])
@@ -279,11 +279,11 @@ def solve(
 
 
 def rescue(problem: LinearProblem) -> Candidate:
-    """The best answer from many starts, for a network that amplifies some inputs much.
+    """Return the best pair from many starts, for a network that amplifies some inputs much.
 
-    There the leading pair of G(μ) drives what is amplified most, the worst place to begin.
-    The best of all single inputs and some random ones are ascended from, in coordinates in
-    which the inputs are alike.
+    There the leading pair of G(μ) drives what is amplified most, the worst place to start.
+    Instead, ascents start from the best of all single inputs and some random ones, in
+    coordinates in which the inputs are alike.
     """
     times = f"{problem.growth:.1e} times before it is read, beyond what floats resolve"
     advice = "read it earlier, or scale the weights down"

@@ -17,11 +17,11 @@ from ..math.sphere import KernelQuadratic, gram, in_singular_basis, solve_in_eig
 from ..stimuli.base import Stimuli
 from ..systems import LinearSystem, ResponseSum
 
-#: Random projections that `growth` is estimated from, and the error of a weighted sum of
-#: Green's functions in units of their size: a few roundings each.
+#: Number of random projections to estimate `growth`, and relative error of a weighted sum
+#: of Green's functions: a few roundings each.
 _PROBES, _ROUNDING = 4, 16 * np.finfo(float).eps
-#: Up to this size a dense decomposition is as fast as an iterative one, which ends at this
-#: relative residual.
+#: Size up to which a dense decomposition is as fast as an iterative one, and the relative
+#: residual at which the latter stops.
 _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
 
 
@@ -29,9 +29,9 @@ _DENSE_SIZE, _LANCZOS_TOL = 400, 1e-10
 class LinearProblem:
     """Soft margin of a linear system as a function of both projections.
 
-    u is a matrix (n_inputs, n_channels) throughout; kernels a are flat, channels one after
-    the other, like ``stimuli.mu``. ``covariance`` P (n_outputs, n_outputs) is that of noise
-    on the states.
+    u is a matrix (n_inputs, n_channels) throughout; kernels a are flat, channel after
+    channel, like ``stimuli.mu``. ``covariance`` P (n_outputs, n_outputs) is that of the
+    noise on the states.
     """
 
     system: LinearSystem
@@ -46,7 +46,7 @@ class LinearProblem:
 
     @cached_property
     def _noise(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of P, ascending and none negative, with vectors."""
+        """Eigenvalues of P, ascending and non-negative, with vectors."""
         if self.covariance is None:
             return np.zeros(self.system.n_outputs), np.zeros((self.system.n_outputs, 0))
         values, vectors = np.linalg.eigh((self.covariance + self.covariance.T) / 2)
@@ -54,7 +54,7 @@ class LinearProblem:
 
     @cached_property
     def floor(self) -> float:
-        """η p_min: every pair of unit projections pays half of it alike."""
+        """η p_min: every pair of unit projections pays half of it."""
         return self.eta * float(self._noise[0][0])
 
     @cached_property
@@ -65,7 +65,7 @@ class LinearProblem:
         return vectors[:, keep[: vectors.shape[1]]] * np.sqrt(values[keep])
 
     def damped(self, t: float, states: np.ndarray) -> np.ndarray:
-        """(t − floor + ηP)⁻¹ of states (n_outputs, k), for t > 0."""
+        """(t − floor + ηP)⁻¹ applied to states (n_outputs, k), for t > 0."""
         if self.covariance is None:
             return states / t
         values, vectors = self._noise
@@ -74,7 +74,7 @@ class LinearProblem:
         )
 
     def multiplier(self, x: np.ndarray) -> float:
-        """The t at which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
+        """The t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
         if self.covariance is None or not x.any():
             return float(np.linalg.norm(x))
         values, vectors = self._noise
@@ -86,11 +86,11 @@ class LinearProblem:
         return len(self.stimuli.mu)
 
     def margin(self, u: np.ndarray, v: np.ndarray) -> SoftMargin:
-        """κ of both projections."""
+        """κ of a pair of projections."""
         return self.margin_of_kernel(self.kernel(u, v), v)
 
     def margin_of_kernel(self, a: np.ndarray, v: np.ndarray) -> SoftMargin:
-        """κ of a kernel a and its readout, which noise alone depends on."""
+        """κ of a kernel a; the readout v matters only for the noise."""
         separation = float(a @ self.stimuli.mu)
         variance = float(a @ (self.stimuli.psi @ a))
         if self.covariance is not None:
@@ -116,7 +116,7 @@ class LinearProblem:
 
     @cached_property
     def _of_readout(self) -> KernelQuadratic:
-        """What judges ``_seen(u) @ v``: the kernel and, where there is noise, Sᵀv."""
+        """κ as a function of ``_seen(u) @ v``: the kernel and, with noise, Sᵀv."""
         n, rank = self._size, self._root.shape[1]
         if not rank:
             return self._quadratic
@@ -163,7 +163,7 @@ class LinearProblem:
         return u, self.margin_of_kernel((rows @ u).T.ravel(), v)
 
     def _best_in_span(self, rows: np.ndarray) -> np.ndarray:
-        """`best_input` where ψ is known by its factor: L itself is never formed."""
+        """`best_input` if ψ is stored as a factor: L is never formed."""
         factor, white, rest = self._quadratic.root_of_psi
         shape = (self.stimuli.n_channels, self.stimuli.n_steps)
 
@@ -195,9 +195,9 @@ class LinearProblem:
 
     @cached_property
     def growth(self) -> float:
-        """How much the system amplifies: the largest ‖G_n‖, over the steps n.
+        """Amplification by the system: the largest ‖G_n‖ over the steps n.
 
-        Estimated from random u, for which ‖G_n u‖² is ‖G_n‖²_F / N on average.
+        It is estimated from random u, for which ‖G_n u‖² is ‖G_n‖²_F / N on average.
         """
         rng = np.random.default_rng(0)
         u = rng.standard_normal((self.system.n_inputs, _PROBES))
@@ -209,15 +209,15 @@ class LinearProblem:
         return float(np.sqrt(square.max()))
 
     def rounding(self, d: np.ndarray) -> float:
-        """Error that rounding may leave in the singular values of G(d)."""
+        """Possible rounding error of the singular values of G(d)."""
         return float(_ROUNDING * np.abs(d).sum() * self.growth)
 
     def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """G(d) of a gradient by the kernel."""
+        """G(d) for a gradient d by the kernel."""
         return self.system.response_sum(self.by_channel(d))
 
     def best_atom(self, d: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, not below it, with u and v."""
+        """Largest singular value of G(d) = Σ_n d_n G⁽¹⁾_n, or just above, with u and v."""
         n_inputs, n_channels = self.system.n_inputs, self.stimuli.n_channels
         if not d.any():
             u = np.eye(1, n_inputs).T * np.eye(1, n_channels)
@@ -230,7 +230,7 @@ class LinearProblem:
 def problem_under_noise(
     system: LinearSystem, stimuli: Stimuli, eta: float, noise: dict[str, np.ndarray]
 ) -> LinearProblem:
-    """The linear problem under noise of these covariances; see `Device.noise`."""
+    """The linear problem with noise of these covariances; see `Device.noise`."""
     if "input" in noise:
         psi = np.asarray(stimuli.psi) + noise["input"]
         stimuli = Stimuli(stimuli.mu, psi, stimuli.n_channels, stimuli.n_steps)
@@ -242,7 +242,7 @@ def problem_under_noise(
 def noise_cost(
     problem: LinearProblem, u: np.ndarray, v: np.ndarray, noise: dict[str, np.ndarray]
 ) -> dict[str, float]:
-    """What each noise takes from κ at a pair of projections."""
+    """Cost of each noise in κ at a pair of projections."""
     met = {"state": v, "readout": v}
     if "input" in noise:
         met["input"] = (problem.system.readout_response(v) @ u).T.ravel()
@@ -252,9 +252,8 @@ def noise_cost(
 class Responses:
     """Largest singular values of G(d_j) of several signals, stacked.
 
-    Directions are flat, by channel, then input. Large matrices, and those that are never
-    formed, are searched by Lanczos iteration, and what it may be wrong by is added: a bound
-    stays one.
+    Directions are flat, by channel, then input. Large matrices, and those never formed, are
+    searched by Lanczos iteration; its possible error is added, so a bound stays valid.
     """
 
     def __init__(self, sums: Sequence[ResponseSum], n_channels: int, n_inputs: int) -> None:
@@ -270,7 +269,7 @@ class Responses:
             raise OverflowError(f"{problem} before the readout; {advice}.")
 
     def as_projection(self, flat: np.ndarray) -> np.ndarray:
-        """Flat directions (n, …) as (n_inputs, n_channels, …)."""
+        """Reshape flat directions (n, …) to (n_inputs, n_channels, …)."""
         return flat.reshape(*self._shape, *flat.shape[1:]).swapaxes(0, 1)
 
     def drive(self, flat: np.ndarray) -> np.ndarray:
@@ -304,7 +303,7 @@ class Responses:
         return self._matrices
 
     def leading(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ_max of the stack, not below it; u, and left vectors (n_signals, n_outputs)."""
+        """σ_max of the stack, or just above; u, and left vectors (n_signals, n_outputs)."""
         if not self.is_large:
             stacked = self.formed().reshape(-1, self._shape[0] * self._shape[1])
             sigma, flat, left = leading_triplet(stacked)
@@ -320,7 +319,7 @@ class Responses:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k largest eigenvalues of pull · between · drive, ascending, with vectors.
 
-        The last one is not below the largest.
+        The last one is the largest eigenvalue, or just above it.
         """
         size = self._shape[0] * self._shape[1]
 
@@ -333,7 +332,7 @@ class Responses:
         values, vectors = search(operator, **options)
         order = np.argsort(values)
         values, vectors = values[order], vectors[:, order]
-        # An eigenvalue lies within the residual; the search found the largest.
+        # The eigenvalue lies within the residual; the search found the largest.
         last = vectors[:, -1]
         values[-1] += np.linalg.norm(square(last) - values[-1] * last)
         return values, vectors
@@ -344,7 +343,7 @@ def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
 
     It is the largest eigenpair of M Mᵀ, as accurate as by a decomposition of M.
     """
-    # A power of two brings M to order one, so that no square leaves floating point.
+    # A power of two brings M to order one, so squares do not overflow.
     exponent = int(np.frexp(np.abs(matrix).max())[1])
     scaled = np.ldexp(matrix, -exponent)
     wide = scaled.shape[0] <= scaled.shape[1]

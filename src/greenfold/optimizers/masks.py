@@ -1,11 +1,10 @@
-"""Masks that hardware can have, and readouts of a few bits.
+"""Masks for hardware, and readouts of a few bits.
 
-Masks are unit vectors, so that the upper bound of the free problem bounds them too. From
-the free optimum, masks in a range are ascended; masks of a few levels are rounded, then
-improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a set of
-levels, is κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖²: changing one entry changes each of the three
-sums by a few known numbers, so that all single changes, and all pairs of them, are compared
-at once.
+Masks are unit vectors, so the upper bound of the free problem holds for them too. Starting
+from the free optimum, masks in a range are found by ascent; masks of a few levels are
+rounded, then improved. With one projection fixed, κ of the other, s/‖s‖ with entries from a
+set of levels, is κ(s) = b·s/‖s‖ − (η/2) sᵀQs/‖s‖². Changing one entry changes each of the
+three sums by known numbers, so all single changes, and all pairs, are compared at once.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ from .ascent import Objective
 from .linear import LinearProblem
 from .result import Candidate
 
-#: Up to so many levels every entry may change to any other; beyond, to its neighbours. Up
-#: to so many changes pairs of them are compared. A smaller relative gain is rounding.
+#: Number of levels up to which an entry may change to any other, else to its neighbours; of
+#: changes up to which pairs are compared; relative gain that is more than rounding.
 _ALL_LEVELS, _PAIRED, _GAIN = 8, 700, 1e-12
 #: Rounds of a free u for a quantised readout and back; of readout and exchange for a mask.
 _QUANTISED_ROUNDS, _ROUNDS = 5, 50
-#: Random roundings beside that of u*, how far they lie from it, and the number of masks up
-#: to which all are compared.
+#: Number of random roundings in addition to that of u*, their distance from it, and the
+#: number of masks up to which all are compared.
 _PERTURBED, _SPREAD, _ENUMERATED = 2, 0.3, 2**12
-#: Ranges ±c/√n through which an ascent is led from the free optimum to a mask of signs.
+#: Ranges ±c/√n that lead an ascent from the free optimum to a mask of signs.
 _NARROWING = (2.0, 1.6, 1.35, 1.2, 1.1, 1.04)
-#: Relative distance to the bound at which there is nothing left to gain.
+#: Relative distance to the bound at which to stop.
 _REACHED = 1e-7
-#: Evaluations of one ascent in a range; those that every start is given, and how many of
-#: them, the best, are then taken further.
+#: Evaluations of one ascent in a range; evaluations for each start; number of best starts
+#: that are continued.
 _EVALUATIONS, _GLANCE, _AHEAD = 400, 30, 2
-#: A step is taken if it gains this share of its slope over the least of the last few κ:
-#: spectral steps need not rise every time. Relative gain in so many steps that ends it.
+#: A step must gain this share of its slope over the least of the last few κ, because
+#: spectral steps need not rise every time; number of these κ; relative gain at the end.
 _SUFFICIENT, _REMEMBERED, _TOL = 1e-4, 8, 1e-9
-#: Starts drawn around the free optimum, and anywhere.
+#: Number of starts drawn around the free optimum, and anywhere.
 _DRAWN = 4
 
 
 def solve_mask(
     problem: LinearProblem, device: Device, free: Candidate, rng: np.random.Generator
 ) -> Candidate:
-    """The best mask found that a device can have, from the free optimum, with its bound."""
+    """Return the best mask found for a device, from the free optimum, with its bound."""
     bound = np.inf if free.upper_bound is None else free.upper_bound
     enough = bound - _REACHED * abs(bound)
     if device.is_discrete:
@@ -58,7 +57,7 @@ def solve_mask(
 
 
 def solve_mask_near(problem: LinearProblem, device: Device, u: np.ndarray) -> Candidate:
-    """A mask and its readout, improved from a mask of the same kind alone."""
+    """Return a mask and its readout, improved from one mask of the same kind."""
     if device.is_discrete:
         return _Discrete(problem, device, u.shape, np.inf).from_start(u.ravel())
     return ascend_in_box(problem, u, device.limits)
@@ -67,9 +66,9 @@ def solve_mask_near(problem: LinearProblem, device: Device, u: np.ndarray) -> Ca
 def quantise_readout(
     problem: LinearProblem, found: Candidate, bits: int, *, keep_u: bool
 ) -> Candidate:
-    """The best readout of whole numbers of ``bits`` bits, scaled to unit norm.
+    """Return the best readout of whole numbers of ``bits`` bits, scaled to unit norm.
 
-    Unless u is to be kept, being a mask or given, it is solved for the new readout.
+    Unless u must be kept (a mask, or given), it is solved for the new readout.
     """
     reach = 2 ** (bits - 1) - 1
     levels = np.arange(-reach, reach + 1.0) if bits > 1 else np.array([-1.0, 1.0])
@@ -113,9 +112,9 @@ class UnitQuadratic:
 
 
 def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Exchange entries ``levels[index]``, one or two at a time, until none helps.
+    """Change entries ``levels[index]``, one or two at a time, until no change helps.
 
-    Levels ascend; the index of the end is returned.
+    Levels ascend; the final index is returned.
     """
     index = index.copy()
     s = levels[index]
@@ -150,7 +149,7 @@ def climb(quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray) -> np
             index[i] = target[k]
             s[i] = levels[target[k]]
         before, value = value, quadratic.value(s)
-        if value <= before:  # a gain of rounding
+        if value <= before:  # only rounding
             return index
 
 
@@ -159,7 +158,7 @@ def _rises(new: float, old: float) -> bool:
 
 
 def _moves(index: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Entries and the levels that they may change to."""
+    """Entries, and the levels that they may change to."""
     n = len(index)
     if n_levels <= _ALL_LEVELS:
         where = np.repeat(np.arange(n), n_levels)
@@ -178,10 +177,10 @@ def nearest(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def roundings(values: np.ndarray, levels: np.ndarray) -> Iterator[np.ndarray]:
-    """Roundings of a vector to levels that are known up to a common factor.
+    """Yield roundings of a vector to levels that are known up to a common factor.
 
-    Factors reach from one at which the largest entry has the outermost level to one at
-    which a typical entry has it.
+    Factors range from one that gives the largest entry the outermost level to one that
+    gives a typical entry that level.
     """
     size = np.abs(values)
     reach = float(np.abs(levels).max())
@@ -211,7 +210,7 @@ def symmetric_levels(values: np.ndarray, n_levels: int) -> np.ndarray:
         if np.allclose(new, sizes, rtol=1e-10, atol=0):
             break
         sizes = new
-    # Equal sizes would be one level; spread them.
+    # Equal sizes would be one level: spread them.
     sizes = np.maximum.accumulate(np.maximum(sizes, 1e-9 * max(size[-1], 1e-300)))
     return _mirrored(sizes * (1 + 1e-9 * np.arange(half)), n_levels)
 
@@ -245,7 +244,7 @@ class _Discrete:
         return max(found, key=lambda one: one.margin.value)
 
     def from_start(self, start: np.ndarray) -> Candidate:
-        """A start rounded to the levels, and improved."""
+        """Round a start to the levels, and improve it."""
         levels = self.device.values
         if levels is None:
             assert self.device.n_levels is not None
@@ -255,19 +254,19 @@ class _Discrete:
         return self._improved(tried[int(np.argmax(scores))], levels)
 
     def _narrowed(self, u: np.ndarray) -> np.ndarray:
-        """Ascent in ranges that close in on ±1/√n, each from the last one's end."""
+        """Ascend in ranges that narrow to ±1/√n, each from the end of the last."""
         for c in _NARROWING:
             high = c / np.sqrt(u.size)
             u = ascend_in_box(self.problem, u, (-high, high), self.enough).u
         return u.ravel()
 
     def _judged(self, s: np.ndarray) -> Candidate:
-        """A mask with the readout that is best for it."""
+        """A mask with its best readout."""
         u = (s / np.linalg.norm(s)).reshape(self.shape)
         return Candidate(u, *self.problem.best_readout(u), "improved")
 
     def _quadratic(self, v: np.ndarray) -> UnitQuadratic:
-        """κ of a mask for one readout, up to what the readout alone decides."""
+        """κ of a mask for one readout, up to a constant."""
         rows = self.problem.system.readout_response(v)
         stimuli, n_channels = self.problem.stimuli, self.shape[1]
         mu = stimuli.mu.reshape(n_channels, -1)
@@ -278,7 +277,7 @@ class _Discrete:
         return UnitQuadratic(b, (Q + Q.T) / 2, self.problem.eta)
 
     def _improved(self, index: np.ndarray, levels: np.ndarray) -> Candidate:
-        """Readout, levels and entries in turn; then single changes judged exactly."""
+        """Improve readout, levels and entries in turn; then try single changes exactly."""
         best = self._judged(levels[index])
         for _ in range(_ROUNDS):
             quadratic = self._quadratic(best.v)
@@ -302,7 +301,7 @@ class _Discrete:
     def _likeliest(
         self, index: np.ndarray, levels: np.ndarray, quadratic: UnitQuadratic
     ) -> Iterator[np.ndarray]:
-        """Single changes, those first that help most while the readout is kept."""
+        """Single changes, ordered by their gain at fixed readout."""
         s = levels[index]
         moves = [
             (quadratic.value(np.where(np.arange(s.size) == i, level, s)), i, k)
@@ -319,7 +318,7 @@ class _Discrete:
         n = int(np.prod(self.shape))
         total = len(levels) ** n
         if np.abs(levels + levels[::-1]).max() == 0:
-            total = -(-total // 2)  # u and −u are the same mask: half of them is enough
+            total = -(-total // 2)  # u and −u are the same mask: half of them suffice
         places = len(levels) ** np.arange(n)[::-1]
         masks = (levels[(number // places) % len(levels)] for number in range(total))
         found = (self._judged(s) for s in masks if s.any())
@@ -333,12 +332,12 @@ def _better(new: Candidate, old: Candidate) -> bool:
 def _refit(
     quadratic: UnitQuadratic, index: np.ndarray, levels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best sizes ±m of levels for entries that keep their places.
+    """Best sizes ±m of levels for entries that keep their places.
 
     With s = Z m and ZᵀZ diagonal, κ is a quadratic function on a sphere.
     """
     n_levels, half = len(levels), len(levels) // 2
-    # Sizes are counted from the middle; zero, where there is one, is none of them.
+    # Sizes are counted from the middle; a level of zero is not one of them.
     place = np.where(index < half, half - 1 - index, index - (n_levels - half))
     sign = np.sign(index - (n_levels - 1) / 2)
     used = [k for k in range(half) if ((place == k) & (sign != 0)).any()]
@@ -360,11 +359,11 @@ def _refit(
 
 
 def into_box(w: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The unit vector with entries in [low, high] that is nearest to w.
+    """Return the unit vector with entries in [low, high] that is nearest to w.
 
     It is w times a positive factor, clipped. As the factor grows, entries reach the ends of
-    the range one after the other; in between, the squared norm is that of the entries at
-    their ends plus the factor squared times that of the others.
+    the range one by one; in between, the squared norm is that of the entries at their ends
+    plus the factor squared times that of the others.
     """
     if not np.abs(w).max() > 0:
         w = np.ones_like(w)
@@ -388,7 +387,7 @@ def into_box(w: np.ndarray, low: float, high: float) -> np.ndarray:
     room, length = 1 - float((made[~free] ** 2).sum()), float((flat[free] ** 2).sum())
     if room > 0 and length > 0:
         return clipped(np.sqrt(room / length)).reshape(w.shape)
-    # All of w points out of the range: fill it up along its largest entries.
+    # All of w points out of the range: fill it along its largest entries.
     made = clipped(2 * turns[-1] if len(turns) else 1.0)
     for i in np.argsort(flat)[::-1]:
         room = 1 - float(made @ made) + made[i] ** 2
@@ -407,7 +406,7 @@ def ascend_in_box(
 ) -> Candidate:
     """Projected gradient ascent with spectral steps (Birgin, Martínez & Raydan 2000).
 
-    From what `into_box` makes of u, until κ is ``enough``; the best pair met.
+    It starts from ``into_box(u)``, stops if κ is ``enough``, and returns the best pair.
     """
     u = into_box(u, *limits)
     v, margin, gradient = objective.evaluate(u)
@@ -456,9 +455,9 @@ def _solve_in_box(
     enough: float,
     rng: np.random.Generator,
 ) -> Candidate:
-    """The best mask in a range, from the free optimum u with both signs and its sizes.
+    """Return the best mask in a range, from the free optimum u, its signs and its sizes.
 
-    All starts are taken some way, those that are ahead then to the end.
+    All starts get some evaluations; the best of them are then continued.
     """
     low, high = limits
     starts = [u, np.abs(u)] if low == -high else [u, -u, np.abs(u)]  # −u is the same mask
@@ -482,9 +481,9 @@ def _solve_in_box(
 def _swapped(
     problem: LinearProblem, best: Candidate, limits: tuple[float, float], enough: float
 ) -> Candidate:
-    """Entries moved from one end of the range to the other, while that helps.
+    """Move entries from one end of the range to the other, while that helps.
 
-    An ascent does not get there: on the way the norm would not be one.
+    An ascent cannot do this, because the norm would not be one on the way.
     """
     low, high = limits
     for _ in range(_ROUNDS):

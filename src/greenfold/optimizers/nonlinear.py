@@ -1,9 +1,9 @@
 """The non-linear problem: κ(u, v) through the moments of a system's states.
 
-Through an integrated network, every start is followed in a rough problem (some series, long
-sub-steps, single precision), what it ends with is judged on all series, and the best go on
-there. An error ε of the states moves the optimum by about ε and costs about ε² of κ, so
-that the last ascent may be integrated less accurately than its result.
+For an integrated network, every start is followed in a rough problem (some series, long
+sub-steps, single precision). Its end is judged on all series, and the best ones continue
+there. An error ε of the states moves the optimum by about ε and costs about ε² of κ, so the
+last ascent may be integrated less accurately than its result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .result import Candidate
 class NonlinearProblem:
     """Soft margin of a non-linear system as a function of both projections.
 
-    In a ``rough`` problem so many series stand for all, ``single`` in single precision.
+    A ``rough`` problem uses this many series, with ``single`` in single precision.
     """
 
     system: System
@@ -46,7 +46,7 @@ class NonlinearProblem:
         return self.stimuli.moment_map(self.system)
 
     def settle(self, u: np.ndarray) -> bool:
-        """Whether an integrated system is accurate enough at u; now it is."""
+        """Whether an integrated system is accurate enough at u; if not, make it so."""
         settle = getattr(self.moments_at, "settle", None)
         return True if settle is None else settle(u)
 
@@ -71,29 +71,29 @@ class NonlinearProblem:
         return v, gaussian_soft_margin(moments.M, moments.Sigma, v, self.eta), moments
 
 
-#: The rough problem: series, error of a state, gain of κ per step that ends an ascent,
-#: and length of the first step.
+#: The rough problem: number of series, error of a state, gain of κ per step at which to
+#: stop, and length of the first step.
 _ROUGH_SERIES, _ROUGH_ERROR, _ROUGH_TOL, _ROUGH_REACH = 2000, 3e-2, 1e-3, 0.3
-#: The same in the ascent on all series, first in single precision, down to this gain, then
-#: in double. With few series rounding would make equal problems, as one of a series twice
-#: and one of weight two, end apart.
+#: The same for the ascent on all series, first in single precision down to this gain, then
+#: in double. With few series, rounding would make equal problems differ, such as a series
+#: given twice and one of weight two.
 _ERROR, _SINGLE_TOL, _REACH, _SINGLE_FROM = 1e-3, 1e-6, 0.03, 150
-#: Gain that ends the last ascent; with more than `_ROUGH_SERIES` series κ itself is known
-#: to a per cent only.
+#: Gain at which the last ascent stops; with more than `_ROUGH_SERIES` series κ itself is
+#: only known to a per cent.
 _TOL, _TOL_OF_MANY = 1e-7, 1e-5
 _ALL = 2**62
-#: Starts that go on, the share of the best κ below which they do not, and the difference
-#: below which two ends are taken for one: the rough ascents end before that.
+#: Number of starts that continue, the share of the best κ that they need, and the
+#: difference below which two ends count as one: the rough ascents are no more precise.
 _N_BEST, _WORTH, _SAME = 2, 0.95, 5e-3
-#: Rounds of ascent and shorter sub-steps, after which the ascent ends as it is.
+#: Rounds of ascent with shorter sub-steps, after which to stop.
 _MAX_ROUNDS = 5
 
 
 class Refinement:
     """An ascent from several starts through an integrated network.
 
-    ``max_iter`` counts the evaluations of one ascent, ``tol`` is the relative gain of κ per
-    step that ends the last one, and ``n_evaluations`` counts those of the start that won.
+    ``max_iter`` limits the evaluations of one ascent, ``tol`` is the relative gain of κ per
+    step at which the last one stops, and ``n_evaluations`` counts those of the best start.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Refinement:
         self._single, self._double = rough(_ALL, _ERROR), rough(None, _ERROR)
         many = problem.stimuli.n_series > _ROUGH_SERIES
         tol = tol or (_TOL_OF_MANY if many else _TOL)
-        #: To convergence on all series: the problems, and the gains that end their ascents.
+        #: Problems with all series, and the gains at which their ascents stop.
         self._stages: list[tuple[NonlinearProblem, float]] = []
         if self._single.single:
             self._stages.append((self._single, max(tol, _SINGLE_TOL)))
@@ -121,11 +121,11 @@ class Refinement:
     def run(
         self, starts: Iterator[np.ndarray], n_starts: int
     ) -> tuple[Candidate, list[float]]:
-        """The best candidate, and κ on all series that each start ended with.
+        """Return the best candidate, and κ on all series at the end of each start.
 
-        Ctrl-C ends it with what is known then; before anything is, it goes on as
-        KeyboardInterrupt. Starts at which the network diverges are left out, unless it does
-        so at all of them.
+        Ctrl-C ends it with the best candidate so far; before there is one, it raises
+        KeyboardInterrupt. Starts at which the network diverges are left out, unless it
+        diverges at all of them.
         """
         with display() as shown, shown.bar("starts", n_starts + 2 * _N_BEST) as bar:
             ends: list[Candidate] = []
@@ -148,7 +148,7 @@ class Refinement:
                     raise
                 stopped = ends[-1]
             if stopped is not None:
-                # κ of the one that was stopped is that of some series only.
+                # κ of the interrupted start is for some series only.
                 best = max(ends or [stopped], key=lambda end: end.margin.value)
                 found = self._settled(best, "interrupted", len(best.history))
                 return found, [found.margin.value]
@@ -163,7 +163,7 @@ class Refinement:
         return ascend(problem, u, max_iter=self._max_iter, tol=tol, reach=reach)
 
     def _follow(self, u: np.ndarray) -> Candidate:
-        """Where one start leads in the rough problem, with κ on all series."""
+        """Follow one start in the rough problem, and return κ on all series."""
         found = self._ascent(self._rough, u, _ROUGH_TOL, _ROUGH_REACH)
         if found.status == "interrupted":
             return found
@@ -171,7 +171,7 @@ class Refinement:
         return replace(found, v=v, margin=margin)
 
     def _finish(self, ends: list[Candidate], bar: Bar) -> tuple[Candidate, list[float]]:
-        """Bring the best ends to convergence, and let others share what they reached."""
+        """Bring the best ends to convergence; similar ends share their results."""
         counts = [len(end.history) for end in ends]
         chosen: list[int] = []
         top = max(end.margin.value for end in ends)
@@ -195,13 +195,13 @@ class Refinement:
         best = finished[winner]
         status = "interrupted" if interrupted else best.status
         finished[winner] = self._settled(best, status, counts[winner])
-        # One that ended beside a chosen one would have got where that got.
+        # An end close to a chosen one would have reached the same.
         shares = (next((j for j in chosen if _same(e, ends[j])), None) for e in ends)
         own = [i if j is None else j for i, j in enumerate(shares)]
         return finished[winner], [finished[i].margin.value for i in own]
 
     def _ascend(self, found: Candidate) -> tuple[Candidate, int]:
-        """To convergence on all series, with the evaluations that it took in all."""
+        """Ascend to convergence on all series; also return the number of evaluations."""
         count = len(found.history)
         for problem, tol in self._stages:
             for _ in range(_MAX_ROUNDS):
@@ -214,7 +214,7 @@ class Refinement:
         return found, count
 
     def _settled(self, found: Candidate, status: str, count: int) -> Candidate:
-        """The readout and κ at the tolerance asked for."""
+        """The readout and κ at the final tolerance."""
         self.n_evaluations = count
         self._problem.settle(found.u)
         v, margin = self._problem.best_readout(found.u)
@@ -222,6 +222,6 @@ class Refinement:
 
 
 def _same(one: Candidate, other: Candidate) -> bool:
-    """Whether it is enough to follow one of two ends."""
+    """Whether two ends are so close that one of them suffices."""
     apart = abs(one.margin.value - other.margin.value)
     return apart <= _SAME * abs(other.margin.value)

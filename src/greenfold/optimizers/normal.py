@@ -1,9 +1,9 @@
-"""The joint optimum of a normal network: a convex problem that is solved exactly.
+"""The joint optimum of a normal network: a convex problem with an exact solution.
 
-All Green's functions of a normal network keep the same directions and planes b and multiply
-them by numbers γ_nb. With complex coordinates x of u and y of v the kernel is
-a_n = Re Σ_b γ_nb w_b, w_b = conj(y_b) x_b, and unit u and v reach *every* w of the ball
-Σ_b |w_b| ≤ 1 where there are two blocks or more. So the joint problem is
+All Green's functions of a normal network keep the same directions and planes (blocks b) and
+multiply them by numbers γ_nb. With complex coordinates x of u and y of v the kernel is a_n
+= Re Σ_b γ_nb w_b, w_b = conj(y_b) x_b, and unit u and v reach *every* w of the ball Σ_b
+|w_b| ≤ 1 if there are two blocks or more. So the joint problem is
 
     max a(w)·μ − (η/2) a(w)ᵀψ a(w)   over   Σ_b |w_b| ≤ 1 ,
 
@@ -12,10 +12,10 @@ a lasso with a group of columns per block. With ψ = SSᵀ its dual has rank(ψ)
     min t + ½|c|²   over   |z_b| ≤ t ,   z_b = Σ_n γ_nb d_n ,   d = μ − √η S c .
 
 Every c gives a bound, with the largest |z_b| in place of t. A barrier method solves this on
-some blocks; the multipliers of their constraints are w. One pass over all blocks, N · K
-multiplications, then proves the optimum or names blocks that are missing. Noise whose
-covariance keeps the blocks, and the ridge regression of several targets with one u, have
-the same form. The proofs are in the documentation, "The optimum and its certificate".
+some blocks; the multipliers of their constraints are w. One pass over all blocks, with N ·
+K multiplications, then proves the optimum or finds missing blocks. The same form covers
+noise whose covariance keeps the blocks, and the ridge regression of several targets with
+one u. For the proofs see the documentation, "The optimum and its certificate".
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from ..systems import LinearSystem, ModalLinearSystem, NormalModes
 from .linear import LinearProblem
 from .result import Candidate, relative_gap
 
-#: Relative gap that is aimed at, far below what is asked for: the last digits cost little.
+#: Relative gap to aim at, far below the tolerance: the last digits cost little.
 _GAP = 1e-10
-#: Blocks to begin with, and blocks that join in a round. A quarter are the worst, the rest
-#: spread over all that are missing, because neighbours on a long ring are almost equal.
+#: Number of blocks at the start, and of blocks added per round: a quarter the worst, the
+#: rest spread over all missing ones, because neighbours on a long ring are almost equal.
 _FIRST, _JOINED = 256, 128
-#: Passes over all blocks, and those without progress, after which the search ends.
+#: Largest number of passes over all blocks, and of passes without progress.
 _PASSES, _IDLE = 60, 3
-#: Before the next pass the gap on some blocks falls to this share of the gap on all, by so
-#: much at a time; Newton steps in between, and the square of a step that ends them.
+#: Before the next pass, the gap on some blocks is reduced to this share of the gap on all,
+#: by this factor at a time; limit of Newton steps, and squared step at their end.
 _SHARE, _SHARPER, _NEWTON, _CENTRED = 0.03, 10.0, 60, 1e-3
 #: Added to the diagonal of Newton's matrix, which is one.
 _RIDGE, _TINY = 1e-14, np.finfo(float).tiny
-#: Distance from its limit, relative, within which a block may have a weight.
+#: Relative distance from its limit within which a block may have a weight.
 _NEAR = 1e-2
-#: Error of a sum of products, and of a covariance that keeps the blocks; a soft margin that
-#: is nothing, relative to the states.
+#: Error of a sum of products, and of a covariance that keeps the blocks; relative to the
+#: states, a soft margin that counts as zero.
 _ROUNDING, _SHARED, _NOTHING = 16 * np.finfo(float).eps, 1e-10, 1e-15
 
 
 def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float] | None:
-    """The proven optimum of a normal network, the passes it took, and its growth.
+    """Return the proven optimum of a normal network, its number of passes and its growth.
 
-    None where the network is not normal, or where this way does not end within ``tol``.
+    None if the network is not normal, or if the method does not reach ``tol``.
     """
     modes = _modes(problem.system)
     prices = None if modes is None else _prices(problem, modes)
@@ -83,7 +83,7 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
     u, v = _unit_pair(found, modes, dual.prices)
     margin = problem.margin(u, v)
     bound = max(bound - 0.5 * least, margin.value)
-    # Class means that coincide: both are zero, up to the rounding of the series.
+    # The class means coincide: both are zero, up to the rounding of the series.
     series = np.abs(stimuli.mu).sum() + np.abs(roots).sum() / problem.eta**0.5
     if max(abs(bound), abs(margin.value)) <= _NOTHING * dual.largest * float(series):
         bound = margin.value
@@ -95,7 +95,7 @@ def solve(problem: LinearProblem, *, tol: float) -> tuple[Candidate, int, float]
 def _of_one_block(
     problem: LinearProblem, modes: NormalModes
 ) -> tuple[Candidate, int, float]:
-    """The optimum of one neuron or one plane: there |w| = 1, a quadratic on a sphere."""
+    """The optimum of one neuron or one plane, where |w| = 1: a quadratic on a sphere."""
     stimuli, gamma = problem.stimuli, modes.responses[:, 0]
     sides = [np.real(gamma), -np.imag(gamma)][: problem.system.n_outputs]
     rows = np.kron(np.eye(stimuli.n_channels), np.stack(sides, axis=1))
@@ -111,22 +111,22 @@ def _of_one_block(
 def solve_regression(
     system: LinearSystem, task: RegressionTask
 ) -> tuple[np.ndarray, np.ndarray, float] | None:
-    """The optimal u and V of a ridge regression, and the bound that they reach.
+    """Return the optimal u and V of a ridge regression, and the bound that they reach.
 
-    For several targets of one channel, or one target of several channels. None for several
-    of both, and where the network is not normal.
+    It takes several targets of one channel, or one target of several channels. None for
+    several of both, and for a network that is not normal.
     """
     modes, n_targets = _modes(system), len(task.cross)
     if modes is None or min(task.n_channels, n_targets) > 1:
         return None
     basis, sizes = root(task.covariance)
     mean = 2 * task.cross.reshape(-1, task.n_steps)
-    # Every target has variables of its own.
+    # Each target has its own variables.
     each = np.kron(np.eye(n_targets), np.sqrt(2) * sizes * basis).reshape(*mean.shape, -1)
     free, curvature = np.zeros(modes.responses.shape[1]), 1 / (2 * task.ridge)
     dual = _Dual(_as_pairs(modes), mean, each, free, slope=0.0, curvature=curvature)
     *_, (found, bound) = _improved(dual)
-    # Of V and u the first has the norm Σ_b |w_b|, the other is a unit vector.
+    # V has the norm Σ_b |w_b|, and u is a unit vector.
     some, total = found.sizes > 0, float(found.sizes.sum())
     own, w = np.sqrt(found.sizes[some])[:, None], found.complex_w[some]
     x = np.zeros((len(free), task.n_channels), dtype=complex)
@@ -141,18 +141,18 @@ def solve_regression(
 
 
 def _modes(system: object) -> NormalModes | None:
-    """The modes of a normal system whose responses are numbers."""
+    """The modes of a normal system whose responses are numbers, or None."""
     modes = system.modes() if isinstance(system, ModalLinearSystem) else None
     return modes if modes is not None and np.isfinite(modes.responses).all() else None
 
 
 def _as_pairs(modes: NormalModes) -> np.ndarray:
-    """γ as pairs of reals, (n_steps, n_blocks, 2), not copied."""
+    """View γ as pairs of reals, (n_steps, n_blocks, 2)."""
     return modes.responses.view(np.float64).reshape(*modes.responses.shape, 2)
 
 
 def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
-    """η times the variance of the noise in each block; None where it does not keep them."""
+    """η times the noise variance per block; None if the noise does not keep the blocks."""
     P, n_blocks = problem.covariance, modes.responses.shape[1]
     if P is None:
         return np.zeros(n_blocks)
@@ -168,13 +168,13 @@ def _prices(problem: LinearProblem, modes: NormalModes) -> np.ndarray | None:
 def _unit_pair(
     found: _Weights, modes: NormalModes, prices: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Unit u and v with conj(y_b) x_b = w_b, block by block."""
+    """Unit u and v with conj(y_b) x_b = w_b for every block."""
     n_blocks = modes.responses.shape[1]
     sizes, in_u, in_v = np.zeros((3, n_blocks))
     sizes[found.blocks] = found.sizes
     w = np.zeros((n_blocks, found.w.shape[2]), dtype=complex)
     w[found.blocks] = found.complex_w
-    # One block, of no weight if there is such, takes what is left of both norms.
+    # One block, preferably without weight, takes the remainder of both norms.
     if prices.any():
         in_v[found.blocks] = found.v
         last = int(np.argmin(in_v))
@@ -205,7 +205,7 @@ def _unit_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """Weights of some blocks: in w, and in |v|²."""
+    """Weights of some blocks, in w and in |v|²."""
 
     blocks: np.ndarray
     #: conj(w) as pairs of reals, (n_blocks, 2, n_signals).
@@ -214,7 +214,7 @@ class _Weights:
 
     @classmethod
     def none(cls, dual: _Dual) -> _Weights:
-        """No weight at all, and the readout where noise costs nothing."""
+        """No weights, and the readout where noise costs nothing."""
         free = np.array([np.argmin(dual.prices)])
         return cls(free, np.zeros((1, 2, len(dual.mean))), np.ones(1))
 
@@ -239,11 +239,11 @@ class _Point:
 
     @property
     def t(self) -> float:
-        """What bounds |z_b| where noise costs nothing."""
+        """Bound on |z_b| where noise costs nothing."""
         return (self.e + self.f) / 2
 
     def raised(self, t: float) -> _Point:
-        """The same with another t, e − f as it is."""
+        """The same point with another t and the same e − f."""
         return _Point(self.c, self.e + t - self.t, self.f + t - self.t)
 
 
@@ -269,7 +269,7 @@ class _Dual:
         return max(float((row**2).sum(1).max()) for row in self.gamma) ** 0.5
 
     def value(self, at: _Point) -> float:
-        """What is minimised."""
+        """The function that is minimised."""
         height = self.slope * at.t + 0.5 * self.curvature * at.t**2
         return height + 0.5 * float(at.c @ at.c)
 
@@ -289,7 +289,7 @@ class _Dual:
 
 
 def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
-    """Weights and a bound, after each pass over all blocks, until they meet."""
+    """Yield weights and a bound after each pass over all blocks, until they meet."""
     at = _Point(np.zeros(dual.roots.shape[2]), 0.0, 0.0)
     best, value = _Weights.none(dual), 0.0
     needed, bound = dual.scan(at)
@@ -301,7 +301,7 @@ def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
         barrier = _Barrier.of(dual, blocks)
         at = at.raised(max(float(needed[blocks].max()), 0.0) + gap)
         at, tau = barrier.follow(at, gap, max(_SHARE * gap, 0.1 * _GAP * abs(value)))
-        # Few blocks are better than many, if they reach the same.
+        # Prefer few blocks if they reach the same.
         for weights, less in (barrier.multipliers(at, tau), 0.0), (barrier.sparse(at), 0.1):
             if weights is not None:
                 found, reached = barrier.attained(weights)
@@ -317,7 +317,7 @@ def _improved(dual: _Dual) -> Iterator[tuple[_Weights, float]]:
 
 
 def _spread(needed: np.ndarray, blocks: np.ndarray, count: int) -> np.ndarray:
-    """About so many of some blocks: those with the largest need, and others at a stride."""
+    """Choose about ``count`` blocks: those of largest need, and others at a stride."""
     if len(blocks) <= count:
         return blocks
     order = blocks[np.argsort(-needed[blocks], kind="stable")]
@@ -351,14 +351,14 @@ class _Barrier:
         """z, f + price, and g, which is negative outside."""
         z = self.p - (self.A @ at.c).reshape(self.p.shape)
         right = at.f + self.prices
-        # A product of sum and difference keeps the digits of a small one.
+        # A product of sum and difference keeps the digits of a small g.
         mean = np.sqrt(np.maximum(at.e * right, 0.0))
         size = np.sqrt((z**2).sum(1))
         inside = (right > 0) & (at.e > 0)
         return z, right, np.where(inside, (mean - size) * (mean + size), -1.0)
 
     def _pulled(self, z: np.ndarray) -> np.ndarray:
-        """A_bᵀ z_b of each block, (n_blocks, rank)."""
+        """A_bᵀ z_b per block, (n_blocks, rank)."""
         return (self.A * z.reshape(-1, 1)).reshape(*self.p.shape, -1).sum(1)
 
     def _height(self, at: _Point, tau: float) -> float:
@@ -368,7 +368,7 @@ class _Barrier:
         return tau * self.dual.value(at) - float(np.log(g).sum())
 
     def follow(self, at: _Point, gap: float, goal: float) -> tuple[_Point, float]:
-        """Along the central path from one gap to another: the point, and τ."""
+        """Follow the central path from one gap to another: the point, and τ."""
         tau = 2 * len(self.blocks) / gap
         while True:
             at = self._centred(at, tau)
@@ -404,8 +404,8 @@ class _Barrier:
             decrement = -float(gradient @ step)
             start, length = np.append(at.c, [at.e, at.f]), 2.0
             ahead, height = at, self._height(at, tau)
-            # The best of halved steps, not the first that is lower: that may lie so near to
-            # the boundary that many small steps would follow.
+            # Take the best of the halved steps, not the first that is lower: the first may
+            # lie so near the boundary that many small steps would follow.
             while length > 1e-10:
                 length /= 2
                 *c, e, f = start + length * step
@@ -414,7 +414,7 @@ class _Barrier:
                     ahead, height = there, lower
                 elif ahead is not at:
                     break
-            if ahead is at:  # rounding is all that is left
+            if ahead is at:  # only rounding is left
                 return at
             at = ahead
             if decrement < _CENTRED:
@@ -422,16 +422,16 @@ class _Barrier:
         return at
 
     def multipliers(self, at: _Point, tau: float) -> _Weights:
-        """What the constraints weigh at the centre of τ."""
+        """Weights of the constraints at the centre for τ."""
         z, _, g = self._terms(at)
         w = z * (2 / (tau * g))[:, None]
         return _Weights(self.blocks, w.reshape(len(z), 2, -1), 2 * at.e / (tau * g))
 
     def sparse(self, at: _Point) -> _Weights | None:
-        """Weights of few blocks that are optimal where c is: w_b along z_b, c = Σ A_bᵀw_b.
+        """Weights of few blocks that are optimal at c: w_b along z_b, c = Σ A_bᵀw_b.
 
-        The norms of u and v are two further equations; non-negative least squares find a
-        solution with no more blocks than equations. None where no block is at its limit.
+        The norms of u and v are two further equations; non-negative least squares finds a
+        solution with no more blocks than equations. None if no block is at its limit.
         """
         z, right, _ = self._terms(at)
         size = np.sqrt((z**2).sum(1))
@@ -450,7 +450,7 @@ class _Barrier:
         ]
         try:
             sizes, _ = nnls(np.vstack(rows), np.append(at.c / unit, [1.0, 1.0]))
-        except RuntimeError:  # it takes too many steps
+        except RuntimeError:  # too many steps
             return None
         w[near] *= sizes[:, None]
         in_v = np.zeros(len(w))
@@ -460,7 +460,7 @@ class _Barrier:
         )
 
     def attained(self, found: _Weights) -> tuple[_Weights, float]:
-        """The same weights, as large as is best within the ball; and what they reach."""
+        """Scale the weights to the best size within the ball, and return their value."""
         flat, sizes, v = found.w.ravel(), found.sizes, found.v / found.v.sum()
         pulled, total, cost = flat @ self.A, float(sizes.sum()), 0.0
         rising, curved = float(flat @ self.p.ravel()), float(pulled @ pulled)

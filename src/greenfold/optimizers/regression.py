@@ -2,8 +2,8 @@
 
     J(u, V) = Σ_j (2 c_j·a_j − a_jᵀ R a_j) − λ Σ_j ‖v_j‖² ,   ‖u‖ = 1
 
-is what the targets' variance falls by. The readouts of a given u are linear algebra; u is
-ascended as for the soft margin. The bound on J is that of `greenfold.optimizers.bounds`
+is the reduction of the targets' variance. The readouts for a given u are linear algebra; u
+is ascended as for the soft margin. The bound on J is that of `greenfold.optimizers.bounds`
 with readouts of any length.
 """
 
@@ -29,8 +29,8 @@ from .bounds import Relaxation
 from .linear import LinearProblem, Responses
 from .result import Candidate, RegressionProjections, relative_gap
 
-#: Random starts while a gap is left, and ascents that may follow one that came to need
-#: shorter sub-steps.
+#: Number of random starts while a gap is left, and of ascents that may follow one that
+#: needed shorter sub-steps.
 _DRAWN, _SETTLED = 24, 3
 
 
@@ -71,18 +71,18 @@ class LinearRegression:
         return error + ((a @ task.covariance) * a).sum(1)
 
     def _gradient(self, kernels: np.ndarray) -> np.ndarray:
-        """D at kernels, (n_targets, n_channels, n_steps)."""
+        """Gradient D at kernels, (n_targets, n_channels, n_steps)."""
         D = 2 * (self.task.cross - kernels @ self.task.covariance)
         return D.reshape(len(D), self.task.n_channels, self.task.n_steps)
 
     def leading(self, kernels: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """σ of the stacked G(D_j) at kernels, with its u and the left vectors."""
+        """σ of the stacked G(D_j) at kernels, with its u and left vectors."""
         sums = [self.system.response_sum(d) for d in self._gradient(kernels)]
         return Responses(sums, self.task.n_channels, self.system.n_inputs).leading()
 
     @cached_property
     def relaxation(self) -> Relaxation:
-        """The upper bound on J, as that of linear problems with readouts of any length."""
+        """The upper bound on J, as for linear problems with readouts of any length."""
         task = self.task
         penalty = 2 * task.ridge * np.eye(self.system.n_outputs)
         curved = 2 * task.covariance
@@ -112,13 +112,13 @@ class NonlinearRegression:
 
     @cached_property
     def _prepared(self) -> PreparedStates | None:
-        """States and the way back in one walk, where the system has it."""
+        """States and gradients in one walk, if the system supports it."""
         if isinstance(self.system, IntegratedSystem):
             return self.system.prepare(self.task.X)
         return None
 
     def settle(self, u: np.ndarray) -> bool:
-        """Whether the states at u are accurate enough; where not, they are from now on."""
+        """Whether the states at u are accurate enough; if not, make them so."""
         return self._prepared is None or self._prepared.settle(u)
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
@@ -167,7 +167,7 @@ def solve_regression(
     rng: np.random.Generator,
     certify: bool = True,
 ) -> RegressionProjections:
-    """Solve for u and V; see `optimize`. Without ``certify`` the bound is left wide."""
+    """Solve for u and V; see `optimize`. Without ``certify`` the bound stays wide."""
     started = time.perf_counter()
     linear = problem = LinearRegression(system.maps, task)
     if not system.is_linear:
@@ -188,7 +188,7 @@ def solve_regression(
     starts = [leading]
     if not system.is_linear and wanted > 1:
         both = [problem.evaluate(one)[1].value for one in (leading, -leading)]
-        # An odd network answers −u with the same states of the other sign.
+        # An odd network responds to −u with the same states of opposite sign.
         if not np.isclose(*both, rtol=1e-10, atol=0):
             starts.append(-leading)
     for _ in range(wanted - len(starts)):
@@ -198,7 +198,7 @@ def solve_regression(
     relaxation = linear.relaxation
 
     def every() -> Iterator[np.ndarray]:
-        """The starts; while a gap is left, those that the bound knows, and more."""
+        """The starts; while a gap is left, also those from the bound, and more."""
         yield from starts
         if system.is_linear and certify:
             assert best is not None
@@ -229,7 +229,7 @@ def solve_regression(
         best = replace(best, status="certified" if closed else "bounded", upper_bound=bound)
     else:
         assert isinstance(problem, NonlinearRegression)
-        for _ in range(_SETTLED):  # as long as it leaves what its sub-steps suffice for
+        for _ in range(_SETTLED):  # until its sub-steps suffice
             if problem.settle(best.u):
                 break
             best = ascend(problem, best.u, max_iter=max_iter, tol=1e-12)

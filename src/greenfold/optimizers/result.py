@@ -1,4 +1,4 @@
-"""What an optimisation returns, of classes and of a regression."""
+"""Results of an optimisation, for classification and regression."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from .._base.printing import Shown
 from ..math.margins import SoftMargin
 from ..validity import Validity
 
-#: What each status means, for people.
+#: The meaning of each status, in words.
 MESSAGES = {
     "certified": "proven optimal",
-    "bounded": "the best that was found",
+    "bounded": "the best pair found",
     "unresolved": "the network amplifies its input so much that rounding leaves the upper "
-    "bound wide; this is the best pair that was found",
+    "bound wide; this is the best pair found",
     "improved": "no change of one or two of its entries improves this mask",
     "exhaustive": "the best of all masks of this kind",
     "converged": "no step improves the soft margin any further",
     "solved": "the readout is optimal for the given input projection",
     "max_iterations": "the limit of iterations was reached before convergence",
-    "interrupted": "interrupted; this is the best solution found until then",
+    "interrupted": "interrupted; this is the best solution found so far",
 }
 
 
 class _Search:
-    """Something that a search ended with."""
+    """The outcome of a search."""
 
     status: str
 
     def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, where this was a part of a larger work."""
+        """Pass Ctrl-C on, if this was part of a larger task."""
         if self.status == "interrupted":
             raise KeyboardInterrupt
 
 
 class Result(_Search, Shown, codec.Saved):
-    """What was attained beside a proven bound."""
+    """The value reached, with a proven bound."""
 
     upper_bound: float | None
-    #: The attribute that the bound is of.
+    #: The attribute that the bound applies to.
     _attained: ClassVar[str]
 
     @property
@@ -62,7 +62,7 @@ class Result(_Search, Shown, codec.Saved):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Projections(Result, kind="projections"):
-    """Input and readout projections with the soft margin they reach.
+    """Input and readout projections with their soft margin.
 
     Attributes
     ----------
@@ -73,36 +73,37 @@ class Projections(Result, kind="projections"):
     soft_margin, separation, variance, eta : float
         κ = separation − variance at η (paper, equation 6, `soft_margin_approx_Gaussian`).
     upper_bound, gap : float or None
-        No unit u and v reach a larger soft margin; and the distance to it, relative to the
-        larger of the two in size. None where the method gives no bound.
+        No unit u and v reach a larger soft margin than the bound; the gap is the
+        distance to it, relative to the larger of the two in size. None if the method
+        gives no bound.
     method, status, message : str
-        How it was found and how the search ended.
+        How the pair was found and how the search ended.
     n_iter : int
         Iterations of the method (of its best start).
     history : ndarray (n_entries, 2)
-        Separation and variance of the best pair so far, at the start and after each round
-        or evaluation of the best start. Through `Dynamics`, of its last ascent, on all
-        series.
+        Separation and variance of the best pair so far, at the start and after each
+        round or evaluation of the best start. With `Dynamics`, those of its last
+        ascent, on all series.
     starts : ndarray (n_starts,)
-        Soft margin that each start ended with.
+        Soft margin at the end of each start.
     wall_time : float
         Seconds.
     validity : Validity or None
-        How far the perturbation expansion, where there is one, can be trusted here.
+        How far you can trust the perturbation expansion here, if there is one.
     fresh_margin, fresh_error : float or None
-        κ of these projections on stimuli that were not fitted, and its standard error:
-        where Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN where the
-        network diverges after one of the fresh stimuli.
+        κ of these projections on stimuli that were not fitted, and its standard error,
+        if Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN if the
+        network diverges after one of these stimuli.
     step_error : float or None
-        Largest error of a state of an integrated network, relative to the largest state.
+        Largest error of a state of an integrated network, relative to the largest.
     growth : float or None
-        How much the linear network amplifies its input, where the method looked at it:
+        Amplification of the input by the linear network, if the method computed it:
         about 1 for the paper's networks, many orders more for strongly non-normal ones.
     mask : str or None
-        The kind of mask that u is; None for a free one.
+        The kind of mask; None for a free u.
     noise_cost : dict or None
-        What the noise of a device takes from κ, by "input", "state" and "readout"; part of
-        ``variance``.
+        Part of ``variance`` due to the noise of a device, by "input", "state" and
+        "readout".
     """
 
     u: np.ndarray
@@ -130,7 +131,7 @@ class Projections(Result, kind="projections"):
 
     @property
     def share(self) -> float | None:
-        """κ as a share of the upper bound; None where that is unknown or not positive."""
+        """κ as a share of the upper bound; None if that is unknown or not positive."""
         if self.upper_bound is None or self.upper_bound <= 0:
             return None
         return self.soft_margin / self.upper_bound
@@ -195,21 +196,20 @@ class RegressionProjections(Result, kind="regression"):
     Attributes
     ----------
     u : ndarray (n_inputs,) or (n_inputs, n_channels)
-        Of unit norm.
+        Input projection of unit norm.
     V : ndarray (n_outputs, n_targets)
         Readouts.
     gain, upper_bound, gap : float
-        J, what the variance of the targets falls by, less λ‖V‖²; no u and V reach more than
-        its bound. The bound is None for a system that is not linear.
+        Gain J: the reduction of the targets' variance, minus λ‖V‖². No u and V exceed
+        its bound, which is None for a non-linear system.
     loss, loss_bound : float
-        Sum over targets of the mean squared error, plus λ‖V‖²; and its bound.
+        Sum over targets of the mean squared error, plus λ‖V‖²; and its lower bound.
     r2 : ndarray (n_targets,)
-        Share of each target's variance that is explained, readout noise of variance λ
-        included.
+        Explained share of each target's variance, with readout noise of variance λ.
     status, wall_time
         As in `Projections`.
     starts : ndarray
-        Gain that each start ended with.
+        Gain at the end of each start.
     """
 
     u: np.ndarray
@@ -226,7 +226,7 @@ class RegressionProjections(Result, kind="regression"):
 
     @property
     def loss_bound(self) -> float | None:
-        """The smallest loss that any u and V could have."""
+        """Lower bound on the loss of any u and V."""
         if self.upper_bound is None:
             return None
         return self.loss + self.gain - self.upper_bound
@@ -252,7 +252,7 @@ REGRESSION = codec.describe(
     gain=codec.NUMBER,
     upper_bound=codec.Maybe(codec.NUMBER),
     loss=codec.NUMBER,
-    # Of a target that does not vary, no share of the variance is known.
+    # A target that does not vary has no share of variance to explain.
     r2=codec.Numbers("targets", finite=False),
     status=codec.one_of(MESSAGES),
     starts=codec.Numbers(None),
@@ -268,7 +268,7 @@ def relative_gap(bound: float, value: float) -> float:
 
 @dataclass(frozen=True)
 class Candidate(_Search):
-    """Where one run of a method ends; its history is of separation and variance."""
+    """The end of one run of a method; its history holds separation and variance."""
 
     u: np.ndarray
     v: np.ndarray

@@ -1,4 +1,4 @@
-"""`optimize`: one entry point to every method, and how what they find is described."""
+"""`optimize`, the entry point to every method, and the description of its results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .result import Candidate, Projections, RegressionProjections
 from .sequences import solve_sequences
 
 #: Separability below which the linear optimum is a poor start for the non-linear problem,
-#: and relative change of κ that ends the ascent to an order-1 optimum that is only a start.
+#: and relative change of κ that ends the ascent to an order-1 optimum used as a start.
 _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
 #: From this tolerance of the gap on, a share of it ends the ascents too.
 _COARSE, _SHARE = 1e-3, 0.2
@@ -74,61 +74,62 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     Parameters
     ----------
     system : System
-        What is to be optimised, with its readout: an `Unfolding`, or anything else with
+        The system to optimise, with its readout: an `Unfolding`, or anything else with
         the maps of :mod:`greenfold.systems`.
     stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
-        Of a `RegressionTask` u and the readouts of all targets are solved, of a
-        `SequenceTask` those that are read at every step, through `Dynamics`; of the other
-        arguments it takes ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
+        For a `RegressionTask`, u and the readouts of all targets are solved; for a
+        `SequenceTask`, which needs `Dynamics`, readouts at every step. Tasks take only
+        the arguments ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
         ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
-        "convex" (order 0, its default): the best pair found, with an upper bound on what
-        any pair could reach; "certified" as the global optimum where the two meet, for
-        which a tree of up to 30 bounds is searched. On a normal network (symmetric,
-        orthogonal, a ring, oscillators) they always meet.
-        "exact" (order 0): the same with as many bounds as it takes. At 20 neurons that is
-        seconds, at 100 it may be hours; Ctrl-C gives the best pair and its bound so far.
-        ``joblib.parallel_config`` spreads the bounds over processes.
+        "convex" (order 0, its default): the best pair found, with an upper bound on the
+        soft margin of any pair. If the two meet, the pair is "certified" as the global
+        optimum; to reach this, a tree of up to 30 bounds is searched. On a normal
+        network (symmetric, orthogonal, a ring, oscillators) they always meet.
+        "exact" (order 0): the same with no limit on the number of bounds. At 20 neurons
+        that takes seconds, at 100 perhaps hours; Ctrl-C returns the best pair and its
+        bound so far. ``joblib.parallel_config`` spreads the bounds over processes.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
-        sphere, from the certified linear optimum with both signs and from random vectors;
-        through `Dynamics` from the order-1 optimum too, where the gain has a square.
-        "alternating": the paper's algorithm, linear (order 0) or as its Algorithm 1
-        (order 1), from random input projections.
+        sphere, from the certified linear optimum with both signs and from random
+        vectors; with `Dynamics` also from the order-1 optimum, if the gain has a
+        square.
+        "alternating": the paper's algorithm, linear (order 0) or its Algorithm 1 (order
+        1), from random input projections.
         "random": the best of random input projections, each with its optimal readout.
     device : Device, optional
-        What the hardware can do: masks, inputs and outputs, bits, noise. Of a
-        `RegressionTask` it may have inputs and outputs alone.
+        Constraints of the hardware: masks, inputs and outputs, bits, noise. For a
+        `RegressionTask`, inputs and outputs only.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         Keep this input projection, scaled to unit norm, and solve for v only.
     n_starts : int, optional
         10 for "alternating" and "random" by default. For "ascent" the first two are the
-        linear optimum with both signs, and by default there are no others for separable
-        stimuli (`separability` ≥ 1.5), four more otherwise.
+        linear optimum with both signs; by default there are no others for separable
+        stimuli (`separability` ≥ 1.5), and four more otherwise.
     max_iter : int, optional
         300 by default: evaluations of the bound of a large network per width of its
         smoothing ("convex", "exact"), evaluations per start, after its first ("ascent"),
         rounds per start ("alternating").
     tol : float, optional
-        Relative gap to stop at ("convex", "exact"; 1e-4 by default, and from 1e-3 on the
-        projections too are solved no further), or relative gain per step or round that
-        counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
-        through `Dynamics`; "alternating" 1e-6).
+        Relative gap at which to stop ("convex" and "exact", 1e-4 by default; from 1e-3 on
+        the ascents stop early too, which halves the time), or relative gain per step or
+        round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
+        with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
-        Source of the random starts, and of roundings of a mask. "convex" uses none.
+        Source of random starts, and of roundings of a mask. "convex" uses none.
 
     Returns
     -------
     Projections
-        Or `RegressionProjections` of a task. Ctrl-C returns the best found so far with the
+        `RegressionProjections` for a task. Ctrl-C returns the best result so far with the
         status "interrupted"; before the first evaluation it raises KeyboardInterrupt.
 
     Warns
     -----
     ExpansionWarning
-        Where the perturbation expansion of a non-linear network is not trustworthy at
-        the result; see `Projections.validity`.
+        If you cannot trust the perturbation expansion of a non-linear network at the
+        result; see `Projections.validity`.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     check.must(given, "device", "be a Device", kind, TypeError)
     tasks = Stimuli | RegressionTask | SequenceTask
     known, kind = isinstance(stimuli, tasks), type(stimuli).__name__
-    wanted = "be GaussianStimuli, SampleStimuli or of another subclass of Stimuli"
+    wanted = "be GaussianStimuli, SampleStimuli or another subclass of Stimuli"
     check.must(known, "stimuli", wanted, kind, TypeError)
     device = Device() if device is None else device
     whole, part = system, device.part_of(system)
@@ -157,7 +158,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if u is not None:
         u = u if part is None else part.own_input(u, stimuli.n_channels)
         u = check.input_projection(u, system.n_inputs, stimuli.n_channels)
-        check.require(u.any(), "`u` is zero; give a direction.")
+        check.require(u.any(), "`u` is zero; pass a direction.")
         u = u / np.abs(u).max()  # its square stays in range
         u = u / np.linalg.norm(u)
     n_starts = None if n_starts is None else check.count(n_starts, "n_starts")
@@ -180,8 +181,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     if not system.is_linear:
         device.refuse_beyond_linear()
     free = device.kind is None or (u is None and method in (None, "convex", "exact"))
-    problem = f"`{'method' if u is None else 'u'}` does not go with a mask"
-    why = "which is solved from the certified optimum; leave one of them out"
+    problem = f"`{'method' if u is None else 'u'}` cannot be combined with a mask"
+    why = "which starts from the certified optimum; leave one of them out"
     check.require(free, f"{problem}, {why}.")
     methods = LINEAR if system.is_linear else NONLINEAR
     method = next(iter(methods)) if method is None else method
@@ -198,7 +199,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
 
 @dataclass(frozen=True)
 class Run:
-    """One call of `optimize`, its arguments checked; a method each, and what follows it."""
+    """One call of `optimize`, its arguments checked, with one function per method."""
 
     system: System
     stimuli: Stimuli
@@ -213,12 +214,12 @@ class Run:
 
     @cached_property
     def linear(self) -> LinearProblem:
-        """The linear problem: of weak stimuli, where the system is not linear."""
+        """The linear problem; for a non-linear system, that of weak stimuli."""
         return problem_under_noise(self.system.maps, self.stimuli, self.eta, self.noise)
 
     @cached_property
     def problem(self) -> LinearProblem | NonlinearProblem:
-        """The problem of the system as it is."""
+        """The problem of the system itself."""
         if self.system.is_linear:
             return self.linear
         problem = NonlinearProblem(self.system, self.stimuli, self.eta)
@@ -232,22 +233,22 @@ class Run:
             yield u / np.linalg.norm(u)
 
     def solve_readout(self, u: np.ndarray, status: str = "solved") -> Candidate:
-        """The readout that is best for u."""
+        """The best readout for u."""
         if isinstance(self.problem, NonlinearProblem):
             self.problem.settle(u)
         return Candidate(u, *self.problem.best_readout(u), status)
 
     def given(self, u: np.ndarray) -> Projections:
-        """An input projection that is kept; its readout is solved."""
+        """Keep a given input projection, and solve its readout."""
         return self.finish([self.solve_readout(u)], "given", 1)
 
     def random(self) -> Projections:
-        """Random input projections with the best readout of each."""
+        """Random input projections, each with its best readout."""
         found = _collect(self.starts(self.n_starts), self.solve_readout)
         return self.finish(found, "random", 1)
 
     def alternating(self) -> Projections:
-        """One projection after the other, as the paper does."""
+        """One projection after the other, as in the paper."""
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol or 1e-6}
         if isinstance(self.problem, LinearProblem):
             solve = partial(alternate, self.problem, **limits)
@@ -288,7 +289,7 @@ class Run:
             yield linear.u
             yield -linear.u
             if expanded is not None:
-                # To its end: what is solved for may then not be below its u, refitted.
+                # To convergence: the result must not be below its refitted u.
                 run = replace(self, system=expanded, n_starts=None, tol=_EXPANDED)
                 ends = run.ascended()
                 for end in ends:
@@ -302,7 +303,7 @@ class Run:
         return self.finish([found], "ascent", refinement.n_evaluations, margins)
 
     def linear_start(self) -> Candidate:
-        """The linear optimum, as a start; stopped by Ctrl-C, with κ of the system."""
+        """The linear optimum as a start; if stopped by Ctrl-C, with κ of the system."""
         linear, _ = certified.solve(self.linear, max_iter=self.max_iter, tol=1e-3)
         if linear.status == "interrupted":
             return self.solve_readout(linear.u, "interrupted")
@@ -310,17 +311,17 @@ class Run:
 
     @property
     def n_random(self) -> int:
-        """Random starts of an ascent, beside those from optima of simpler problems."""
+        """Number of random starts, in addition to the optima of simpler problems."""
         return 0 if self.stimuli.separability >= _WEAKLY_SEPARABLE else 4
 
     def ascended(self) -> list[Candidate]:
-        """Where the ascents end, one per start."""
+        """The ends of the ascents, one per start."""
         n_starts = 2 + self.n_random if self.n_starts is None else self.n_starts
         problem = self.problem
         linear = self.linear_start()
         if linear.status == "interrupted":
             return [linear]
-        # The sign of a linear optimum is chance; the better one comes first.
+        # The sign of a linear optimum is arbitrary; the better one comes first.
         both = [self.solve_readout(u).margin.value for u in (linear.u, -linear.u)]
         u = linear.u if both[0] >= both[1] else -linear.u
         starts = [u, -u, *self.starts(max(0, n_starts - 2))][:n_starts]
@@ -372,7 +373,7 @@ class Run:
         return replace(found, wall_time=time.perf_counter() - self.started)
 
     def measure(self, found: Projections, u: np.ndarray) -> Projections:
-        """Add κ on fresh stimuli and the error of the integration, where there are such."""
+        """Add κ on fresh stimuli and the integration error, if there are any."""
         if isinstance(self.system, IntegratedSystem):
             assert isinstance(self.problem, NonlinearProblem)
             self.problem.settle(u)
@@ -383,7 +384,7 @@ class Run:
         return replace(found, fresh_margin=fresh[0], fresh_error=fresh[1])
 
     def judge(self, expansion: Expansion, found: Projections) -> Projections:
-        """Add the validity of the expansion, and warn where it fails."""
+        """Add the validity of the expansion, and warn if it fails."""
         known: dict[str, Any] = {"eta": self.eta, "soft_margin": found.soft_margin}
         validity = assess(expansion, self.stimuli, found.u, found.v, **known)
         if not validity.trustworthy:
@@ -410,7 +411,7 @@ NONLINEAR: dict[str, Callable[[Run], Projections]] = {"ascent": Run.ascent, **_B
 def _collect(
     starts: Iterable[np.ndarray], solve: Callable[[np.ndarray], Candidate]
 ) -> list[Candidate]:
-    """One candidate per start, until Ctrl-C; none where the network diverges."""
+    """One candidate per start, until Ctrl-C; none for starts where the network diverges."""
     found: list[Candidate] = []
     refused = None
     try:

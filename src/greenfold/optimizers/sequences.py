@@ -1,9 +1,9 @@
-"""Input weights for sequences: one ridge readout of every step, solved out.
+"""Input weights for sequences, with one ridge readout of every step.
 
     L(u) = min_V Σ_t |y_t − V x_t − c|² / T + λ ‖V‖²,    ∂L/∂x_t = 2 Vᵀ(V x_t + c − y_t) / T
 
-at the optimal V, so one pass back through the network gives ∂L/∂u. What is ascended is
-−log L: where errors fall by orders of magnitude L itself is flat on the way down.
+at the optimal V, so one pass back through the network gives ∂L/∂u. The ascent maximises
+−log L, because L itself is flat where errors fall by orders of magnitude.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .ascent import ascend
 from .regression import solve_regression
 from .result import Candidate, RegressionProjections
 
-#: Ascents that may follow one that came to need shorter sub-steps.
+#: Number of ascents that may follow one that needed shorter sub-steps.
 _SETTLED = 3
 
 
@@ -38,7 +38,7 @@ class SequenceProblem:
     system : Dynamics
         Made for the segments of the task.
     task : SequenceTask
-        The work is done where its arrays live.
+        The computation runs where its arrays are.
     """
 
     def __init__(self, system: Dynamics, task: SequenceTask) -> None:
@@ -47,23 +47,23 @@ class SequenceProblem:
 
     @cached_property
     def prepared(self) -> Prepared:
-        """States of the segments at one projection after the other."""
+        """States of the segments, prepared for one projection after another."""
         return self.system.prepare(self.task.X, washout=self.task.washout)
 
     @cached_property
     def _unused(self) -> Any:
-        """Where steps do not count, (n_rows,); None where all do."""
+        """Marks steps that do not count, (n_rows,); None if all count."""
         used = namespace(self.task.used).reshape(self.task.used, (-1,))
         return None if self.task.n_used == used.shape[0] else used == 0
 
     def _counted(self, rows: Any) -> Any:
-        """The rows (n_rows, …) with zeros where they do not count, in place."""
+        """Set rows (n_rows, …) that do not count to zero, in place."""
         if self._unused is not None:
             rows[self._unused, :] = 0.0
         return rows
 
     def _features(self, states: Any) -> Any:
-        """What the readout sees, one row per step: (n_rows, n_features)."""
+        """Features of the readout, one row per step: (n_rows, n_features)."""
         task, xp = self.task, namespace(states)
         if task.see_input:
             n_channels = task.n_channels - task.has_constant
@@ -72,7 +72,7 @@ class SequenceProblem:
         return self._counted(xp.reshape(states, (-1, states.shape[2])))
 
     def _residual(self, Z: Any, V: np.ndarray) -> Any:
-        """What a readout leaves of the targets, (n_rows, n_targets)."""
+        """Residual of the targets, (n_rows, n_targets)."""
         xp = namespace(Z)
         V = like(V, Z)
         mean = xp.sum(Z, axis=0) / self.task.n_used
@@ -80,7 +80,7 @@ class SequenceProblem:
         return self._counted(targets - Z @ V + mean @ V)
 
     def readout(self, states: Any) -> tuple[np.ndarray, float, Any]:
-        """Optimal V (n_features, n_targets), L, and ∂L/∂states; states may be changed."""
+        """Optimal V (n_features, n_targets), L, and ∂L/∂states; overwrites ``states``."""
         task, xp, n = self.task, namespace(states), self.task.n_used
         Z = self._features(states)
         mean = to_host(xp.sum(Z, axis=0)) / n
@@ -103,11 +103,11 @@ class SequenceProblem:
         V, loss, bar = self.readout(walk.states)
         gradient = to_host(walk.pullback(bar)[0]) / -loss
         value = -float(np.log(loss))
-        # The ascent takes its tolerance relative to the terms: here absolute in log L.
+        # The ascent takes its tolerance relative to the terms, here absolute in log L.
         return V, SoftMargin(value, 1.0, 0.0), gradient.reshape(u.shape)
 
     def described(self, found: list[Candidate]) -> RegressionProjections:
-        """The best of some ends of ascents, with what it reaches."""
+        """Describe the best of some ends of ascents."""
         task, best = self.task, max(found, key=lambda one: one.margin.value)
         loss, total = float(np.exp(-best.margin.value)), float(task.variance.sum())
         noisy = self.errors(best.u, best.v) + task.ridge * (best.v**2).sum(0)
@@ -124,7 +124,7 @@ class SequenceProblem:
         )
 
     def ascend(self, u: np.ndarray, *, max_iter: int, tol: float) -> Candidate:
-        """The best projection from one start, with enough sub-steps at its end."""
+        """Find the best projection from one start, with enough sub-steps at its end."""
         found = ascend(self, u, max_iter=max_iter, tol=tol)
         for _ in range(_SETTLED):
             if found.status == "interrupted" or self.prepared.settle(found.u):
@@ -134,7 +134,7 @@ class SequenceProblem:
 
 
 def ridge_solve(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
-    """(G + λ)⁻¹ C for a Gram matrix that may be singular but for its ridge."""
+    """(G + λ)⁻¹ C for a Gram matrix G that may be singular without its ridge."""
     A = (gram + gram.T) / 2
     scale = float(np.trace(A)) / len(A)
     A[np.diag_indices_from(A)] += ridge
@@ -157,7 +157,7 @@ def solve_sequences(
 ) -> RegressionProjections:
     """Solve for u and V; see `optimize`.
 
-    A linear network is solved on one window per step, which comes with a bound.
+    A linear network is solved with one window per step, which also gives a bound.
     """
     started = time.perf_counter()
     wanted = "be a Dynamics, all inputs driven and all outputs read, for a SequenceTask"

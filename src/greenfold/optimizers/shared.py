@@ -2,8 +2,8 @@
 
     F(u) = Σ_j max_{v_j} κ_j(u, v_j) ,   ‖u‖ = ‖v_j‖ = 1
 
-is ascended over u, and bounded from above by `greenfold.optimizers.bounds`. The
-comparisons' own optima, each with its own u, add up to a second bound.
+is ascended over u and bounded from above by `greenfold.optimizers.bounds`. The separate
+optima of the comparisons, each with its own u, add up to a second bound.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from .bounds import Relaxation
 from .linear import LinearProblem, Responses
 from .result import Candidate, relative_gap
 
-#: Evaluations and relative change of κ of one ascent, how many of the starts, the best, are
-#: ascended from, and random projections among them.
+#: Evaluations and relative change of κ per ascent, number of best starts to ascend from,
+#: and number of random projections among them.
 _EVALUATIONS, _TOL, _ASCENDED, _DRAWN = 200, 1e-9, 4, 4
-#: Steps towards the largest Σ‖G(μ_j)u‖; it is a start.
+#: Number of steps towards the largest Σ‖G(μ_j)u‖, which is a start.
 _STEPS = 20
-#: By which share of λ_max the bound is smoothed while it is lowered.
+#: Smoothing of the bound, as a share of λ_max, while it is lowered.
 _SMOOTHING = (1e-2, 1e-3, 1e-4)
-#: Gap at which nothing is left to do.
+#: Gap at which to stop.
 _CLOSED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class SharedProblem:
-    """Soft margins of several comparisons of one system under one u, added.
+    """Sum of the soft margins of several comparisons of one system under one u.
 
     An `Objective` for the ascent; its readouts are (n_outputs, n_comparisons).
     """
@@ -62,7 +62,7 @@ class SharedProblem:
     def stacked_atom(self) -> np.ndarray:
         """A u of large Σ_j ‖G(μ_j)u‖, (n_inputs, n_channels): the problem of small η.
 
-        Each step maximises a lower bound on the sum that touches it, so that no step falls.
+        Each step maximises a lower bound that touches the sum, so the sum never falls.
         """
         responses = self.responses([part.stimuli.mu for part in self.parts])
         flat = responses.leading()[1].T.ravel()
@@ -78,7 +78,7 @@ class SharedProblem:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """u, V (n_outputs, n_comparisons), κ_j of each, and a bound on their sum, ``total``.
+    """u, V (n_outputs, n_comparisons), κ_j of each, and a bound on their sum ``total``.
 
     ``n_iter`` counts the evaluations of the ascent that found u.
     """
@@ -98,11 +98,11 @@ class Shared:
 def solve_shared(
     problem: SharedProblem, own: list[np.ndarray], separate: float, *, certify: bool
 ) -> Shared:
-    """The best u for all comparisons, with a proven bound on the sum of soft margins.
+    """Return the best u for all comparisons, with a proven bound on the summed margins.
 
-    It starts from the projections ``own`` that the comparisons would have alone, whose
+    It starts from the projections ``own`` that the comparisons have separately, whose
     bounds add up to ``separate``. With ``certify`` the relaxation is solved to its end, and
-    ascended from too.
+    gives further starts.
     """
     rng = np.random.default_rng(0)
     drawn = rng.standard_normal((_DRAWN, *own[0].shape))
@@ -128,7 +128,7 @@ def solve_shared(
             other = _ascend(problem, start)
             best = other if other.margin.value > best.margin.value else best
     found = Shared(best.u, *problem.best_readouts(best.u), ceiling, len(best.history))
-    # What is attained is below the bound; by rounding it may seem not to be.
+    # The value is below the bound; rounding may hide it.
     return replace(found, bound=max(ceiling, found.total))
 
 

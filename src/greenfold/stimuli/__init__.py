@@ -1,8 +1,8 @@
-"""What is told apart or predicted: stimuli of two classes, and tasks of regression.
+"""Stimuli of two classes, and regression tasks.
 
-`GaussianStimuli` and `SampleStimuli` answer the same questions: the moments μ = ⟨ζx⟩ and
-ψ = cov(ζx) of the labelled stimuli, and M(u), Σ(u) of the labelled network states. The
-linear problem needs nothing else, so its cost does not depend on how many series there are.
+`GaussianStimuli` and `SampleStimuli` provide the moments μ = ⟨ζx⟩ and ψ = cov(ζx) of the
+labelled stimuli, and M(u), Σ(u) of the labelled network states. The linear problem needs
+nothing else, so its cost does not depend on the number of series.
 """
 
 from .base import Series, Stimuli

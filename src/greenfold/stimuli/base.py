@@ -1,4 +1,4 @@
-"""What all stimuli have in common: moments of stimuli and states, series, labels."""
+"""Base of all stimuli: moments of stimuli and states, series, labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .design import Design, Moments
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Series of one or several lengths, aligned at their ends, which is the readout.
+    """Series of one or several lengths, aligned at their ends, where they are read out.
 
-    ``values`` (n_cases, n_channels, n_steps) are zero where a series has not begun, and
-    ``present`` (n_cases, n_steps) says where it has; None where all have the full length.
-    Networks are run on the GPU of the array ``place``, or on the host.
+    ``values`` (n_cases, n_channels, n_steps) are zero before a series begins. ``present``
+    (n_cases, n_steps) marks the steps of each series; it is None if all have the full
+    length. Networks run on the GPU of the array ``place``, or on the host.
     """
 
     values: np.ndarray
@@ -47,21 +47,21 @@ class Series:
         return Series(self.values[cases], present, self.place)
 
     def moved(self, centre: np.ndarray, scale: float) -> np.ndarray:
-        """(x − centre) · scale, and zero where a series has not begun.
+        """(x − centre) · scale, and zero before a series begins.
 
-        The network rests before a series begins, which is what zero input means.
+        Zero input keeps the network at rest until then.
         """
         values = (self.values - centre) * scale
         return values if self.present is None else values * self.present[:, None, :]
 
     def to_network(self, centre: np.ndarray, scale: float) -> Any:
-        """`moved`, where a network is to be run with it."""
+        """`moved`, on the device where the network runs."""
         values = self.moved(centre, scale)
         return values if self.place is None else like(values, self.place)
 
 
 def label_array(labels: Any, n_cases: int) -> np.ndarray:
-    """Labels on the host, one of one kind for each series."""
+    """Labels on the host, one per series, all of one type."""
     array = to_host(check.unmasked(labels, "labels"))
     wanted = f"have one entry per series, shape ({n_cases},)"
     check.must(array.shape == (n_cases,), "labels", wanted, f"shape {array.shape}")
@@ -75,9 +75,9 @@ def label_array(labels: Any, n_cases: int) -> np.ndarray:
 
 
 def signs_of(labels: Any, n_cases: int) -> np.ndarray:
-    """ζ = ±1 of labels of any kind: the larger of two (by sorting) is +1.
+    """ζ = ±1 of labels of any kind: the larger of the two (by sorting) is +1.
 
-    Labels that are ±1 already are left alone, of one class too.
+    Labels that are ±1 already are kept, even if all are equal.
     """
     array = label_array(labels, n_cases)
     classes = np.unique(array)
@@ -87,7 +87,7 @@ def signs_of(labels: Any, n_cases: int) -> np.ndarray:
 
 
 def two_classes(classes: np.ndarray) -> np.ndarray:
-    """Refuse any other number of classes."""
+    """Refuse any number of classes other than two."""
     got = ", ".join(repr(c) for c in classes[:5].tolist())
     got = f"{len(classes)}: {got}{', …' if len(classes) > 5 else ''}"
     check.must(len(classes) == 2, "labels", "hold exactly two classes", got)
@@ -107,7 +107,7 @@ def class_share(
     except (KeyError, TypeError, ValueError, IndexError):
         given = np.zeros(2)
     positive = (given > 0).all() and np.isfinite(given).all()
-    wanted = "be 'balanced', None, or a dict with a positive weight for each of the labels"
+    wanted = "be 'balanced', None, or a dict with one positive weight per label"
     fits = isinstance(class_weight, dict) and positive
     check.must(fits, "class_weight", f"{wanted} {classes.tolist()}", repr(class_weight))
     return given / given.sum()
@@ -115,14 +115,14 @@ def class_share(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stimuli(Shown):
-    """Two classes of stimuli with labels ζ = ±1, seen through their moments.
+    """Two classes of stimuli with labels ζ = ±1, described by their moments.
 
     Attributes
     ----------
     mu : ndarray (n_channels · n_steps,)
-        μ = ⟨ζx⟩; channels one after the other.
+        μ = ⟨ζx⟩, channel after channel.
     psi : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
-        ψ = cov(ζx); of few long series it is kept by its factor, and never formed.
+        ψ = cov(ζx), same order; for few long series only its factor is kept.
     n_channels, n_steps : int
     """
 
@@ -142,7 +142,7 @@ class Stimuli(Shown):
 
     @property
     def separability(self) -> float:
-        """‖μ‖²/√(μᵀψμ): distance over the spread along it; infinite without spread."""
+        """‖μ‖²/√(μᵀψμ): distance over the spread along μ; infinite without spread."""
         length = float(self.mu @ self.mu)
         spread = float(np.sqrt(max(self.mu @ self.psi @ self.mu, 0.0)))
         if spread == 0:
@@ -152,17 +152,17 @@ class Stimuli(Shown):
     def moments(self, system: System, u: Any) -> tuple[np.ndarray, np.ndarray]:
         """M(u) = ⟨ζy⟩ and Σ(u) = cov(ζy) of the states at the readout.
 
-        Of shape (n_outputs,) and (n_outputs, n_outputs), for u (n_inputs,) or (n_inputs,
-        n_channels).
+        Their shapes are (n_outputs,) and (n_outputs, n_outputs), for u (n_inputs,) or
+        (n_inputs, n_channels).
         """
         projection = check.input_projection(u, system.n_inputs, self.n_channels)
         found = self.moment_map(system)(projection)
         return found.M, found.Sigma
 
     def moment_map(self, system: System) -> Callable[[np.ndarray], Moments]:
-        """Prepare M(u) and Σ(u) as functions of u that can be differentiated.
+        """Prepare M(u) and Σ(u) as differentiable functions of u.
 
-        What is returned takes u (n_inputs, n_channels) and gives an object with ``M``,
+        The returned function takes u (n_inputs, n_channels) and gives an object with ``M``,
         ``Sigma`` and ``pull(v, eta)``, the gradient of the soft margin at fixed v.
         """
         self.match(system)
@@ -172,16 +172,15 @@ class Stimuli(Shown):
 
     @property
     def n_series(self) -> int:
-        """Series that stand for the classes where nothing is closed; 0 without such."""
+        """Number of series that represent the classes; 0 if moments are closed forms."""
         return 0
 
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """A cheaper `moment_map` of an integrated system, for the beginning of an ascent.
+        """A cheaper `moment_map` of an integrated system, for the start of an ascent.
 
-        About ``n_series`` series stand for all, where there are more, and are integrated in
-        single precision with ``single``.
+        It uses at most about ``n_series`` series, and with ``single`` single precision.
         """
         del n_series, single
         return self.moment_map(system)
@@ -195,48 +194,47 @@ class Stimuli(Shown):
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of the predictor z = a·x + xᵀCx on these stimuli, ∂κ/∂a and ∂κ/∂C.
+        """Soft margin κ of the predictor z = a·x + xᵀCx, with ∂κ/∂a and ∂κ/∂C.
 
-        ``a`` has n_channels · n_steps entries, C as many rows and columns, and is
-        symmetric.
+        ``a`` has D = n_channels · n_steps entries; C is (D, D) and symmetric.
         """
         raise self._linear_only()
 
     @property
     def labelled_second_moment(self) -> np.ndarray:
-        """⟨ζ x xᵀ⟩, (D, D): χ of Gaussian classes, what a quadratic network can use."""
+        """⟨ζ x xᵀ⟩, (D, D): χ of Gaussian classes, which a quadratic network can use."""
         raise self._linear_only()
 
     def points(self, degree: int | None, n_series: int) -> Design:
-        """Series with the rule that makes moments of their states.
+        """Series with the rule that gives the moments of their states.
 
-        Where there is an exact rule for states of ``degree`` in the stimulus, it is used;
-        else about ``n_series`` series are chosen.
+        If there is an exact rule for states of ``degree`` in the stimulus, it is used;
+        otherwise about ``n_series`` series are chosen.
         """
         raise TypeError(f"{type(self).__name__} has no series to look at.")
 
     def fresh_margin(
         self, system: System, u: Any, v: Any, eta: float
     ) -> tuple[float, float] | None:
-        """κ on stimuli that no fit has seen, with its standard error; None without such."""
+        """κ on fresh stimuli, with its standard error; None if there are none."""
         return None
 
     def match(self, system: System | LinearSystem) -> None:
-        """Refuse a system for stimuli of another length."""
+        """Refuse a system made for another number of steps."""
         match_steps("stimuli", self.n_steps, system)
 
 
 def match_steps(
     name: str, n_steps: int, system: System | LinearSystem, what: str = ""
 ) -> None:
-    """Refuse a system for series, or ``what`` there is, of another length."""
+    """Refuse a system made for another number of steps than these series."""
     if system.n_steps != n_steps:
         given = f"`{name}` has {what}{n_steps} steps, but the system was made for"
         raise ValueError(f"{given} {system.n_steps}; make it with n_steps={n_steps}.")
 
 
 class LinearMoments:
-    """`Moments` of the linear order: only μ and ψ of the stimuli enter."""
+    """`Moments` at linear order: they need only μ and ψ of the stimuli."""
 
     def __init__(self, stimuli: Stimuli, system: LinearSystem, u: np.ndarray) -> None:
         self._stimuli, self._system = stimuli, system

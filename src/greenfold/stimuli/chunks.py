@@ -1,6 +1,6 @@
 """Series in chunks: in memory, in a file read slice by slice, or on dask's workers.
 
-`Chunks` maps functions over the chunks and reduces what they return, where the chunks are.
+`Chunks` maps functions over the chunks and reduces their results where the chunks are.
 Series in memory are one chunk.
 """
 
@@ -26,16 +26,16 @@ from .._base.arrays import (
     to_host,
 )
 
-#: Memory that the series of one chunk of a file take, in float64.
+#: Memory for the series of one chunk of a file, in float64.
 _CHUNK_BYTES = 2**24
-#: Where an estimator says which series it refuses.
+#: The part of an estimator's message that names the series it refuses.
 _INDEX = re.compile(r"(series at index )(\d+)")
-#: Parts that are merged in one task of dask.
+#: Number of parts that one dask task merges.
 _FAN = 8
 
 
 class _Promise:
-    """Something to compute when it is asked for, and to remember if it is `kept`."""
+    """A value that is computed on request, and stored if it is `kept`."""
 
     def __init__(
         self, work: Callable[..., Any], arguments: Sequence[Any], kept: bool
@@ -57,13 +57,13 @@ def _value(part: Any) -> Any:
 
 
 class Chunks:
-    """Series (n_cases, n_channels, n_steps), cut along their first axis, of this process.
+    """Series (n_cases, n_channels, n_steps) of this process, cut along their first axis.
 
-    `each` promises what a function gives per chunk; `total` and `collect` compute it and
-    bring it here. Promises on series in memory are kept; of a file one chunk after the
-    other is read, so that memory is bounded. ``series`` holds one array (n, n_channels,
-    n_steps), or its promise, per chunk, ``sizes`` the number of series of each. ``device``
-    says where to work on them, such as "cuda".
+    `each` promises the result of a function per chunk; `total` and `collect` compute it and
+    bring it here. Promises on series in memory are kept; a file is read one chunk at a
+    time, so memory is bounded. ``series`` holds one array (n, n_channels, n_steps), or its
+    promise, per chunk, and ``sizes`` the number of series per chunk. ``device`` is where
+    they are processed, such as "cuda".
     """
 
     device = "cpu"
@@ -82,11 +82,11 @@ class Chunks:
 
     @classmethod
     def of_slices(cls, source: Any) -> Chunks:
-        """What can be sliced, such as `numpy.memmap`, `h5py.Dataset`, `zarr.Array`."""
+        """Series that can be sliced: `numpy.memmap`, `h5py.Dataset`, `zarr.Array`."""
         n_cases, *shape = _check_source(source).shape
         shape = [1, *shape][-2:]
         rows = max(1, _CHUNK_BYTES // (8 * int(np.prod(shape))))
-        # A file in chunks is read in whole ones, where these are not far apart in size.
+        # A chunked file is read in whole chunks of its own, unless they are much larger.
         own = getattr(source, "chunks", None)
         if own and own[0] and int(own[0]) <= 4 * rows:
             rows = max(1, rows // int(own[0])) * int(own[0])
@@ -101,17 +101,17 @@ class Chunks:
 
     @property
     def firsts(self) -> list[int]:
-        """Position of the first series of every chunk."""
+        """Position of the first series of each chunk."""
         return np.cumsum([0, *self.sizes[:-1]]).tolist()
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
-        """One entry per series, cut as the chunks are."""
+        """Cut values, one per series, like the chunks."""
         if len(self.sizes) == 1:
             return [values]
         return np.split(values, np.cumsum(self.sizes)[:-1])
 
     def share(self, value: Any) -> Any:
-        """A value that every chunk needs, brought to where they are once."""
+        """Send a value that every chunk needs to where the chunks are, once."""
         return value
 
     def each(
@@ -122,13 +122,13 @@ class Chunks:
         return [_Promise(work, (*own, *shared), self.in_memory) for own in entries]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """The same promises, computed once where there is room for so many bytes."""
+        """The same promises, computed only once if there is room for ``n_bytes``."""
         for part in parts:
             part.kept = part.kept or n_bytes <= BATCH_BYTES
         return parts
 
     def join(self, parts: list[Any], work: Callable[[list[Any]], Any]) -> Any:
-        """A promise of ``work`` of the list of all these parts."""
+        """A promise of ``work`` applied to the list of all parts."""
         return _Promise(lambda *found: work(list(found)), parts, self.in_memory)
 
     def total(
@@ -138,7 +138,7 @@ class Chunks:
         finish: Callable[..., Any] | None = None,
         *shared: Any,
     ) -> Any:
-        """All parts merged two by two in one order, and ``finish(merged, *shared)``."""
+        """Merge all parts in a fixed order, and return ``finish(merged, *shared)``."""
         merged = self._merged(parts, merge)
         if finish is not None:
             (merged,) = self.each(finish, ([merged],), *shared)
@@ -148,7 +148,7 @@ class Chunks:
         return reduce(merge, map(_value, parts))
 
     def collect(self, parts: list[Any]) -> list[Any]:
-        """All parts, brought here."""
+        """Bring all parts here."""
         return [_value(part) for part in parts]
 
     def rows(
@@ -157,7 +157,7 @@ class Chunks:
         series: list[Any] | None = None,
         take: Callable[[Any, np.ndarray], np.ndarray] | None = None,
     ) -> list[Any]:
-        """The series at sorted positions ``index``, one part per chunk with some."""
+        """The series at sorted positions ``index``, one part per chunk that has any."""
         edges = np.cumsum([0, *self.sizes])
         within = np.searchsorted(index, edges)
         wanted = [
@@ -176,9 +176,9 @@ class Chunks:
 class DaskChunks(Chunks):
     """The chunks of a dask array along its first axis.
 
-    Where a cluster works, by default that of the ``client`` in use, what is kept stays with
-    its workers, and what a lost worker held is computed again. Otherwise a scheduler of
-    this process works, and only what is small is kept.
+    On a cluster, by default that of the ``client`` in use, kept results stay with its
+    workers, and results of a lost worker are computed again. Without a cluster, a scheduler
+    of this process does the work, and only small results are kept.
     """
 
     def __init__(self, X: Any, client: Any = None, device: str = "cpu") -> None:
@@ -186,11 +186,11 @@ class DaskChunks(Chunks):
         self.device = check_device_name(device)
         self._client = client if client is not None else _default_client()
         self._check_client()
-        if self._client is None:  # a worker says so itself
+        if self._client is None:  # otherwise each worker checks for itself
             on_device(np.empty(0), device)
         if X.ndim == 2:
             X = X[:, None, :]
-        # Channels and steps of a series belong together.
+        # A chunk holds all channels and steps of a series.
         X = X.rechunk({1: -1, 2: -1})
         chunks = zip(X.chunks[0], X.to_delayed().ravel(), strict=True)
         known = [(int(n), part) for n, part in chunks if n]
@@ -207,7 +207,7 @@ class DaskChunks(Chunks):
             raise ConnectionError(f"`client` is {status}: {advice} stimuli again.")
 
     def share(self, value: Any) -> Any:
-        """The value as the result of a task, which travels from worker to worker."""
+        """The value as the result of a task, passed from worker to worker."""
         return self._compute([_task(_same)(value)], keep=True)[0]
 
     def each(
@@ -218,7 +218,7 @@ class DaskChunks(Chunks):
         return [task(*own, *shared) for own in zip(*lists, strict=True)]
 
     def keep(self, parts: list[Any], n_bytes: float) -> list[Any]:
-        """Begin to compute them, and leave the results with the workers."""
+        """Start computing them, and leave the results with the workers."""
         if self._client is None and n_bytes > BATCH_BYTES:
             return parts
         return self._compute(parts, keep=True)
@@ -228,7 +228,7 @@ class DaskChunks(Chunks):
         return _task(work)(parts)
 
     def _merged(self, parts: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
-        """A tree of tasks, always the same one."""
+        """Merge in a fixed tree of tasks."""
         task = _task(_merge_all)
         while len(parts) > 1:
             groups = [parts[i : i + _FAN] for i in range(0, len(parts), _FAN)]
@@ -240,7 +240,7 @@ class DaskChunks(Chunks):
         return self._compute(parts, keep=False)
 
     def _compute(self, parts: list[Any], *, keep: bool) -> list[Any]:
-        """Results brought here, or left with the workers."""
+        """Compute the parts, and bring the results here or leave them with the workers."""
         from dask import base
 
         self._check_client()
@@ -259,7 +259,7 @@ def _task(work: Any) -> Any:
 
 
 def _default_client() -> Any:
-    """The client in use; None where there is none."""
+    """The client in use, or None."""
     try:
         from distributed import default_client
 
@@ -282,7 +282,7 @@ def _rows(X: Any, rows: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def naming_what_was_lost() -> Iterator[None]:
-    """One sentence where a cluster, or every worker with a chunk, is gone."""
+    """Explain the loss of a cluster, or of every worker with a chunk, in one sentence."""
     try:
         from concurrent.futures import CancelledError
 
@@ -294,9 +294,9 @@ def naming_what_was_lost() -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        ended = "a chunk of `X` ended every worker that took it up, as one that needs more"
+        ended = "a chunk of `X` ended every worker that took it, perhaps as it needs more"
         advice = "make smaller chunks, X.rechunk, or give the workers more memory"
-        worker = f"memory than a worker has does ({error.last_worker})"
+        worker = f"memory than a worker has ({error.last_worker})"
         raise MemoryError(f"{ended} {worker}: {advice}.") from None
     except (CancelledError, CommClosedError, TimeoutError) as error:
         lost = f"the dask cluster that holds `X` was lost ({type(error).__name__})"
@@ -305,13 +305,13 @@ def naming_what_was_lost() -> Iterator[None]:
 
 
 def is_dask(value: Any) -> bool:
-    """Whether ``value`` is a dask array, by what it has; dask itself need not be there."""
+    """Whether ``value`` looks like a dask array; dask need not be installed."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
 def is_sliced(value: Any) -> bool:
-    """Whether ``value`` is to be read slice by slice, as a data set of HDF5 is."""
-    # Tables of pandas and sparse arrays are in memory; the estimators know what to say.
+    """Whether ``value`` is read slice by slice, like an HDF5 data set."""
+    # pandas tables and sparse arrays are in memory; the estimators have messages for them.
     if isinstance(value, list | tuple) or hasattr(value, "iloc") or hasattr(value, "tocsr"):
         return False
     sliced = all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
@@ -319,9 +319,9 @@ def is_sliced(value: Any) -> bool:
 
 
 def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
-    """Series in chunks, or None for those in memory.
+    """Series in chunks, or None for series in memory.
 
-    A memory map of NumPy counts as in memory, because joblib hands arrays around as such.
+    A NumPy memory map counts as in memory, because joblib passes arrays that way.
     """
     if is_dask(X):
         if not hasattr(X, "chunks"):
@@ -332,12 +332,12 @@ def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
 
 
 def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
-    """Refuse what cannot hold series, before anything is read."""
+    """Refuse a source that cannot hold series, before reading anything."""
     shape = tuple(X.shape)
     wanted = "have shape (n_cases, n_steps) or (n_cases, n_channels, n_steps)"
     check.must(len(shape) in (2, 3), "X", wanted, f"shape {shape}")
     if np.isnan(np.array(shape if sizes_known else shape[1:], dtype=float)).any():
-        unknown = "`X` has chunks of unknown size, so that labels cannot be matched to its"
+        unknown = "`X` has chunks of unknown size, so labels cannot be matched to its"
         raise ValueError(f"{unknown} series; call X.compute_chunk_sizes() first.")
     if 0 in shape:
         raise ValueError(f"`X` is empty: it has shape {shape}.")
@@ -348,7 +348,7 @@ def _check_source(X: Any, *, sizes_known: bool = True) -> Any:
 
 
 def host_labels(y: Any) -> Any:
-    """Labels brought here, however they were given."""
+    """Bring labels here, whatever type they have."""
     if is_dask(y):
         with naming_what_was_lost():
             return y.compute()
@@ -359,10 +359,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_chunks(method: Method) -> Method:
-    """Let a method (self, X) with one row per series in its result take chunks too.
+    """Let a method (self, X) that returns one row per series also take chunks.
 
-    Of a dask array it returns one, of which nothing is computed yet; of a file that is read
-    slice by slice, an array.
+    For a dask array it returns a lazy dask array; for a file read in slices, an array.
     """
 
     @wraps(method)
@@ -388,7 +387,7 @@ def _run(
 
 @contextmanager
 def _counted_from(first: int) -> Iterator[None]:
-    """Name the series that is refused by its position among all of them."""
+    """Count the series named in an error from ``first`` on."""
     try:
         yield
     except ValueError as error:
@@ -397,11 +396,11 @@ def _counted_from(first: int) -> Iterator[None]:
 
 
 def _lazily(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
-    """A dask array with the rows that the method gives per chunk."""
+    """A dask array with the rows that the method returns per chunk."""
     import dask.array as da
 
     _check_source(X, sizes_known=False)
-    # One series of zeros says what the rows will be, and refuses what does not fit.
+    # One series of zeros shows the shape of the rows, and refuses what does not fit.
     row = method(estimator, np.zeros((1, *(int(n) for n in X.shape[1:])), X.dtype))
     none, whole = row[:0], X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
     map_blocks: Any = da.map_blocks

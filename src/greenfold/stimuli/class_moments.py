@@ -12,16 +12,16 @@ from .._base.arrays import BATCH_BYTES, batches, like, namespace, to_host
 from ..math.covariances import DENSE_SIZE, Factored, Symmetric, outer, refuse_if_large
 from .chunks import Chunks
 
-#: Memory beside the series themselves in which a chunk is reduced to its moments.
+#: Memory, besides the series, for reducing a chunk to its moments.
 _WORKING_BYTES = 2**24
 
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; merges exactly.
+    """Weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; they merge exactly.
 
-    Series of weight one count as their number. The scatter of few long series, and that
-    before the first one, is kept by its factor.
+    With weights of one, the weight of the class is its number of series. For few long
+    series, or none, only the factor of the scatter is kept.
     """
 
     count: float
@@ -30,7 +30,7 @@ class ClassMoments:
 
     @classmethod
     def empty(cls, size: int) -> ClassMoments:
-        """Before the first series."""
+        """The moments of no series."""
         return cls(0, np.zeros(size), Factored.zero(size))
 
     @classmethod
@@ -45,8 +45,8 @@ class ClassMoments:
     ) -> ClassMoments:
         """Moments of some series of (n_cases, n_channels, n_steps), in ``budget`` bytes.
 
-        ``weights``, one positive number per row, count a series as so many. ``first`` is
-        the position of the first series among those of the caller.
+        ``weights`` holds one positive number per row. ``first`` is the caller's number of
+        the first series.
         """
         size = X.shape[1] * X.shape[2]
         if not len(rows):
@@ -59,12 +59,12 @@ class ClassMoments:
             chosen = xp.take(X, like(rows[part], X), axis=0)
             flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
             if not bool(xp.all(xp.isfinite(flat))):
-                for row in rows[part].tolist():  # named as the caller counts them
+                for row in rows[part].tolist():  # numbered as by the caller
                     check.finite_batch(X[row : row + 1, ...], xp, first + row)
             largest = float(to_host(xp.max(xp.abs(flat))))
             square = f"`X` holds values of size {largest:.3g}, whose squares leave floating"
             fits = 1e-140 < largest < 1e140 or largest == 0
-            # A class of small values beside others is taken for what it is.
+            # One class may have much smaller values than the others.
             fits = fits or largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X))))
             check.require(fits, f"{square} point; rescale the series.")
             if weights is None:
@@ -97,13 +97,13 @@ class ClassMoments:
         return ClassMoments(total, mean, scatter + between)
 
     def scaled(self, unit: float) -> ClassMoments:
-        """Of the series times ``unit``."""
-        with np.errstate(over="ignore"):  # of series beyond 1e154 there is no scatter
+        """Moments of the series times ``unit``."""
+        with np.errstate(over="ignore"):  # the scatter of series beyond 1e154 overflows
             return ClassMoments(self.count, self.mean * unit, self.scatter * unit * unit)
 
     @property
     def covariance(self) -> Symmetric:
-        """Covariance, normalised by the weight of the series."""
+        """Covariance: scatter over weight."""
         return self.scatter / self.count
 
 
@@ -118,7 +118,7 @@ def moments_of_classes(
 
 
 def small_codes(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Codes of classes in a small type, in which they travel to the chunks."""
+    """Class codes in a small integer type, to send to the chunks."""
     return codes.astype(np.int8 if n_classes < 128 else np.int32)
 
 
@@ -130,9 +130,9 @@ def moments_of_chunk(
     shape: tuple[int, int],
     budget: int = _WORKING_BYTES,
 ) -> list[ClassMoments]:
-    """Moments of every class in one chunk, whose first series is ``first`` of all."""
+    """Moments of each class in one chunk that starts at series ``first``."""
     X = checked_chunk(X, first, shape)
-    told = f"`X` promises {len(codes)} series in the chunk from series {first} on, which"
+    told = f"`X` announces {len(codes)} series for the chunk from series {first} on, which"
     advice = "call X.compute_chunk_sizes()"
     check.require(X.shape[0] == len(codes), f"{told} holds {X.shape[0]}; {advice}.")
     return [
@@ -142,7 +142,7 @@ def moments_of_chunk(
 
 
 def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
-    """A chunk as (n, n_channels, n_steps), if that is what it is."""
+    """Return a chunk as (n, n_channels, n_steps), or refuse it."""
     X = check.stimuli(X, shape[1])
     got = f"shape {tuple(X.shape)} from series {first} on"
     wanted = f"have {shape[0]} channel(s) in every chunk"
@@ -151,5 +151,5 @@ def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
 
 
 def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[ClassMoments]:
-    """Moments of both, class by class."""
+    """Merge moments class by class."""
     return [a.merge(b) for a, b in zip(one, other, strict=True)]

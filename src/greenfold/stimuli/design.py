@@ -1,7 +1,7 @@
 """Moments of the labelled states of weighted series, as differentiable functions of u.
 
-M, Σ and, at a fixed v, the gradient of κ = v·M − (η/2) vᵀΣv are sums over series: each is a
-map over the chunks and a reduction. The states stay where they are made.
+M, Σ and, at a fixed readout v, the gradient of κ = v·M − (η/2) vᵀΣv are sums over series:
+each is a map over the chunks and a reduction. States stay where they are computed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ..systems import Divergence, IntegratedSystem, KernelsOfAll, QuadraticSyste
 from .chunks import Chunks
 from .class_moments import ClassMoments, checked_chunk
 
-#: Products of the stimuli are kept between evaluations up to this size.
+#: Products of the stimuli up to this size are kept between evaluations.
 _PRODUCT_BYTES = 2**28
 
 
 class Moments(Protocol):
-    """M(u), Σ(u) at one u, and the way back."""
+    """M(u) and Σ(u) at one u, and the gradient of κ."""
 
     M: np.ndarray
     Sigma: np.ndarray
@@ -49,7 +49,7 @@ class Moments(Protocol):
 
 
 class _Latest:
-    """What was made of the last u, for as long as that is asked for."""
+    """Keeps what was computed for the last u."""
 
     def __init__(self) -> None:
         self._kept: tuple[bytes, Any] | None = None
@@ -77,7 +77,7 @@ class Design:
     _kept: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __sizeof__(self) -> int:
-        """Bytes of the series: a cluster leaves large things where they are."""
+        """Bytes of the series, so that a cluster does not move large designs."""
         return int(self.X.nbytes + self.first.nbytes + self.second.nbytes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,7 +90,7 @@ class Design:
         return second @ Y
 
     def summary(self, Y: Any) -> ClassMoments:
-        """Weight, mean and scatter of the labelled states; those of chunks are merged."""
+        """Weight, mean and scatter of the labelled states; chunks merge them."""
         Y = arrived(Y)
         xp, first = namespace(Y), like(self.first, Y)
         if self.second.ndim == 1:
@@ -130,7 +130,7 @@ class Design:
         return namespace(self.X).reshape(self.X, (self.X.shape[0], -1))
 
     def in_precision(self, single: bool) -> Any:
-        """The series, in single precision if asked to."""
+        """The series, in single precision if ``single``."""
         xp = namespace(self.X)
         return xp.astype(self.X, xp.float32) if single else self.X
 
@@ -146,8 +146,7 @@ class Design:
     def states(self, kernels: KernelsOfAll, *, keep: bool) -> Any:
         """States of the series from the kernels of all outputs.
 
-        With ``keep`` the products of the series with themselves are kept between
-        evaluations while they are small.
+        With ``keep``, small products of the series are kept between evaluations.
         """
         steps = kernels.read_steps
         n_cases, *shape = self.X.shape
@@ -160,7 +159,7 @@ class Design:
     def moment_map(
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
-        """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
+        """M(u) and Σ(u) as functions of u, in single precision if ``single``."""
         alone = WeightedSeries(Chunks.of_array(self.X), [self])
         return alone.moment_map(system, single=single)
 
@@ -170,7 +169,7 @@ def _design(X: Any, first: np.ndarray, second: np.ndarray) -> Design:
 
 
 class WeightedSeries:
-    """Weighted series in chunks, one `Design` per chunk, which stays where it is made."""
+    """Weighted series in chunks: one `Design` per chunk, which stays where it is made."""
 
     def __init__(self, chunks: Chunks, designs: list[Any]) -> None:
         self.chunks, self.designs = chunks, designs
@@ -184,7 +183,7 @@ class WeightedSeries:
         centre: np.ndarray,
         scale: float,
     ) -> WeightedSeries:
-        """Series that enter the network as (x − centre) · scale, weighted as a `Design`."""
+        """Series that enter the network as (x − centre) · scale, weighted by a `Design`."""
         lists = chunks.series, chunks.firsts, chunks.split(first), chunks.split(second)
         made = chunks.each(_design_of_chunk, lists, centre, scale, chunks.device)
         return cls(chunks, chunks.keep(made, 8.0 * np.prod(chunks.shape)))
@@ -192,7 +191,7 @@ class WeightedSeries:
     def moment_map(
         self, system: System, *, single: bool = False
     ) -> Callable[[np.ndarray], Moments]:
-        """M(u) and Σ(u) as functions of u; integrated in single precision if asked to."""
+        """M(u) and Σ(u) as functions of u, in single precision if ``single``."""
         if isinstance(system, IntegratedSystem):
             return IntegratedMap(self, system, single)
         chunks = self.chunks
@@ -200,7 +199,7 @@ class WeightedSeries:
         if isinstance(system, QuadraticSystem) and system.prefers_kernels(
             *chunks.shape[:2]
         ):
-            # Products with themselves are larger than the series: kept in memory only.
+            # Products with themselves are larger than the series: keep them in memory only.
             way = _ByKernels(system, keep=chunks.in_memory)
         shared = chunks.share(way)
         return lambda u: StateMoments(self, shared, u, system.n_outputs)
@@ -224,7 +223,7 @@ class WeightedSeries:
 class StateMoments:
     """`Moments` of weighted series at one u.
 
-    ``way`` leads from series to states and back, as `Chunks.share` returned it.
+    ``way`` maps series to states and gradients back, as returned by `Chunks.share`.
     """
 
     def __init__(
@@ -250,8 +249,8 @@ class StateMoments:
 class IntegratedMap:
     """Moments through an integrated system, as a function of u.
 
-    The number of sub-steps is found here, in chunks on the series that would be looked at
-    if all were in memory; the chunks are told.
+    It chooses the number of sub-steps, on the same series as if all were in memory, and
+    passes it to the chunks.
     """
 
     def __init__(
@@ -262,7 +261,7 @@ class IntegratedMap:
 
     @cached_property
     def _looked_at(self) -> tuple[np.ndarray, Any]:
-        """Positions of the series that are looked at, and these prepared."""
+        """Positions of the series for choosing sub-steps, and these series prepared."""
         chunks, designs = self._series.chunks, self._series.designs
         if chunks.in_memory:
             X = designs[0].in_precision(self._single)
@@ -290,7 +289,7 @@ class IntegratedMap:
         try:
             return StateMoments(self._series, self._way(), u, n_outputs)
         except Divergence:
-            # Long sub-steps may diverge where the network does not.
+            # Long sub-steps may diverge even if the network does not.
             if self.settle(u):
                 raise
             return StateMoments(self._series, self._way(), u, n_outputs)
@@ -305,9 +304,9 @@ class IntegratedMap:
 
 
 class _ByStates:
-    """To the states and back by what every system has; ``options`` go to both.
+    """States and gradients through the methods of every system, with ``options`` for both.
 
-    What `back` returns for the chunks is added up; `finish` makes ∂κ/∂u of the sum.
+    `back` is added up over the chunks; `finish` turns the sum into ∂κ/∂u.
     """
 
     def __init__(self, system: System, *, single: bool = False, **options: Any) -> None:
@@ -329,7 +328,7 @@ class _ByStates:
 
 
 class _ByWalk(_ByStates):
-    """By one walk through series in memory, which serves both directions."""
+    """Series in memory: one walk serves both directions."""
 
     def __init__(self, prepared: Any) -> None:
         self._prepared, self._latest = prepared, _Latest()
@@ -349,7 +348,7 @@ class _ByWalk(_ByStates):
 
 
 class _ByKernels:
-    """By the kernels of all outputs, made once for each u wherever there are chunks."""
+    """Kernels of all outputs, computed once per u in each process with chunks."""
 
     def __init__(self, system: QuadraticSystem, keep: bool = False) -> None:
         self._system, self._keep = system, keep
@@ -359,7 +358,7 @@ class _ByKernels:
         return _ByKernels, (self._system,)
 
     def _at(self, u: np.ndarray, reference: Any = None) -> KernelsOfAll:
-        with self._lock:  # the threads of a worker need the same ones
+        with self._lock:  # the threads of a worker share them
             return self._latest.get(u, lambda u: self._system.kernels_of_all(u, reference))
 
     def states(self, design: Design, u: np.ndarray) -> Any:
@@ -377,7 +376,7 @@ class _ByKernels:
         return self._at(u).pull(v, a_bar, C_bar)
 
 
-# What runs where a chunk is.
+# These functions run where a chunk is.
 
 
 def _design_of_chunk(
@@ -391,7 +390,7 @@ def _design_of_chunk(
 def _states(design: Design, position: int, way: Any, u: np.ndarray) -> Any:
     try:
         return movable(way.states(design, u))
-    except Divergence as error:  # counted as the caller counts
+    except Divergence as error:  # numbered as by the caller
         raise Divergence(error.step, error.series + position) from None
 
 

@@ -1,7 +1,7 @@
-"""One class against the rest: the coordinates of the comparison, and its moments there.
+"""One class against the rest: coordinates and moments of the comparison.
 
-A two-class problem has one such comparison, a problem of more classes one per class, each
-with its own origin and scale.
+A two-class problem has one comparison, a problem of more classes one per class, each with
+its own origin and scale.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .samples import SampleStimuli
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frame(Shown):
-    """Coordinates (x − centre) · scale in which one class is told from the rest.
+    """Coordinates (x − centre) · scale for one class against the rest.
 
     Attributes
     ----------
     centre : ndarray (n_channels, n_steps)
-        Half-way between the class mean and the mean of the rest.
+        Midpoint of the class mean and the mean of the rest.
     scale : float
-        Makes ‖μ‖ the chosen input scaling.
+        Factor that makes ‖μ‖ the chosen input scaling.
     share : ndarray (2,)
-        Weight of the rest and of the class.
+        Weights of the rest and of the class.
     stimuli : Stimuli
-        Their moments in these coordinates; with the series, where they were kept.
+        Moments in these coordinates, and the series if they were kept.
     """
 
     centre: np.ndarray
@@ -56,7 +56,7 @@ class Frame(Shown):
         parts: Sequence[ClassMoments],
         *coordinates: Any,
     ) -> Frame:
-        """The same, with the series; ``coordinates`` as of `SampleStimuli.settled`."""
+        """The same frame with the series; ``coordinates`` as in `SampleStimuli.settled`."""
         signs, share = np.where(positive, 1, -1), weights / weights.sum()
         given = self.stimuli, chunks, signs, share, parts
         return replace(self, stimuli=SampleStimuli.settled(*given, *coordinates))
@@ -73,8 +73,8 @@ def frames_of(
     """Frames of the ``compared`` classes, each against the rest, from the series.
 
     ``codes`` (n_cases,) are the classes 0, 1, …, ``weights`` the positive weights of the
-    series and ``class_weights`` factors on those of whole classes. ``scaling`` is the ‖μ‖
-    wanted; None leaves the unit of the series.
+    series and ``class_weights`` factors for whole classes. ``scaling`` is the ‖μ‖ wanted;
+    None keeps the unit of the series.
     """
     members = [np.flatnonzero(codes == c) for c in range(len(class_weights))]
     each = None if (weights == 1).all() else weights
@@ -99,10 +99,10 @@ def frames_of(
 def frame_with_series(
     series: Series, positive: np.ndarray, weights: np.ndarray, scaling: float | None
 ) -> Frame:
-    """Frame of one class that keeps the series, as a non-linear system needs them.
+    """Frame of one class that keeps the series, for a non-linear system.
 
-    ``weights`` (n_cases,) include those of the classes: the moments of the states are those
-    of the weighted series. ``positive`` marks the class; both sides occur.
+    ``weights`` (n_cases,) include the class weights, so states have the moments of the
+    weighted series. ``positive`` marks the class; both sides must occur.
     """
     groups = _sides(positive, weights)
     centre = _halfway(series, groups)
@@ -126,10 +126,10 @@ def frame_in_chunks(
     scaling: float | None,
     exponent: int = 0,
 ) -> Frame:
-    """Frame of class ``c`` as `frame_with_series` makes it, of series in chunks.
+    """`frame_with_series` of class ``c`` for series in chunks, all of one length.
 
-    ``moments`` are those of all classes. They, and the frame, are those of the series over
-    2 to the power ``exponent``; all have one length.
+    ``moments`` are those of all classes. They and the frame belong to the series divided by
+    2 to the power ``exponent``.
     """
     weighted = [
         ClassMoments(part.count * w, part.mean, part.scatter * w)
@@ -156,7 +156,7 @@ def frame_of_classes(
     shape: tuple[int, int],
     scaling: float | None,
 ) -> Frame:
-    """Frame of class ``c`` against the rest from the moments of all, in raw coordinates."""
+    """Frame of class ``c`` against the rest, from the moments of all, not centred."""
     share, means, covariances = _two_sides(moments, c, class_weights)
     centre = ((means[0] + means[1]) / 2).reshape(shape)
     moved = [mean - centre.ravel() for mean in means]
@@ -174,7 +174,7 @@ def _two_sides(
     prior = np.array([part.count for part in moments]) * class_weights
     seen = np.flatnonzero(prior > 0)
     sides = [seen[seen != c], seen[seen == c]]
-    # A side that has not been seen yet looks like the other one: nothing to tell.
+    # Until a side has been seen, it is taken to equal the other one.
     sides = [side if len(side) else sides[1 - i] for i, side in enumerate(sides)]
     share = np.array([prior[side].sum() for side in sides])
     found = [_mixture([moments[k] for k in side], prior[side]) for side in sides]
@@ -183,11 +183,11 @@ def _two_sides(
 
 
 def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Mean and covariance of several classes taken together.
+    """Mean and covariance of several classes together.
 
-    The weight of a class moves the mean and the distances between class means. Inside a
-    class every series counts as it was given: a rare class of large weight would otherwise
-    fill the covariance with the few directions in which its series happen to differ.
+    Class weights affect the mean and the distances between class means. Inside a class,
+    every series has its own weight only: otherwise a rare class of large weight would fill
+    the covariance with the few directions in which its series happen to differ.
     """
     share = prior / prior.sum()
     mean = np.sum([p * part.mean for p, part in zip(share, parts, strict=True)], axis=0)
@@ -200,15 +200,15 @@ def _mixture(parts: Sequence[ClassMoments], prior: np.ndarray) -> tuple[np.ndarr
 
 
 def _halfway(series: Series, groups: list[np.ndarray]) -> np.ndarray:
-    """Middle of the two means, step by step over the series that have begun."""
+    """Midpoint of the two means, per step over the series that have begun."""
     total = [np.tensordot(w, series.values, axes=1) for w in groups]
     if series.present is None:
         means = [t / w.sum() for t, w in zip(total, groups, strict=True)]
         return (means[0] + means[1]) / 2
     begun = [w @ series.present for w in groups]
     middle = np.zeros(series.values.shape[1:])
-    # Where only one side has begun, its mean is the centre: nothing can be learned there
-    # but that a series is long.
+    # Where only one side has begun, its mean is the centre: the length of a series is all
+    # that could be learned there.
     sides = np.sum([b > 0 for b in begun], axis=0)
     for t, b in zip(total, begun, strict=True):
         middle += np.divide(t, b * sides, out=np.zeros_like(t), where=b > 0)
@@ -221,7 +221,7 @@ def _frame_of_parts(
     parts: Sequence[ClassMoments],
     scaling: float | None,
 ) -> Frame:
-    """From the moments of both sides, around the centre."""
+    """Frame from the moments of both sides, around the centre."""
     means, covariances = ([getattr(p, n) for p in parts] for n in ("mean", "covariance"))
     return _frame(centre, share / share.sum(), means, covariances, scaling)
 
@@ -237,7 +237,7 @@ def _frame(
     if scaling is not None:
         distance = float(np.linalg.norm(means[1] - means[0])) / 2
         spread = float(np.sqrt(max(sum(map(trace, covariances)), 0.0)))
-        # Means that coincide up to rounding set no scale; the spread does.
+        # Means that coincide up to rounding set no scale; take the spread.
         if distance <= 1e-12 * max(spread, float(np.abs(centre).max())):
             distance = spread
         scale = scaling / distance if distance > 0 else 1.0

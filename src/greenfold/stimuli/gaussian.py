@@ -19,11 +19,11 @@ from ..systems import QuadraticSystem, System
 from .base import Stimuli
 from .design import Design, Moments
 
-#: Designs with more points than this are refused.
+#: Largest number of points of a design.
 _MAX_POINTS = 6000
-#: Series of each class that are drawn where nothing is closed, by default.
+#: Default number of series drawn per class if the moments have no closed form.
 _N_DRAWS = 5000
-#: Seed of the series on which the result is judged; the fit uses another.
+#: Seed of the series that judge the result; the fit uses another.
 _FRESH_SEED = 1
 
 
@@ -36,16 +36,16 @@ class GaussianStimuli(Stimuli):
     mu : array_like (n_steps,) or (n_channels, n_steps)
         Mean of the class ζ = +1; the other class has the opposite mean.
     psi : array_like (n_channels · n_steps, n_channels · n_steps)
-        Mean of the two class covariances, channels one after the other.
+        Mean of the two class covariances, channel after channel.
     chi : array_like of the same shape, optional
-        Half the difference of the class covariances, zero by default. A linear network
+        Half the difference of the class covariances; zero by default. A linear network
         does not see it.
     n_draws : int
-        Series of each class that stand for it where a system has no closed moments, as the
-        integrated network (`Dynamics`) has none. They are drawn in pairs around the mean
-        and with the covariance of the class, exactly, so that M is that of the classes up
-        to the cubic part of the states. With too few, κ is overestimated by its own fit:
-        compare `Projections.fresh_margin`.
+        Number of series that represent each class if a system has no closed moments,
+        such as the integrated network (`Dynamics`). They are drawn in pairs around the
+        mean with exactly the covariance of the class, so M is exact up to the cubic
+        part of the states. With too few series, the fit overestimates κ: compare
+        `Projections.fresh_margin`.
     """
 
     chi: np.ndarray
@@ -57,7 +57,7 @@ class GaussianStimuli(Stimuli):
         mean = check.host_array(mu, "mu", ndim=(1, 2))
         n_channels = 1 if mean.ndim == 1 else mean.shape[0]
         size = mean.size
-        # A covariance that was computed in single precision is positive to its rounding.
+        # A covariance computed in single precision is positive up to its rounding.
         single = any(
             str(getattr(given, "dtype", "")).endswith("float32") for given in (psi, chi)
         )
@@ -86,8 +86,8 @@ class GaussianStimuli(Stimuli):
     ) -> GaussianStimuli:
         """Draw the paper's artificial stimuli (figures 2 and 3).
 
-        ‖μ‖ is ``strength``; the direction of μ is uniform on the sphere. The eigenvalues of
-        both class covariances ψ ± χ are drawn uniformly from the range ``eigenvalues``, in
+        ``strength`` is ‖μ‖; the direction of μ is uniform on the sphere. The eigenvalues of
+        both class covariances ψ ± χ are uniform in the range ``eigenvalues``, in
         independent random bases.
         """
         size = check.count(n_steps, "n_steps") * check.count(n_channels, "n_channels")
@@ -129,7 +129,7 @@ class GaussianStimuli(Stimuli):
     def kernel_margin(
         self, a: np.ndarray, C: np.ndarray, eta: float
     ) -> tuple[SoftMargin, np.ndarray, np.ndarray]:
-        """κ of a·x + xᵀCx in closed form, and ∂κ/∂a, ∂κ/∂C."""
+        """κ of a·x + xᵀCx in closed form, with ∂κ/∂a and ∂κ/∂C."""
         laws = self._laws
         values = [m @ a + m @ C @ m + np.vdot(C, S) for _, m, S in laws]
         half = sum(values) / 2
@@ -149,11 +149,11 @@ class GaussianStimuli(Stimuli):
 
     @property
     def _laws(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """ζ, mean and covariance of either class."""
+        """ζ, mean and covariance of each class."""
         return [(sign, sign * self.mu, self.psi + sign * self.chi) for sign in (1, -1)]
 
     def points(self, degree: int | None, n_series: int) -> Design:
-        """An exact rule of integration while it is small; otherwise draws."""
+        """An exact integration rule if it is small; otherwise draws."""
         if degree is not None:
             with suppress(MemoryError):
                 return self._exact_design(degree)
@@ -162,10 +162,10 @@ class GaussianStimuli(Stimuli):
     def _exact_design(self, degree: int) -> Design:
         """Points and weights that integrate the moments of the classes exactly.
 
-        States of order k are polynomials of the stimulus of some ``degree``. Their
-        coefficients in normalised Hermite polynomials follow from their values at enough
-        points, by least squares; in that basis the mean is the first coefficient and the
-        second moment the sum of the squares. No sampling error is left, only rounding.
+        States are polynomials of the stimulus of a ``degree``. Least squares gives their
+        coefficients in normalised Hermite polynomials from their values at enough points.
+        In that basis, the mean is the first coefficient and the second moment the sum of
+        squares. No sampling error remains, only rounding.
         """
         size = len(self.mu)
         n_points = 3 * comb(size + degree, degree)
@@ -174,7 +174,7 @@ class GaussianStimuli(Stimuli):
             points = f"would take {n_points} points, more than {_MAX_POINTS}"
             advice = "draw series with `stimuli.sample` and use SampleStimuli, or lower"
             raise MemoryError(f"closed moments of {closed} {points}; {advice} `order`.")
-        # Any points in general position serve; a fixed draw makes results repeatable.
+        # Any points in general position work; a fixed draw makes results repeatable.
         points = np.random.default_rng(0).standard_normal((n_points // 2, size))
         solve = np.linalg.pinv(_hermite(points, degree))
         X = np.concatenate([m + points @ _root(S).T for _, m, S in self._laws])
@@ -198,13 +198,13 @@ class GaussianStimuli(Stimuli):
 
     @property
     def n_series(self) -> int:
-        """Draws of both classes."""
+        """Number of draws of both classes together."""
         return 2 * self.n_draws
 
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """Fewer draws, or all of them."""
+        """A map with fewer draws, or with all of them."""
         if system.degree is not None:
             return self.moment_map(system)
         fewer = n_series < 2 * self.n_draws
@@ -216,13 +216,13 @@ class GaussianStimuli(Stimuli):
         return self._draw(self.n_draws)
 
     def _draw(self, n_draws: int) -> Design:
-        """Series of each class (rounded up to pairs), always the same."""
+        """Draw series of each class (rounded up to pairs), always the same."""
         rng, half, size = np.random.default_rng(0), -(-n_draws // 2), len(self.mu)
         halves = []
         for _, mean, covariance in self._laws:
             z = rng.standard_normal((half, size))
             if half > size:
-                # Their second moment becomes the identity.
+                # This makes their second moment the identity.
                 z = np.linalg.solve(np.linalg.cholesky(z.T @ z / half), z.T).T
             spread = z @ _root(covariance).T
             halves += [mean + spread, mean - spread]
@@ -231,10 +231,10 @@ class GaussianStimuli(Stimuli):
     def fresh_margin(
         self, system: System, u: Any, v: Any, eta: float
     ) -> tuple[float, float] | None:
-        """κ on ``n_draws`` independent series of each class, and its standard error.
+        """κ on ``n_draws`` independent series per class, and its standard error.
 
-        None where the moments are closed and nothing was drawn. Where the system diverges
-        after one of the series, κ is −∞ and its error NaN.
+        None if the moments are closed and nothing was drawn. If the system diverges for one
+        of the series, κ is −∞ and its error NaN.
         """
         if system.is_linear or system.degree is not None:
             return None
@@ -248,8 +248,8 @@ class GaussianStimuli(Stimuli):
         z = signs * (Y @ check.readout_vector(v, system.n_outputs))
         off = z - z.mean()
         kappa = z.mean() - 0.5 * eta * (off**2).mean()
-        # What one series adds to κ; the classes are drawn apart, so only the scatter
-        # within each counts.
+        # The contribution of one series to κ. The classes are drawn separately, so only the
+        # scatter within each counts.
         parts = (off - 0.5 * eta * off**2).reshape(2, -1)
         error = np.sqrt(parts.var(axis=1, ddof=1).sum() / (4 * self.n_draws))
         return float(kappa), float(error)
@@ -258,7 +258,7 @@ class GaussianStimuli(Stimuli):
 class GaussianMoments:
     """`Moments` of Gaussian classes at order 1, at one u.
 
-    Every state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
+    Each state is z_i = a_i·x + xᵀC_i x. For a class N(m, S)
 
         E z_i         = a_i·m + mᵀC_i m + tr(C_i S)
         cov(z_i, z_j) = (a_i + 2C_i m)ᵀ S (a_j + 2C_j m) + 2 tr(C_i S C_j S)

@@ -1,4 +1,4 @@
-"""What is predicted: numbers from series, seen through their covariances."""
+"""Regression tasks: targets to predict from series, described by covariances."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .base import match_steps
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionTask(Shown):
-    """Targets that are to be read from a system by ridge regression.
+    """Targets to read from a system by ridge regression.
 
     Make one with `from_series` (an input series and target series, sample by sample),
-    `from_cases` (a series to a value) or `memory` (recall the input some steps ago,
-    exactly). The readout of target j sees the window x of the last n_steps samples through
-    the kernel a_j; only covariances enter the linear problem.
+    `from_cases` (one value per series) or `memory` (recall the input some steps ago, in
+    closed form). The readout of target j sees the window x of the last n_steps samples
+    through the kernel a_j; the linear problem needs only covariances.
 
     Attributes
     ----------
     cross : ndarray (n_targets, n_channels · n_steps)
-        c_j = cov(x, t_j); channels one after the other, in order of time.
+        c_j = cov(x, t_j), channel after channel, in order of time.
     covariance : ndarray (n_channels · n_steps, n_channels · n_steps)
         R = cov(x).
     variance : ndarray (n_targets,)
-        Of the targets.
+        Variance of each target.
     ridge : float
-        Penalty λ on ‖v_j‖²: the variance of independent readout noise on every state.
+        Penalty λ on ‖v_j‖²: the variance of independent readout noise on each state.
     n_channels, n_steps : int
     mean, offset : ndarray
         Means of x (n_channels · n_steps,) and of the targets (n_targets,).
     X, y : ndarray or None
-        The windows (n_cases, n_channels, n_steps) and targets (n_cases, n_targets), for
-        systems that are not linear.
+        Windows (n_cases, n_channels, n_steps) and targets (n_cases, n_targets), for
+        non-linear systems.
     """
 
     cross: np.ndarray
@@ -53,10 +53,10 @@ class RegressionTask(Shown):
 
     @classmethod
     def from_cases(cls, X: Any, y: Any, *, ridge: float = 1e-3) -> RegressionTask:
-        """Series (n_cases, n_steps) or (n_cases, n_channels, n_steps) to values.
+        """Make a task from series and one value, or several, per series.
 
-        ``y`` is (n_cases,) or (n_cases, n_targets); ``ridge`` is λ > 0, in the squared unit
-        of the states.
+        ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps), ``y`` (n_cases,) or
+        (n_cases, n_targets). ``ridge`` is λ > 0, in the squared unit of the states.
         """
         series = check.host_array(X, "X", ndim=(2, 3))
         series = series[:, None] if series.ndim == 2 else series
@@ -89,7 +89,7 @@ class RegressionTask(Shown):
     def from_series(
         cls, x: Any, y: Any, *, n_steps: int, ridge: float = 1e-3
     ) -> RegressionTask:
-        """An input series and target series, sample by sample.
+        """Make a task from an input series and target series, sample by sample.
 
         ``x`` is (n_samples,) or (n_samples, n_channels), ``y`` (n_samples,) or (n_samples,
         n_targets) at the end of each step. ``n_steps`` is the window that the system sees
@@ -136,15 +136,15 @@ class RegressionTask(Shown):
         return len(self.variance)
 
     def predict(self, system: Any, found: Any, X: Any) -> np.ndarray:
-        """Targets (n_cases, n_targets) that projections predict for new series.
+        """Predict the targets (n_cases, n_targets) of new series.
 
-        ``found`` is what ``optimize(system, task)`` returned for this task and system,
+        ``found`` is the result of ``optimize(system, task)`` for this task and system;
         ``X`` is (n_cases, n_steps) or (n_cases, n_channels, n_steps).
         """
         series = check.stimuli(X, self.n_steps)
         u = check.input_projection(found.u, system.n_inputs, self.n_channels)
         shape = 1, self.n_channels, self.n_steps
-        # A readout is fitted to centred windows; the network itself to windows as given.
+        # A readout is fitted to centred windows; the network itself to the given ones.
         mean = self.mean.reshape(shape)
         if system.is_linear:
             return to_host(system.states(to_host(series) - mean, u)) @ found.V + self.offset
@@ -161,5 +161,5 @@ class RegressionTask(Shown):
         }
 
     def match(self, system: Any) -> None:
-        """Refuse a system for series of another length."""
+        """Refuse a system made for another number of steps."""
         match_steps("task", self.n_steps, system)

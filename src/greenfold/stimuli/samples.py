@@ -30,34 +30,33 @@ class Normalization(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class SampleStimuli(Stimuli):
-    """Labelled series, centred and scaled as the paper does.
+    """Labelled series, centred and scaled as in the paper.
 
     Make one from arrays, ``SampleStimuli(X, labels)``, from a stream,
-    `SampleStimuli.from_batches`, or from a dask array, `SampleStimuli.from_dask`. Those
-    whose moments were accumulated apart are joined by `SampleStimuli.merge`.
+    `SampleStimuli.from_batches`, or from a dask array, `SampleStimuli.from_dask`.
+    `SampleStimuli.merge` joins stimuli whose moments were accumulated separately.
 
     Parameters
     ----------
     X : array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-        Of NumPy, PyTorch or CuPy. What can be sliced along its first axis is read in
-        chunks, and again whenever it is needed, in bounded memory: a memory map, a data set
-        of HDF5 (``h5py.Dataset``) or Zarr (``zarr.Array``), and what
-        `greenfold.datasets.open_series` returns.
+        An array of NumPy, PyTorch or CuPy. A source that can be sliced is read in chunks
+        whenever it is needed, in bounded memory: a memory map, an HDF5 data set
+        (``h5py.Dataset``), a Zarr array or the result of `greenfold.datasets.open_series`.
     labels : array_like (n_cases,)
-        Two different values of any kind. The larger one (by sorting) is ζ = +1.
+        Two different values of any kind; the larger one (by sorting) is ζ = +1.
     class_weight : {"balanced", None} or dict
-        "balanced" gives both classes the weight ½, None every series the same weight,
+        "balanced" gives both classes the weight ½, None gives every series the same weight,
         a dict gives each label its weight.
     normalize : {"paper", None}
-        "paper" puts the origin half-way between the class means and scales to ‖μ‖ =
-        ``length``; None leaves the series as they are.
+        "paper" moves the origin to the midpoint of the class means and scales ‖μ‖ to
+        ``length``; None keeps the series as they are.
     length : float
         ‖μ‖ after normalisation.
 
     Attributes
     ----------
     classes, class_share : ndarray (2,)
-        The labels of ζ = −1 and ζ = +1, and the total weight of each, adding to one.
+        Labels of ζ = −1 and ζ = +1, and the total weight of each; the weights add to one.
     centre, scale : ndarray (n_channels, n_steps) and float
         Series enter the network as (x − centre) · scale; see `transform`.
     signs : ndarray (n_cases,) or None
@@ -104,25 +103,25 @@ class SampleStimuli(Stimuli):
         device: str = "cpu",
         **options: Unpack[Normalization],
     ) -> SampleStimuli:
-        """Stimuli whose series stay in the chunks of a dask array.
+        """Make stimuli whose series stay in the chunks of a dask array.
 
-        The linear order takes one pass: the moments are added up where the chunks are, and
-        only they travel. Beyond it the chunks are kept by the workers of the cluster, and
-        every evaluation sends u and v to them and gets sums back; what a lost worker held
-        is computed again. The result is that of `SampleStimuli` in memory, up to rounding.
+        The linear order takes one pass: moments are added up where the chunks are, and only
+        moments are sent. Beyond it, the workers keep the chunks; every evaluation sends u
+        and v and gets sums back. The chunks of a lost worker are computed again. The result
+        equals that of `SampleStimuli` in memory, up to rounding.
 
         Parameters
         ----------
         X : dask array (n_cases, n_steps) or (n_cases, n_channels, n_steps)
-            In chunks of any size, which must be known.
+            Chunks may have any size, but the sizes must be known.
         y : array_like or dask array (n_cases,)
-            Labels, in any chunks; they are brought here.
+            Labels, in any chunks; they are brought into memory.
         client : distributed.Client, optional
-            By default the one that is in use. Without any, dask's scheduler of this process
-            works, and chunks are made again at every evaluation unless ``X`` is persisted.
+            By default the client in use. Without one, dask's local scheduler does the work
+            and makes the chunks again at every evaluation, unless ``X`` is persisted.
         device : str
-            Where a worker works on its chunks beyond the linear order: "cuda" for its GPU
-            (with PyTorch). Chunks that are CuPy arrays already stay where they are.
+            Where a worker processes its chunks beyond the linear order: "cuda" for its GPU
+            (with PyTorch). Chunks that are CuPy arrays stay on their GPU.
         **options
             ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
@@ -144,21 +143,21 @@ class SampleStimuli(Stimuli):
     def merge(
         cls, parts: Iterable[SampleStimuli], **options: Unpack[Normalization]
     ) -> SampleStimuli:
-        """Join stimuli whose moments were accumulated apart, from these moments alone.
+        """Join stimuli whose moments were accumulated separately, from the moments alone.
 
-        They are of the same two labels and one shape, however each was normalised. The
-        result is that of all series up to rounding, but without them: linear order only.
-        ``options`` are ``class_weight``, ``normalize`` and ``length`` of `SampleStimuli`.
+        All parts have the same two labels and one shape; their normalisation may differ.
+        The result keeps no series, so it serves the linear order only. ``options`` are
+        ``class_weight``, ``normalize`` and ``length`` of `SampleStimuli`.
         """
         every = list(parts)
         fits = every and all(hasattr(one, "class_moments") for one in every)
-        check.require(fits, "`parts` must be SampleStimuli, one at least.", TypeError)
+        check.require(fits, "`parts` must be one or more SampleStimuli.", TypeError)
         first = every[0]
         for one in every[1:]:
-            got = f"series of shape {one.centre.shape} beside {first.centre.shape}"
+            got = f"series of shape {one.centre.shape} and {first.centre.shape}"
             same = one.centre.shape == first.centre.shape
             check.must(same, "parts", "agree in shape", got)
-            got = f"{one.classes.tolist()} beside {first.classes.tolist()}"
+            got = f"{one.classes.tolist()} and {first.classes.tolist()}"
             same = np.array_equal(one.classes, first.classes)
             check.must(same, "parts", "have the same labels", got)
         sides = zip(*(one.class_moments for one in every), strict=True)
@@ -172,14 +171,14 @@ class SampleStimuli(Stimuli):
         """Accumulate the moments in one pass over a stream, in bounded memory.
 
         ``batches`` are pairs (X, labels) of any size, which need not contain both classes.
-        ``options`` and the result are those of `merge`.
+        ``options`` and the result are as in `merge`.
         """
         found: dict[Any, ClassMoments] = {}
         shape: tuple[int, ...] | None = None
         for X, labels in _pairs(batches):
             X = check.stimuli(X, shape[1] if shape else _last_length(X))
             shape = shape or tuple(X.shape[1:])
-            got = f"series of shape {tuple(X.shape[1:])} beside {shape}"
+            got = f"series of shape {tuple(X.shape[1:])} and {shape}"
             check.must(tuple(X.shape[1:]) == shape, "batches", "agree in shape", got)
             labels = label_array(labels, X.shape[0])
             for label in np.unique(labels).tolist():
@@ -204,10 +203,10 @@ class SampleStimuli(Stimuli):
         centre: np.ndarray | None = None,
         scale: float = 1.0,
     ) -> SampleStimuli:
-        """Series whose moments are known already.
+        """Make stimuli from series whose moments are known already.
 
-        The ``weights`` add to one, ``parts`` are the moments of ζ = −1 and +1. Without a
-        ``centre`` the series are as they enter the network.
+        The ``weights`` add to one; ``parts`` are the moments of ζ = −1 and +1. Without a
+        ``centre``, the series enter the network as they are.
         """
         if centre is None:
             centre = np.zeros((moments.n_channels, moments.n_steps))
@@ -233,7 +232,7 @@ class SampleStimuli(Stimuli):
         normalize: str | None = "paper",
         length: float = 1.0,
     ) -> None:
-        """Compute everything from the moments of the two classes."""
+        """Compute all attributes from the moments of the two classes."""
         minus, plus = parts
         share = class_share(class_weight, classes, minus.count, plus.count)
         centre, scale = np.zeros_like(minus.mean), 1.0
@@ -246,8 +245,8 @@ class SampleStimuli(Stimuli):
             check.require(
                 distance > 1e-13 * max(spread, np.abs(centre).max()),
                 "`normalize` = 'paper' scales by the distance of the class means, but they "
-                "coincide; pass normalize=None (the soft margin then rests on the variance "
-                "alone, or on the non-linearity).",
+                "coincide; pass normalize=None (the soft margin then depends on the "
+                "variance alone, or on the non-linearity).",
             )
             length = check.positive(length, "length")
             moderate = 1e-100 <= length <= 1e100
@@ -267,10 +266,10 @@ class SampleStimuli(Stimuli):
         return {**facts, **super()._facts()}
 
     def transform(self, X: Any) -> Any:
-        """Treat new series as the training series were: (x − centre) · scale.
+        """Transform new series like the training series: (x − centre) · scale.
 
-        ``X`` has shape (n_cases, n_steps) or (n_cases, n_channels, n_steps); so has the
-        result, in the same namespace.
+        ``X`` and the result are (n_cases, n_steps) or (n_cases, n_channels, n_steps), in
+        the same namespace.
         """
         checked = check.stimuli(X, self.n_steps)
         fits = checked.shape[1] == self.n_channels
@@ -288,7 +287,7 @@ class SampleStimuli(Stimuli):
             advice = "make SampleStimuli(X, labels) from arrays for a non-linear order"
             raise ValueError(f"{gone}; {advice}.")
         if not self._chunks.in_memory:
-            apart = "the series of these stimuli lie in chunks and are not brought into"
+            apart = "the series of these stimuli are in chunks and are not brought into"
             raise ValueError(f"{apart} memory; read what you need, and `transform` it.")
         return self.transform(self._chunks.series[0])
 
@@ -297,7 +296,7 @@ class SampleStimuli(Stimuli):
         """Weight of each series, adding to one."""
         signs = self.signs
         if signs is None:
-            raise ValueError("stimuli from batches keep no series, and no weights of them.")
+            raise ValueError("stimuli from batches keep no series, so no weights either.")
         if self._weights is not None:
             return self._weights
         counts = np.array([(signs < 0).sum(), (signs > 0).sum()])
@@ -305,7 +304,7 @@ class SampleStimuli(Stimuli):
 
     @property
     def labelled_second_moment(self) -> np.ndarray:
-        """⟨ζ x xᵀ⟩ of the transformed series; needs their moments only."""
+        """⟨ζ x xᵀ⟩ of the transformed series; it needs only their moments."""
         total = np.zeros(self.psi.shape)
         moments = zip((-1, 1), self.class_share, self.class_moments, strict=True)
         for sign, share, part in moments:
@@ -318,7 +317,7 @@ class SampleStimuli(Stimuli):
     def _weighted(self) -> WeightedSeries:
         if self._chunks is not None and not self._chunks.in_memory:
             return self._in_chunks
-        X = self._resident()  # first: it says what to do where there are no series
+        X = self._resident()  # first, because it explains what to do if there are no series
         weights = self.case_weights
         design = Design(X, weights * np.asarray(self.signs), weights)
         return WeightedSeries(Chunks.of_array(X), [design])
@@ -330,7 +329,7 @@ class SampleStimuli(Stimuli):
         return WeightedSeries.of_chunks(self._chunks, *rule, self.centre, self.scale)
 
     def _resident(self) -> Any:
-        """The series on the GPU they live on, or as an ndarray."""
+        """The series on their GPU, or as an ndarray."""
         return self.series if on_gpu(self.series) else to_host(self.series)
 
     def kernel_margin(
@@ -350,13 +349,13 @@ class SampleStimuli(Stimuli):
     def rough_map(
         self, system: System, n_series: int, *, single: bool = True
     ) -> Callable[[np.ndarray], Moments]:
-        """Some of the series, evenly chosen from both classes."""
+        """A map with some of the series, chosen evenly from both classes."""
         whole = len(self.case_weights) <= n_series
         found = self._weighted if whole else self._some(n_series)
         return found.moment_map(system, single=single)
 
     def points(self, degree: int | None, n_series: int) -> Design:
-        """Series chosen evenly from both classes, which keep their shares."""
+        """Series chosen evenly from both classes; the shares of the classes are kept."""
         del degree
         some = self._some(n_series)
         return Design(to_host(some.X), some.first, some.second)
@@ -381,19 +380,19 @@ class SampleStimuli(Stimuli):
     def split(
         self, held_out: float, rng: np.random.Generator
     ) -> tuple[SampleStimuli, SampleStimuli]:
-        """Two stimuli: of the series of either class, a share goes to the second one.
+        """Split into two stimuli: the second gets a share of the series of each class.
 
-        Both are in the coordinates of the first, which is normalised as these stimuli are.
+        Both are in the coordinates of the first, which is normalised like these stimuli.
         """
         if self.signs is None or self._chunks is None or not self._chunks.in_memory:
-            gone = "those of these stimuli are elsewhere or gone"
+            gone = "these stimuli do not hold them"
             needs = f"`held_out` = a share needs the series in memory, and {gone}"
-            raise ValueError(f"{needs}; give other stimuli to report on, or None.")
+            raise ValueError(f"{needs}; pass other stimuli to report on, or None.")
         sides: list[list[np.ndarray]] = [[], []]
         for sign in (-1, 1):
             index = rng.permutation(np.flatnonzero(self.signs == sign))
             n_out = min(max(1, round(held_out * len(index))), len(index) - 1)
-            wanted, got = "be None where a class has one series", f"{held_out:g}"
+            wanted, got = "be None if a class has only one series", f"{held_out:g}"
             check.must(n_out > 0, "held_out", wanted, got)
             sides[0].append(index[n_out:])
             sides[1].append(index[:n_out])

@@ -1,9 +1,9 @@
-"""Sequences that are turned into other sequences: every step is read.
+"""Tasks that map sequences to sequences: every step is read.
 
-A window per step would walk the network through (window length) steps for each target. Here
-the series is cut into segments instead. Each begins with a washout as long as the memory of
-the network, and all its steps after that are read: one evaluation is a few passes over the
-series, in batches of many segments.
+One window per target would run the network through (window length) steps for each. Instead
+the series is cut into segments. Each begins with a washout as long as the memory of the
+network, and all later steps are read: one evaluation is a few passes over the series, in
+batches of many segments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._base.printing import Shown
 from .base import match_steps
 from .regression import RegressionTask
 
-#: Steps that are read of a segment, at least: a shorter one is mostly washout.
+#: Smallest number of steps read per segment: a shorter segment is mostly washout.
 _LEAST_READ = 50
 
 
@@ -33,9 +33,9 @@ class SequenceTask(Shown):
     Attributes
     ----------
     X : array (n_segments, n_channels, n_steps)
-        Inputs. Before the start of a sequence they are zero: the network rests.
+        Inputs. They are zero before a sequence starts, so the network is at rest.
     y, used : array (n_steps − washout, n_segments, n_targets) and (…, n_segments)
-        Targets, centred, and zero where a step is not used; 1 for the steps that count.
+        Targets, centred, zero where a step is not used; ``used`` is 1 for steps that count.
     offset, variance : ndarray (n_targets,)
         Means and variances of the targets over the steps that count.
     washout, ridge, see_input
@@ -78,18 +78,17 @@ class SequenceTask(Shown):
         washout : int
             Steps at the start of each segment that are not read: the memory of the network.
         ridge : float
-            Penalty λ on ‖V‖², the variance of independent readout noise on every state.
+            Penalty λ on ‖V‖², the variance of independent readout noise on each state.
         n_read : int, optional
-            Steps to read of each segment; by default the washout, and at least 50.
+            Steps to read per segment; by default the washout, and at least 50.
         n_skipped : int, optional
-            Steps at the start of each *sequence* that do not count; by default the
-            washout. With 0 the network is read from its first step on, which it begins at
-            rest.
+            Steps at the start of each *sequence* that do not count; by default the washout.
+            With 0 the network is read from the first step on, starting at rest.
         bias : float
-            Value of a constant channel added as the last one; its weights are then the
-            bias of the network. None is added for 0.
+            Value of a constant channel, added as the last one; its weights are the bias of
+            the network. With 0 no channel is added.
         see_input : bool
-            Let the readout see the inputs beside the states.
+            Let the readout see the inputs as well as the states.
         """
         inputs, targets = check_sequences(x, "x"), check_sequences(y, "y")
         check_pairs(inputs, targets)
@@ -127,12 +126,12 @@ class SequenceTask(Shown):
 
     @property
     def n_steps(self) -> int:
-        """Steps of a segment."""
+        """Number of steps per segment."""
         return self.X.shape[2]
 
     @property
     def n_channels(self) -> int:
-        """Channels, with the constant one."""
+        """Number of channels, with the constant one."""
         return self.X.shape[1]
 
     @property
@@ -142,7 +141,7 @@ class SequenceTask(Shown):
 
     @property
     def n_used(self) -> int:
-        """Steps that count, over all segments."""
+        """Number of steps that count, over all segments."""
         return int(self.used.sum())
 
     def _facts(self) -> dict[str, Any]:
@@ -156,18 +155,18 @@ class SequenceTask(Shown):
         }
 
     def on(self, reference: Any) -> SequenceTask:
-        """The same task with its arrays where ``reference`` lives."""
+        """The same task with its arrays on the device of ``reference``."""
         arrays = {name: like(getattr(self, name), reference) for name in ("X", "y", "used")}
         return SequenceTask(**{**self.__dict__, **arrays})
 
     def match(self, system: Any) -> None:
-        """Refuse a system for segments of another length."""
+        """Refuse a system made for segments of another length."""
         match_steps("task", self.n_steps, system, "segments of ")
 
     def windows(self) -> RegressionTask:
         """The same data as one window of washout + 1 steps per step that counts.
 
-        Linear networks are solved on it.
+        Linear networks are solved with it.
         """
         X, used = np.asarray(self.X), np.asarray(self.used)
         views = np.lib.stride_tricks.sliding_window_view(X, self.washout + 1, axis=2)
@@ -177,7 +176,7 @@ class SequenceTask(Shown):
 
 
 def check_sequences(value: Any, name: str) -> list[np.ndarray]:
-    """Sequences (n_samples, n_channels) from one of them or a list, all of one width."""
+    """Sequences (n_samples, n_channels), all of one width, from one sequence or a list."""
     many = isinstance(value, list | tuple) and any(np.ndim(one) for one in value)
     lengths = {len(one) for one in value if np.ndim(one) == 1} if many else set()
     flat = many and all(np.ndim(one) == 1 for one in value)
@@ -199,7 +198,7 @@ def check_sequences(value: Any, name: str) -> list[np.ndarray]:
 
 
 def check_pairs(inputs: list[np.ndarray], targets: list[np.ndarray]) -> None:
-    """Refuse targets that do not belong to the inputs."""
+    """Refuse targets that do not match the inputs."""
     wanted = f"hold one sequence for each of the {len(inputs)} of `x`"
     check.must(len(inputs) == len(targets), "y", wanted, len(targets))
     for index, (a, b) in enumerate(zip(inputs, targets, strict=True)):
@@ -214,9 +213,9 @@ def _segments(
     constant = np.full((len(x), 1 if bias else 0), bias)
     x = np.hstack([x, constant])
     n_segments = -(-(len(x) - n_skipped) // n_read)
-    # The last segment ends with the sequence, so it may begin inside the one before.
+    # The last segment ends with the sequence, so it may overlap the one before.
     ends = np.minimum(n_skipped + n_read * np.arange(1, n_segments + 1), len(x))
-    before = washout + n_read  # rest before the sequence: no input at all
+    before = washout + n_read  # rest before the sequence: no input
     x = np.vstack([np.zeros((before, x.shape[1])), x])
     y = np.vstack([np.zeros((before, y.shape[1])), y])
     steps = ends[:, None] + before + np.arange(-before, 0)

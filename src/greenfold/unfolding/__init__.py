@@ -1,4 +1,4 @@
-"""Recurrence into feed-forward: the unfolded network and its kernels."""
+"""Turn recurrence into feed-forward maps: the unfolded network and its kernels."""
 
 from .kernel import Kernel
 from .modal import ModalSystem

@@ -1,9 +1,9 @@
-"""An unfolded network is a plain kernel of the stimulus, z = a · x + xᵀ C x.
+"""Kernels of the stimulus, z = a · x + xᵀ C x, from an unfolded network.
 
-With both projections fixed it is a `Kernel`; as a function of u it is `ReadoutKernels`. For
-all neurons at once (`StateKernels`) it costs the same for any number of stimuli, far less
-than stepping each of many through the network. C is absent at order 0; it exists at order 1
-of a quadratic gain.
+With both projections fixed this is a `Kernel`; as a function of u it is `ReadoutKernels`.
+The kernels of all neurons (`StateKernels`) cost the same for any number of stimuli, far
+less than stepping each of many through the network. C is absent at order 0; it exists at
+order 1 of a quadratic gain.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .._base.arrays import (
 from .._base.printing import Shown
 from .linear import LinearOrder
 
-#: Memory for the products at the nodes that are formed at once on a GPU (on the host it is
-#: one step after the other), and for products of the series that are used at once.
+#: Memory for the products at the nodes formed at once on a GPU (the host forms one step
+#: after another), and for products of the series used at once.
 _PRODUCT_BYTES, _SCRATCH_BYTES = 2**28, 2**24
 
 
@@ -43,8 +43,8 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
 
     #: a (n_channels, n_steps), in order of time; zero after the readout.
     linear: np.ndarray
-    #: C (n_channels, n_steps, n_channels, n_steps) or None, symmetric under the exchange of
-    #: its two (channel, step) pairs.
+    #: C (n_channels, n_steps, n_channels, n_steps) or None, symmetric under exchange of its
+    #: two (channel, step) pairs.
     quadratic: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class Kernel(Shown, codec.Saved, kind="kernel"):
         """
         X = check.stimuli(X, self.n_steps)
         xp, n_channels, size = namespace(X), len(self.linear), self.linear.size
-        wanted = f"have {n_channels} channel(s), as the kernel has"
+        wanted = f"have {n_channels} channel(s), like the kernel"
         check.must(X.shape[1] == n_channels, "X", wanted, f"shape {tuple(X.shape)}")
         a = like(self.linear.reshape(size), X)
         C = None if self.quadratic is None else like(self.quadratic.reshape(size, size), X)
@@ -109,7 +109,7 @@ class ReadoutKernels:
     """u ↦ (a, C) for one readout v, several times cheaper than the kernels of all neurons.
 
     C = Σ_k R_kᵀ diag(s_k) R_k with the responses R_k at the nodes of step k to a pulse in
-    each step so far, and s_k the readout carried back to that step.
+    each earlier step, and the readout s_k carried back to that step.
     """
 
     def __init__(self, linear: LinearOrder, v: np.ndarray) -> None:
@@ -144,7 +144,7 @@ class ReadoutKernels:
         return KernelsAt(a, C.transpose(1, 0, 3, 2), partial(self.pull, responses))
 
     def pull(self, responses: Any, a_bar: np.ndarray, C_bar: np.ndarray | None) -> Any:
-        """Gradient with respect to u of a function of z, read at the ends of steps.
+        """Gradient by u of a function of z, read at the ends of steps.
 
         ``responses`` are the `LinearOrder.pulse_nodes` of u.
         """
@@ -186,7 +186,7 @@ class SquareOfInput:
 
     def __init__(self, linear: LinearOrder) -> None:
         self._linear, each = linear, np.eye(linear.n_inputs)
-        # Responses at the nodes to a pulse into each single neuron.
+        # Responses at the nodes to a pulse into each neuron.
         self._responses = linear.pulse_nodes(each, linear.pulse_starts(each))
 
     def __call__(self, v: np.ndarray, second_moment: np.ndarray) -> np.ndarray:
@@ -207,7 +207,7 @@ class SquareOfInput:
 
 
 def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
-    """Weight in z of the squared state at every node, (n_whole, n_sub · q · n_neurons)."""
+    """Weight in z of the squared state at each node, (n_whole, n_sub · q · n_neurons)."""
     plan = linear.plan
     whole = bars[: plan.n_whole * plan.n_sub]
     weights = plan.step.coefficients[2] * (whole @ plan.step.S.T)
@@ -215,9 +215,9 @@ def source_weights(linear: LinearOrder, bars: np.ndarray) -> np.ndarray:
 
 
 def _backward(responses: np.ndarray) -> np.ndarray:
-    """Responses at the nodes with the longest ago first, a row per (step, channel).
+    """Responses at the nodes, the earliest pulse first, one row per (step, channel).
 
-    The last k steps of it are the responses in step k to a pulse in each step so far.
+    Its last k steps are the responses in step k to a pulse in each step so far.
     """
     return responses[::-1].reshape(-1, responses.shape[2])
 
@@ -231,13 +231,13 @@ def _add_square(C: np.ndarray, responses: np.ndarray, weights: np.ndarray) -> No
 
 
 def table_bytes(read_steps: int, n_neurons: int, n_channels: int) -> float:
-    """Memory that `state_kernels` takes at order 1."""
+    """Memory of `state_kernels` at order 1."""
     return 2.5 * 8.0 * n_neurons * (read_steps * n_channels) ** 2
 
 
 @dataclass(frozen=True, eq=False)
 class StateKernels:
-    """Kernels R and D of all neurons at one u, where ``order`` lives.
+    """Kernels R and D of all neurons at one u, on the device of ``order``.
 
     y_i = Σ_n R_in x_n + Σ_{n ≤ m} D_inm x_n x_m (paper, equations 3 and 12,
     `solution_linear_Greens`, `G2-general`).
@@ -255,13 +255,13 @@ class StateKernels:
 
     @property
     def read_steps(self) -> int:
-        """Steps of the stimuli that reach the readout."""
+        """Number of steps of the stimuli that reach the readout."""
         return self.order.plan.read_steps
 
     def full(self) -> tuple[np.ndarray, np.ndarray]:
         """Plain arrays a (D, n_neurons) and symmetric C (D, D, n_neurons).
 
-        D = n_channels · n_steps, channels one after the other.
+        D = n_channels · n_steps, channel after channel.
         """
         read_steps, n_channels, n = self.linear.shape
         K = self.order.n_steps
@@ -278,7 +278,7 @@ class StateKernels:
         xp, X = namespace(X), X[:, :, : self.read_steps]
         n_cases, n_channels, n_steps = X.shape
         # Written in place, one later step at a time: joining parts would move these, by far
-        # the most numbers, twice more.
+        # the largest arrays, twice more.
         backward = xp.permute_dims(xp.flip(X, axis=2), (0, 2, 1))
         if out is None:
             shape = n_cases, n_steps * (n_steps + 1) // 2, n_channels, n_channels
@@ -289,13 +289,13 @@ class StateKernels:
         return xp.reshape(out, (n_cases, -1))
 
     def _by_time(self, X: Any) -> Any:
-        """Series as rows that R takes, (n_cases, read_steps · n_channels)."""
+        """Series as rows for R, (n_cases, read_steps · n_channels)."""
         xp = namespace(X)
         by_time = xp.permute_dims(X[:, :, : self.read_steps], (0, 2, 1))
         return xp.reshape(by_time, (X.shape[0], -1))
 
     def states_of(self, X: Any, products: Any, *, orders: bool = False) -> Any:
-        """States of series, from kept products or not; with ``orders`` both apart."""
+        """States of series, with kept products or None; with ``orders``, both orders."""
         xp, n = namespace(X), self.linear.shape[2]
         Y = self._by_time(X) @ xp.reshape(self.linear, (-1, n))
         if self.pairs is None:
@@ -307,7 +307,7 @@ class StateKernels:
         else:
             room = working_bytes(X) / 2 if on_gpu(X) else _SCRATCH_BYTES
             parts = list(batches(X.shape[0], 8.0 * pairs.shape[0], room))
-            # One piece of memory for all parts: fresh memory can cost as much as products.
+            # Reuse one buffer for all parts: fresh memory can cost as much as products.
             shape = parts[0].stop, *self.pairs.shape[:-1]
             scratch = xp.empty(shape, dtype=X.dtype, device=device(X))
             for part in parts:
@@ -316,7 +316,7 @@ class StateKernels:
         return xp.stack([Y, squares]) if orders else Y
 
     def _batches(self, X: Any) -> Iterator[tuple[slice, Any]]:
-        """Parts of many series, checked and in float64, as they fit into memory."""
+        """Parts of many series, checked and in float64, that fit into memory."""
         xp, width = namespace(X), self.read_steps * X.shape[1]
         squares = 0 if self.pairs is None else width**2
         held = 8.0 * (2 * self.linear.shape[2] + 2 * width + squares)
@@ -330,7 +330,7 @@ class StateKernels:
         return found[0] if len(found) == 1 else namespace(X).concat(found, axis=-2)
 
     def gradients(self, X: Any, cotangent: Any, v: Any = None) -> tuple[Any, Any]:
-        """With respect to u and, where given, v; arguments as in `Walk.pullback`."""
+        """Gradients by u and, if given, v; arguments as in `Walk.pullback`."""
         xp = namespace(X)
         back, v_bar = xp.matrix_transpose, None
         linear_bar = xp.zeros_like(self.linear)
@@ -350,10 +350,10 @@ class StateKernels:
         return self.pullback(linear_bar, pairs_bar), v_bar
 
     def pull(self, v: np.ndarray, a_bar: np.ndarray, C_bar: Any) -> np.ndarray:
-        """Gradient with respect to u from the cotangents of a v and of symmetric C v."""
+        """Gradient by u from the cotangents of a v and of symmetric C v."""
         if isinstance(self.linear, np.ndarray):
             return ReadoutKernels(self.order, v).pull(self.nodes, a_bar, C_bar)
-        # Elsewhere, through the table of all neurons.
+        # On a GPU, through the table of all neurons.
         n, readout = self.read_steps, like(v, self.linear)
         linear_bar = like(a_bar.T[:n].copy(), self.linear)[..., None] * readout
         table_bar = None
@@ -365,7 +365,7 @@ class StateKernels:
         return to_host(self._pullback_of_table(linear_bar, table_bar))
 
     def pullback(self, linear_bar: Any, pairs_bar: Any = None) -> Any:
-        """Gradient (n_neurons, n_channels) with respect to u from cotangents of R and D."""
+        """Gradient (n_neurons, n_channels) by u from the cotangents of R and D."""
         if pairs_bar is None:
             return self._pullback_of_table(linear_bar, None)
         n = self.read_steps
@@ -386,13 +386,13 @@ class StateKernels:
 
 
 def _pairs_of(later: int) -> slice:
-    """Where the pairs with one later step are."""
+    """Position of the pairs with one later step."""
     first = later * (later + 1) // 2
     return slice(first, first + later + 1)
 
 
 def state_kernels(order: LinearOrder, u: Any) -> StateKernels:
-    """Kernels for one u (n_neurons, n_channels) where the plan lives.
+    """Compute the kernels for one u (n_neurons, n_channels) on the device of the plan.
 
     Its panels are of order 0, or of order 1 with a gain of degree 2 and without a tail.
     """
@@ -412,7 +412,7 @@ def pair_table(order: LinearOrder, pulses: Any) -> Any:
     """D by time since the later pulse, from responses at the nodes: (n, n, C, C, N).
 
     Entry [l, d] is the response l steps after the later of two pulses that are d steps
-    apart, where l + d < n. With ρ the pulse response at the nodes, D(l) = D(l − 1) E + Σ_j
+    apart, for l + d < n. With ρ the pulse response at the nodes, D(l) = D(l − 1) E + Σ_j
     S_j (ρ_j(l + d) ∘ ρ_j(l)) for all d at once. On a GPU, which would wait for small
     products, the recursion is doubled: D(l) ← D(l) + D(l − k) E^k for k = 1, 2, 4, ….
     """
@@ -461,7 +461,7 @@ def pair_table_adjoint(order: LinearOrder, pulses: Any, table_bar: Any) -> Any:
 
 
 def _rounds(order: LinearOrder, table: Any) -> Iterator[tuple[slice, slice, int, Any]]:
-    """Rows that are carried to later rows, how many distances of them, and by which E."""
+    """Rows that are carried to later rows, their number of distances, and the E to use."""
     n, E = order.plan.n_whole, order.step[0]
     if not on_gpu(table):
         for l in range(1, n):
@@ -474,7 +474,7 @@ def _rounds(order: LinearOrder, table: Any) -> Iterator[tuple[slice, slice, int,
 
 
 def _step_sources(order: LinearOrder) -> Any:
-    """From products at the nodes of a step to the state at its end, (n_sub q N, N)."""
+    """Map from products at the nodes of a step to the state at its end, (n_sub q N, N)."""
     maps = [order.plan.step.source_map]
     for _ in range(order.plan.n_sub - 1):
         maps.append(maps[-1] @ order.plan.step.E)
@@ -482,7 +482,7 @@ def _step_sources(order: LinearOrder) -> Any:
 
 
 def _product_parts(pulses: Any) -> Iterator[slice]:
-    """Steps whose products at the nodes are formed at once."""
+    """Steps whose products at the nodes are formed together."""
     n_steps, channels, width = pulses.shape
     room = _PRODUCT_BYTES if on_gpu(pulses) else 0
     return batches(n_steps, 8.0 * n_steps * channels**2 * width, room)

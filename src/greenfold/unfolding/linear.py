@@ -1,8 +1,8 @@
-"""The linear network along a plan: every sweep through it, and the three maps made of them.
+"""The linear network along a plan: its sweeps, and the three maps made of them.
 
-u ↦ Rᵤ, v ↦ L_v and d ↦ G(d) are all that the linear problem and its certificate ask for
-(`greenfold.systems.LinearSystem`). Arguments are not checked: an optimiser calls these maps
-thousands of times.
+u ↦ Rᵤ, v ↦ L_v and d ↦ G(d) are all that the linear problem and its certificate need
+(`greenfold.systems.LinearSystem`). Arguments are not checked, because an optimiser calls
+these maps thousands of times.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .._base.arrays import like, namespace
 from .propagators import Panel
 from .walk import Plan
 
-#: G(d) is formed as a matrix while the powers that this takes stay below this size;
-#: beyond, it is only applied to vectors.
+#: G(d) is formed as a matrix if the powers needed for it stay below this size; otherwise it
+#: is only applied to vectors.
 DENSE_BYTES = 512 * 2**20
 #: Up to this size a product costs less than the call that makes it.
 _SMALL = 256
@@ -42,7 +42,7 @@ class LinearOrder:
         self._xp = namespace(plan.step.E)
 
     def on(self, reference: Any) -> LinearOrder:
-        """The same with its matrices where ``reference`` lives."""
+        """The same with its matrices on the device of ``reference``."""
         plan = self.plan.on(reference, namespace(reference).float64)
         return self if plan is self.plan else LinearOrder(plan, self.n_steps)
 
@@ -77,7 +77,7 @@ class LinearOrder:
         return GreensSum(self, d)
 
     def pulse_starts(self, u: Any) -> Any:
-        """State at the beginning of every panel after a unit pulse over the first step.
+        """State at the start of each panel after a unit pulse over the first step.
 
         (n_whole · n_sub + 1, n_channels, n_neurons), with the end of the last whole step.
         One sweep serves pulses in all steps: only the time since the pulse matters.
@@ -99,7 +99,7 @@ class LinearOrder:
         xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         inputs = xp.matrix_transpose(u)
         n, width = self.plan.n_whole, panel.E_nodes.shape[1]
-        # All panels in one product: single rows would be bound by the matrix's memory.
+        # All panels in one product: single rows would be limited by memory bandwidth.
         nodes = xp.reshape(starts[:-1, ...], (-1, inputs.shape[1])) @ panel.E_nodes
         nodes = xp.reshape(nodes, (n, n_sub, inputs.shape[0], width))
         nodes[:1, ...] = nodes[:1, ...] + inputs @ panel.F_nodes
@@ -107,7 +107,7 @@ class LinearOrder:
         return xp.reshape(by_step, (n, inputs.shape[0], n_sub * width))
 
     def read(self, table: Any) -> Any:
-        """Responses by time since the pulse into responses by time of the pulse.
+        """Turn responses by time since the pulse into responses by time of the pulse.
 
         Entry n is Σ_k w_k table[k − n] with the readout weights w; self-adjoint.
         """
@@ -132,7 +132,7 @@ class LinearOrder:
         plan, (E, F) = self.plan, self.step
         given = np.tensordot(signal[:, : plan.read_steps], u, axes=(0, 1))
         given = given.transpose(0, 2, 1)  # (step, vector, neuron)
-        # What the whole steps push, in one product.
+        # The pushes of all whole steps, in one product.
         pushed = given[: plan.n_whole].reshape(-1, len(u)) @ F
         pushed = pushed.reshape(-1, *given.shape[1:])
         y = state = np.zeros(given.shape[1:])
@@ -155,10 +155,10 @@ class LinearOrder:
         return xp.flip(carried_bar @ back(E), axis=0), last_bar @ back(F)
 
     def pulse_adjoint(self, ends_bar: Any, nodes_bar: Any, inputs_bar: Any) -> Any:
-        """Gradient with respect to u from the cotangents of the pulse responses.
+        """Gradient by u from the cotangents of the pulse responses.
 
-        ``ends_bar`` is that of the ends of the steps, ``nodes_bar`` that of `pulse_nodes`,
-        either may be None, and ``inputs_bar`` what reaches uᵀ directly.
+        ``ends_bar`` belongs to the ends of the steps, ``nodes_bar`` to `pulse_nodes`;
+        either may be None. ``inputs_bar`` reaches uᵀ directly.
         """
         xp, panel, n_sub = self._xp, self.plan.step, self.plan.n_sub
         back, y_bar, starts_bar = xp.matrix_transpose, xp.zeros_like(inputs_bar), None
@@ -181,11 +181,11 @@ class LinearOrder:
         return back(inputs_bar)
 
     def carry_back(self, v: np.ndarray) -> np.ndarray:
-        """The readout (N, ...) as it weighs the state at the end of each place."""
+        """Carry the readout (N, ...) back: its weights of the state at each place's end."""
         plan, places = self.plan, self.plan.places
         bars = np.empty((len(places), *v.shape))
         bar = np.zeros_like(v)
-        # Before the first step that is read the readout is only carried on.
+        # Before the first step that is read, the readout is only carried on.
         free = int(np.append(np.flatnonzero(plan.weights), plan.n_whole)[0] + 1)
         free = min(free, plan.n_whole) * plan.n_sub
         for place in range(len(places) - 1, max(free, 1) - 2, -1):
@@ -212,7 +212,7 @@ class LinearOrder:
 
     @property
     def greens_bytes(self) -> float:
-        """Memory of the powers that `greens_matrix` keeps."""
+        """Memory for the powers in `greens_matrix`."""
         return 8.0 * self.n_inputs**2 * (ceil(sqrt(self.plan.read_steps)) + 4)
 
     @cached_property
@@ -253,7 +253,7 @@ class LinearOrder:
         """G(d) of one channel as an (N, N) matrix; d after the readout is ignored.
 
         It is a polynomial of one matrix: Paterson and Stockmeyer's scheme takes about 2√K
-        products and √K matrices of memory.
+        products and stores √K matrices.
         """
         plan, n = self.plan, self.plan.n_whole
         # Coefficient of E^l: the pulse of step m read at the end of step m + l.
@@ -285,7 +285,7 @@ class LinearOrder:
     def step_pullback(
         self, u: np.ndarray, v: np.ndarray, d: np.ndarray
     ) -> list[tuple[Panel, Rates]]:
-        """Gradient of Σ_n d_n a_n by E and Fu of every kind of panel; d = μ − ηψa for κ."""
+        """Gradient of Σ_n d_n a_n by E and Fu of each kind of panel; d = μ − ηψa for κ."""
         places, bars = self.plan.places, self.carry_back(v)
         pushed = {panel: panel.F.T @ u for panel in self.plan.kinds}
         before = np.zeros((len(places), len(v)))
@@ -336,7 +336,7 @@ class GreensSum:
         self._linear, self._d = linear, d
 
     def matrix(self) -> np.ndarray | None:
-        """G(d) as (n_neurons, n_channels · n_neurons), or None where it is too large."""
+        """G(d) as (n_neurons, n_channels · n_neurons), or None if it is too large."""
         if self._linear.greens_bytes > DENSE_BYTES:
             return None
         return np.concatenate([self._linear.greens_matrix(row) for row in self._d], axis=1)
@@ -367,8 +367,8 @@ def _repeat(panel: Panel, times: int) -> tuple[np.ndarray, np.ndarray]:
 def iterates(xp: Any, rows: Any, powers: list[Any], count: int) -> Any:
     """Products of rows with E^k for k = 0 … count − 1, (count, n_rows, n_neurons).
 
-    ``powers`` are E, E², E⁴, …: blocks are doubled until they are as long as the last one
-    reaches. Few products of many rows are faster than many of a few rows.
+    ``powers`` are E, E², E⁴, …: blocks are doubled as far as the last power reaches. Few
+    products of many rows are faster than many of a few rows.
     """
     n_rows, n = rows.shape
     found = xp.empty((count, n_rows, n), dtype=rows.dtype, device=device(rows))
@@ -398,7 +398,7 @@ def modal_responses(
     if tail is not None:
         found[len(weights)], bar = tail[1], tail[0]
     for step in range(len(weights) - 1, -1, -1):
-        # A tail carries the end of the last whole step on; the weights are zero then.
+        # A tail continues from the end of the last whole step; the weights are zero then.
         if weights[step]:
             bar = bar + weights[step]
         np.multiply(bar, F, out=found[step])
@@ -412,7 +412,7 @@ class DenseModes:
 
     responses: np.ndarray
     basis: np.ndarray
-    #: The first column of every block, and which blocks have two.
+    #: First column of each block, and which blocks have two.
     first: np.ndarray
     planes: np.ndarray
 
@@ -427,19 +427,19 @@ class DenseModes:
 def normal_modes(
     matrices: Sequence[np.ndarray],
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray] | None:
-    """Blocks that normal matrices share, or None where they share none.
+    """Blocks that normal matrices share, or None if there are none.
 
-    Complex numbers (n_blocks,) of every matrix, the basis, the first column of each block,
-    and which blocks are planes.
+    Returns complex numbers (n_blocks,) of each matrix, the basis, the first column of each
+    block, and which blocks are planes.
     """
     n = len(matrices[0])
     sizes = [float(np.linalg.norm(m)) or 1.0 for m in matrices]
-    # Cheap, and enough to refuse most: a normal matrix commutes with its transpose.
+    # A cheap test refuses most: a normal matrix commutes with its transpose.
     for m, size in zip(matrices, sizes, strict=True):
         commutator = m @ m.T - m.T @ m
         if not np.linalg.norm(commutator) <= 10 * _NORMAL * np.sqrt(n) * size**2:
             return None
-    # One mixture tells apart what any of them does.
+    # One mixture separates whatever any of them separates.
     mixed = sum(
         m * (0.6**k / s) for k, (m, s) in enumerate(zip(matrices, sizes, strict=True))
     )

@@ -1,4 +1,4 @@
-"""A normal network known by its modes: no matrix of all pairs of neurons is ever formed."""
+"""A normal network given by its modes, without any N×N matrix."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _DENSE_SIZE = 400
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModalSystem(Shown):
-    """A normal linear network that is known by its modes: a diagonal state-space model.
+    """A normal linear network given by its modes: a diagonal state-space model.
 
-    Use it in place of an `Unfolding` in `optimize`. It takes memory and time that grow
-    with n_neurons · n_steps, so that 10⁵ neurons fit a laptop. `ring` and `oscillators`
-    make the networks of `Reservoir.cycle` and `Reservoir.oscillators`.
+    Use it in place of an `Unfolding` in `optimize`. Memory and time grow with n_neurons ·
+    n_steps, so 10⁵ neurons fit on a laptop. `ring` and `oscillators` make the networks of
+    `Reservoir.cycle` and `Reservoir.oscillators`.
 
     Parameters
     ----------
     E : array_like (n_blocks,), real or complex
-        What a step multiplies each mode by. A mode takes one neuron or a pair.
+        Factor of each mode per step. A mode takes one neuron or a pair.
     F : array_like (n_blocks,), real or complex
         State of each mode after a step of unit input, from rest.
     n_steps : int
@@ -37,8 +37,8 @@ class ModalSystem(Shown):
     pairs : array_like of bool (n_blocks,), optional
         Modes that take a pair of neurons; by default those with a complex number.
     on_ring : bool
-        Modes are the Fourier modes of a ring, from the constant one on, and projections are
-        given neuron by neuron around it. Else neurons are in the order of the modes.
+        Whether modes are the Fourier modes of a ring, from the constant one on, and
+        projections run around the ring. Otherwise neurons are in the order of the modes.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class ModalSystem(Shown):
         n_steps: int,
         dt: float,
     ) -> ModalSystem:
-        """The damped oscillators of `Reservoir.oscillators`; the arguments are its."""
+        """Make the oscillators of `Reservoir.oscillators`, with the same arguments."""
         T = check.host_array(decay_times, "decay_times", ndim=(1,))
         omega = check.host_array(frequencies, "frequencies", ndim=(1,))
         check.must(T.min() > 0, "decay_times", "be positive", f"{T.min():g}")
@@ -127,7 +127,7 @@ class ModalSystem(Shown):
         n_steps: int,
         dt: float,
     ) -> ModalSystem:
-        """The ring of `Reservoir.cycle`: each neuron drives the next with ``weight``."""
+        """Make the ring of `Reservoir.cycle`: each neuron drives the next by ``weight``."""
         n, tau = check.count(n_neurons, "n_neurons"), check.positive(tau, "tau")
         waves = np.arange(n // 2 + 1)
         pairs = (waves > 0) & (2 * waves < n)
@@ -143,7 +143,7 @@ class ModalSystem(Shown):
 
     @cached_property
     def _first(self) -> np.ndarray:
-        """The first neuron of every mode, away from a ring."""
+        """First neuron of each mode, if they are not on a ring."""
         return np.append(0, np.cumsum(1 + self.pairs)[:-1])
 
     @property
@@ -153,17 +153,17 @@ class ModalSystem(Shown):
 
     @property
     def n_outputs(self) -> int:
-        """Entries of the readout, one per neuron."""
+        """Number of entries of the readout, one per neuron."""
         return self.n_inputs
 
     @cached_property
     def responses(self) -> np.ndarray:
-        """γ (n_steps, n_blocks): what G_n multiplies each mode by."""
+        """γ (n_steps, n_blocks): the factor by which G_n multiplies each mode."""
         at_end = np.eye(1, self.n_steps, self.n_steps - 1)[0]
         return modal_responses(self.E, self.F, at_end, self.n_steps)
 
     def modes(self) -> ModalSystem:
-        """Itself: responses, and vectors of coordinates."""
+        """The system itself: it has responses, and vectors of coordinates."""
         return self
 
     @property
@@ -173,7 +173,7 @@ class ModalSystem(Shown):
 
     @cached_property
     def _fourier(self) -> np.ndarray:
-        """Size of the coordinate of each Fourier mode, √2 where it stands for a pair."""
+        """Size of the coordinate of each Fourier mode, √2 if it represents a pair."""
         return np.where(self.pairs, np.sqrt(2), 1.0)
 
     def vectors(self, coordinates: np.ndarray) -> np.ndarray:
@@ -197,12 +197,12 @@ class ModalSystem(Shown):
         return made.T
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ, (n_channels · n_steps, n_neurons), for u (n_neurons,) or with channels."""
+        """Rᵤ (n_channels · n_steps, n_neurons) for u (n_neurons,) or with channels."""
         x = self.coordinates(np.reshape(u, (self.n_inputs, -1)))
         return np.concatenate([self.vectors((self.responses * own).T).T for own in x.T])
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v, (n_steps, n_neurons), or with a further axis for several readouts."""
+        """L_v (n_steps, n_neurons) for a readout v, with one more axis for several."""
         y = self.coordinates(v)
         if y.ndim == 1:
             return self.vectors((self.responses.conj() * y).T).T
@@ -241,7 +241,7 @@ class ModalSystem(Shown):
         return self.vectors(pulled).reshape(np.shape(u))
 
     def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections."""
+        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
         projection = check.input_projection(u, self.n_inputs)
         readout = check.readout_vector(v, self.n_outputs)
         return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
@@ -252,11 +252,11 @@ class ModalSum:
     """G(d) of a `ModalSystem`, a `greenfold.systems.ResponseSum` that is never formed."""
 
     system: ModalSystem
-    #: What each channel is multiplied by, mode by mode, (n_channels, n_blocks).
+    #: Factor of each channel, mode by mode, (n_channels, n_blocks).
     numbers: np.ndarray
 
     def matrix(self) -> np.ndarray | None:
-        """G(d) as (n_neurons, n_channels · n_neurons), or None where it is too large."""
+        """G(d) as (n_neurons, n_channels · n_neurons), or None if it is too large."""
         n = self.system.n_inputs
         if n > _DENSE_SIZE:
             return None

@@ -28,18 +28,18 @@ from .._base.arrays import namespace
 from ..networks.reservoir import Reservoir
 from .walk import Step
 
-#: Exponent β (see `plan_quadrature`) that one quadrature panel may span; the cost per unit
-#: of time is flat around this value. At order 1 no node feeds another, and few long panels
+#: Largest exponent β (see `plan_quadrature`) of one quadrature panel; the cost per unit of
+#: time is flat around this value. At order 1 no node feeds another, and few long panels
 #: need fewer nodes in all.
 _PANEL_EXPONENT, _SINGLE_EXPONENT = 4.0, 24.0
 _MAX_PANELS = 2000
 #: Norm below which the series of φ₁ up to the 12th power is exact to rounding: the first
-#: term left out is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
+#: omitted term is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
 _SERIES_RADIUS, _SERIES_TERMS = 0.5, 12
 
 
 def norm_bound(Z: np.ndarray) -> float:
-    """The geometric mean of the 1- and ∞-norm, which bounds the 2-norm at no cost."""
+    """Geometric mean of the 1- and ∞-norm, a cheap bound on the 2-norm."""
     return float(np.sqrt(np.linalg.norm(Z, 1) * np.linalg.norm(Z, np.inf)))
 
 
@@ -94,10 +94,10 @@ def plan_quadrature(
 
     The source of order k of a gain of degree p is a sum of products of up to k(p−1)+1
     states, carried on by one more propagator: over a panel of length h it behaves like
-    exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The Gauss rule errs on that by β^2q (q!)⁴ /
+    exp(β s/h) with β = (k(p−1)+2) ‖A‖ h/τ. The error of the Gauss rule is then β^2q (q!)⁴ /
     ((2q+1) ((2q)!)³); from order 2 on the source is also interpolated between the nodes,
-    with a mean error below 2 (β/4)^q / q!. Over a short first panel the source is itself of
-    size β^kp. The smallest q is taken whose error per panel, relative to that, is below
+    with a mean error below 2 (β/4)^q / q!. Over a short first panel the source itself is of
+    size β^kp. q is the smallest number whose error per panel, relative to that, is below
     ``tol``.
     """
     degree = len(reservoir.coefficients) - 1
@@ -117,7 +117,7 @@ def plan_quadrature(
     )
     if order > 1:
         return n_panels, _nodes_needed(exponent / n_panels, order, degree, tol)
-    # Of few long panels and many short ones, those with the fewest nodes.
+    # Choose between few long and many short panels by the number of nodes.
     shortest = max(n_panels, ceil(exponent / _PANEL_EXPONENT))
     plans = (
         (count, _nodes_needed(exponent / count, order, degree, tol))
@@ -129,7 +129,7 @@ def plan_quadrature(
 def _nodes_needed(beta: float, order: int, degree: int, tol: float) -> int:
     goal = log(tol) + order * degree * min(0.0, log(beta))
     if order == 1:
-        # Over a long panel the source decays, and its integral with it.
+        # Over a long panel the source and its integral decay.
         goal -= max(0.0, log(beta))
 
     def log_error(q: int) -> float:
@@ -170,13 +170,13 @@ class Panel(Step):
 
     def __post_init__(self) -> None:
         q = self.nodes.shape[0]
-        slopes = self.order * q / (self.order + 1)  # at the nodes, but of the last order
+        slopes = self.order * q / (self.order + 1)  # at the nodes, except the last order
         sizes = {"n_orders": self.order + 1, "n_working": 4.0 * (q + 1), "n_slopes": slopes}
         vars(self).update(sizes, n_neurons=self.E.shape[0])
 
     @property
     def source_map(self) -> Any:
-        """From squares of the states at the nodes to the state at the end, (q N, N)."""
+        """Map from squares of the states at the nodes to the state at the end, (q N, N)."""
         alpha = self.coefficients[2]
         return alpha * self.S if isinstance(alpha, float) else alpha[:, None] * self.S
 
@@ -216,7 +216,7 @@ class Panel(Step):
         return ahead
 
     def retreat(self, bar: Any, slopes: list[Any]) -> tuple[Any, Any]:
-        """Cotangents of all orders at the beginning, and of what the input adds."""
+        """Cotangents of all orders at the start, and of the push."""
         xp, order = namespace(bar), self.order
         back = xp.matrix_transpose
         before = bar @ back(self.E)
@@ -237,7 +237,7 @@ class Panel(Step):
 
 
 def polynomial(coefficients: Sequence[Any], y: Any) -> Any:
-    """Σ_p c_p y^p as a new array, in place: what costs here is the way to memory.
+    """Σ_p c_p y^p as a new array, computed in place to save memory traffic.
 
     An odd or even polynomial is one of y², with half the terms. Coefficients are numbers,
     or arrays for the last axis of y.
@@ -288,7 +288,7 @@ def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
 
 
 def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Panel:
-    """Compute one panel, on the host; `plan_quadrature` knows how many nodes it needs."""
+    """Compute one panel on the host; `plan_quadrature` gives the number of nodes."""
     n, tau = reservoir.n_neurons, reservoir.mean_tau
     A, W = _in_mean_time(reservoir)
     nodes = weights = np.empty(0)
@@ -305,7 +305,7 @@ def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Pane
         coefficients = tuple(np.tile(c, n_nodes) for c in coefficients)
 
     def side_by_side(stack: np.ndarray) -> np.ndarray:
-        """(q, N, N) matrices M_j to the (N, q N) block row of their transposes."""
+        """Put the transposes of (q, N, N) matrices M_j into a block row (N, q N)."""
         return np.ascontiguousarray(stack.transpose(2, 0, 1)).reshape(n, len(stack) * n)
 
     return Panel(
@@ -329,7 +329,7 @@ def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
 
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
-    """A and W with time counted in mean time constants."""
+    """A and W with time in units of the mean time constant."""
     A = np.eye(reservoir.n_neurons) - reservoir.linear_weights
     if not isinstance(reservoir.pace, np.ndarray):
         return A, reservoir.weights
@@ -340,7 +340,7 @@ def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
 def _propagators(A: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E(s) = exp(−A s) and F(s) = ∫₀ˢ exp(−A r) dr for several times s, (m, N, N)."""
     E, F = np.empty((2, len(times), *A.shape))
-    # One time after the other: a stack of temporaries would multiply the memory.
+    # One time after another: a stack of temporaries would multiply the memory.
     for index, time in enumerate(times):
         E[index], F[index] = phi_functions(-time * A, 1)
         F[index] *= time

@@ -1,7 +1,7 @@
 """The network unfolded to a chosen order, as a system of `greenfold.systems`.
 
-States and gradients of many stimuli come on the cheaper of two ways: a `Walk` carries every
-case through the network, `StateKernels` are computed once and applied to every case.
+States and gradients of many stimuli take the cheaper of two ways: a `Walk` carries every
+case through the network; `StateKernels` are computed once and applied to every case.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ def unfold(
     Parameters
     ----------
     reservoir : Reservoir or EchoStateNetwork
-        States are deviations from its rest state.
+        States are deviations from its resting state.
     n_steps : int
         Number of steps K of the stimuli.
     dt : float
         Length Δ of a step, in the unit of ``reservoir.tau``; in discrete time 1 by default.
     order : int
-        Order of the expansion in the non-linearity: 0 is the linear network, the only one
-        in discrete time, 1 the paper's O(α), any higher order works.
+        Order of the expansion in the non-linearity: 0 is the linear network, 1 the paper's
+        O(α); any higher order works. Discrete time has order 0 only.
     readout : None, float or array_like (n_steps,)
         When the state is read: at the end T = KΔ (None), at a time in (0, T], or as a
         weighted sum over the ends of the steps (time-integrated readout).
     tol : float
-        Relative error allowed to the quadrature inside a step (`plan_quadrature`).
+        Tolerated relative error of the quadrature inside a step (`plan_quadrature`).
 
     Examples
     --------
@@ -113,8 +113,8 @@ class Unfolding(Shown):
     projection ``u`` shape (n_neurons,) or (n_neurons, n_channels). Batch work runs in
     float64 in the array namespace and on the device of ``X``.
 
-    Besides the arguments of `unfold` it has ``readout_weights`` (n_steps,) of the states at
-    the ends of the steps, and ``readout_time`` where that is inside a step.
+    In addition to the arguments of `unfold` it has ``readout_weights`` (n_steps,) of the
+    states at the ends of the steps, and ``readout_time`` if that is inside a step.
     """
 
     reservoir: Any
@@ -138,7 +138,7 @@ class Unfolding(Shown):
         return facts | {"order": self.order, "read": read}
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is made again when it is needed, which would be most of it.
+        # Leave out cached parts, which would be most of it.
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
@@ -165,7 +165,7 @@ class Unfolding(Shown):
 
     @property
     def readout(self) -> Any:
-        """Return the readout, in the form that `with_readout` takes."""
+        """Return the readout in the form for `with_readout`."""
         return self.readout_weights if self.readout_time is None else self.readout_time
 
     @cached_property
@@ -175,7 +175,7 @@ class Unfolding(Shown):
 
     @property
     def maps(self) -> LinearOrder:
-        """The three maps of order 0, as the optimisers use them: without checks."""
+        """The three maps of order 0 for the optimisers, without checks."""
         return self._maps
 
     @cached_property
@@ -241,7 +241,7 @@ class Unfolding(Shown):
     def prefers_kernels(self, n_cases: int, n_channels: int = 1) -> bool:
         """Return whether kernels of all neurons are cheaper than stepping ``n_cases``.
 
-        Multiplications are compared: per case, stepping takes 2 (q + 1) N² a panel, the
+        This compares multiplications: per case, stepping takes 2 (q + 1) N² per panel, the
         kernels (K C)²/2 · N after (K C)²/2 · (q + 1) N² once.
         """
         if self.order == 0 or not self.has_kernels_of_all(n_channels):
@@ -253,7 +253,7 @@ class Unfolding(Shown):
         return by_kernels < n_cases * plan.read_steps * 2 * per_step * n
 
     def kernels_of_all(self, u: Any, reference: Any = None) -> StateKernels:
-        """Kernels of all neurons for one u (orders 0 and 1), where ``reference`` lives."""
+        """Kernels of all neurons for one u (orders 0 and 1), on ``reference``'s device."""
         self._require_kernels()
         if self.order and self._plan.tail is not None:
             wanted = "be the end of a step for the kernels of all neurons beyond order 0"
@@ -279,7 +279,7 @@ class Unfolding(Shown):
         trajectories : bool
             Return the states at the end of every step, (n_cases, n_steps, n_neurons).
         orders : bool
-            Return the orders 0 … ``order`` apart, on one more leading axis.
+            Return the orders 0 … ``order`` separately, on one more leading axis.
         """
         X, projection = self._inputs(X, u)
         xp = namespace(X)
@@ -298,8 +298,8 @@ class Unfolding(Shown):
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
         """Return the gradient with respect to the projections, by the adjoint.
 
-        For any function L of the states Y = ``states(X, u)``, give ``cotangent`` = ∂L/∂Y
-        and get ∂L/∂u. For a function of the readout z = Y v, give v and ``cotangent`` =
+        For any function L of the states Y = ``states(X, u)``, pass ``cotangent`` = ∂L/∂Y
+        and get ∂L/∂u. For a function of the readout z = Y v, pass v and ``cotangent`` =
         ∂L/∂z and get (∂L/∂u, ∂L/∂v). The cost is about twice that of `states`, in bounded
         memory.
 
@@ -349,7 +349,7 @@ class Unfolding(Shown):
     def readout_response(self, v: Any) -> np.ndarray:
         """Return the linear response L_v of a readout: row n is l_n with a_n = l_n · u.
 
-        (n_steps, n_neurons), zero after the readout; several v in columns add an axis.
+        It is (n_steps, n_neurons), zero after the readout; several v add an axis.
         """
         vectors = check.host_array(v, "v", ndim=(1, 2))
         check.readout_vector(vectors.reshape(len(vectors), -1)[:, 0], self.n_neurons)
@@ -381,8 +381,8 @@ class Unfolding(Shown):
         wanted = "be 1, of a quadratic gain, for G⁽²⁾"
         check.must(self.order, "order", wanted, "0, a linear network")
         self._require_kernels()
-        # The kernels and the result are held at the same time.
+        # The kernels and the result are in memory at the same time.
         self._require_memory("G⁽²⁾", 8.0 * 3.5 * n**3 * k**2)
         _, pairs = self.kernels_of_all(np.eye(n)).full()
-        # One channel for each neuron: (p, n, q, m, i).
+        # One channel per neuron: (p, n, q, m, i).
         return pairs.reshape(n, k, n, k, n).transpose(4, 0, 2, 1, 3)

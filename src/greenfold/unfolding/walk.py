@@ -1,7 +1,7 @@
-"""One walk through time, for a network that is unfolded and for one that is integrated.
+"""Walk through time, for an unfolded or an integrated network.
 
-A `Plan` says which steps a batch of stimuli takes and where its state is read. A `Walk`
-carries many stimuli along it in bounded memory, and gradients back.
+A `Plan` lists the steps of a batch of stimuli and where its state is read. A `Walk` carries
+many stimuli along it in bounded memory, and gradients back.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from .._base.arrays import (
 )
 from ..systems import Divergence
 
-#: Cases carried at a time. With 256 rows a product is near its peak and its result still in
-#: the cache; 1000 rows of 100 neurons took 1.4 times as long per case. A GPU needs more.
+#: Number of cases carried at a time. With 256 rows a product is near its peak and its
+#: result still in the cache; 1000 rows of 100 neurons took 1.4 times as long per case. A
+#: GPU needs more.
 _HOST_ROWS, _DEVICE_ROWS = 256, 8192
-#: A state this many times the largest input of its series to a neuron is taken to diverge.
-#: The slowest mode of a stable network would have to last a million time constants.
+#: A state beyond this multiple of its series' largest input to a neuron counts as
+#: divergent: the slowest mode of a stable network would last a million time constants.
 _EXPLODED = 1e6
 
 
 class HasArrays:
-    """A dataclass of host arrays that can live elsewhere too."""
+    """A dataclass of host arrays that can be moved to a device."""
 
     def on(self, reference: Any, dtype: Any) -> Self:
-        """The same with its arrays where ``reference`` lives, as ``dtype``."""
+        """The same with its arrays on the device of ``reference``, as ``dtype``."""
 
         def moved(value: Any) -> Any:
             if isinstance(value, np.ndarray):
@@ -60,16 +61,16 @@ class Step(HasArrays):
 
     States are rows, deviations from the resting state; those of an expansion have its
     orders on a leading axis. A step has ``n_neurons`` and four methods: `input_map` turns u
-    into the matrix by which inputs (n_cases, n_channels) push, `input_map_pullback` is its
-    adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array and
-    appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
+    into the matrix that maps inputs (n_cases, n_channels) to pushes, `input_map_pullback`
+    is its adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array
+    and appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
     cotangents of state and push, and may overwrite ``bar``.
     """
 
     n_neurons: Any
-    #: Orders of an expansion; None where a state is just a state.
+    #: Number of orders of an expansion; None without an expansion.
     n_orders: Any = None
-    #: Memory of one case in states: what `advance` holds, and what it leaves in ``slopes``.
+    #: Memory per case, in states: held by `advance`, and left in ``slopes``.
     n_working: Any = 10.0
     n_slopes: Any = 1.0
 
@@ -82,29 +83,29 @@ class Plan:
     step: Any
     n_sub: int
     #: Weight of the state at the end of each whole step in the readout, (n_whole,); all
-    #: zero where there is a tail, whose end is then the readout.
+    #: zero if there is a tail, whose end is then the readout.
     weights: np.ndarray
     #: One of the ``n_tail`` sub-steps of a last, shortened step.
     tail: Any = None
     n_tail: int = 0
-    #: Where every series begins, as a deviation from the resting state, (n_neurons,).
+    #: Initial state of every series, as a deviation from the resting state, (n_neurons,).
     start: Any = None
-    #: Read each state of weight one on its own, on a leading axis of time, not their sum.
+    #: Read each state of weight one separately, on a leading time axis, not their sum.
     every: bool = False
 
     @cached_property
     def n_whole(self) -> int:
-        """Whole steps to walk."""
+        """Number of whole steps."""
         return len(self.weights)
 
     @cached_property
     def read_steps(self) -> int:
-        """Steps of the stimulus that reach the readout."""
+        """Number of steps of the stimulus that reach the readout."""
         return self.n_whole + (self.tail is not None)
 
     @cached_property
     def kinds(self) -> list[Any]:
-        """The regular step, and that of the tail where there is one."""
+        """The regular step, and that of the tail if there is one."""
         return [self.step] if self.tail is None else [self.step, self.tail]
 
     @cached_property
@@ -120,7 +121,7 @@ class Plan:
         ]
 
     def on(self, reference: Any, dtype: Any) -> Plan:
-        """The same with its matrices where ``reference`` lives."""
+        """The same with its matrices on the device of ``reference``."""
         if isinstance(reference, np.ndarray) and dtype == np.float64:
             return self
         tail = None if self.tail is None else self.tail.on(reference, dtype)
@@ -129,7 +130,7 @@ class Plan:
 
 
 def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
-    """Weights of the step ends in the readout, and a time where it is inside a step.
+    """Weights of the step ends in the readout, and the time if it is inside a step.
 
     ``readout`` is a time in (0, n_steps · dt], or one weight per step.
     """
@@ -159,7 +160,7 @@ def make_plan(
     *,
     start: np.ndarray | None = None,
 ) -> Plan:
-    """The plan of a readout, given as `plan_readout` returns it.
+    """Make the plan of a readout, given as returned by `plan_readout`.
 
     ``make_step`` turns the length of a step into one sub-step and their number.
     """
@@ -173,7 +174,7 @@ def make_plan(
 
 
 def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
-    """∂L/∂Y, or ∂L/∂z where there is a v, in the namespace of ``X``."""
+    """∂L/∂Y, or ∂L/∂z if there is a v, in the namespace of ``X``."""
     wanted = (X.shape[0], n_outputs) if v is None else (X.shape[0],)
     host = check.host_array(cotangent, "cotangent")
     fits = host.shape == wanted
@@ -182,17 +183,17 @@ def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:
 
 
 class Batch:
-    """Some cases on their way along a plan, which lives where X and u do."""
+    """Some cases on their way along a plan on the device of X and u."""
 
     def __init__(self, plan: Plan, X: Any, u: Any) -> None:
         self.plan = plan
-        # One step after the other in memory, as they are used.
+        # Contiguous by step, in the order of use.
         used = namespace(X).permute_dims(X[:, :, : plan.read_steps], (2, 0, 1))
         self.inputs = contiguous(used)
         self.input_maps = {step: step.input_map(u) for step in plan.kinds}
 
     def start(self) -> Any:
-        """The state at the beginning."""
+        """The initial state."""
         step, n_cases = self.plan.step, self.inputs.shape[1]
         leading = () if step.n_orders is None else (step.n_orders,)
         y = zeros((*leading, n_cases, step.n_neurons), self.inputs)
@@ -201,10 +202,10 @@ class Batch:
     def walk(
         self, y: Any, places: range, read: Any = None, tape: Any = None, ends: Any = None
     ):
-        """From state y over some places to the state at their end, and what was read.
+        """Walk from state y over some places; return the final state and what was read.
 
-        ``read`` has what was read before, ``tape`` receives the slopes of every place,
-        ``ends`` the state at the end of every step of the stimulus.
+        ``read`` holds earlier readings, ``tape`` receives the slopes of each place,
+        ``ends`` the state at the end of each step of the stimulus.
         """
         at, push, all_places = -1, None, self.plan.places
         for place in places:
@@ -228,11 +229,11 @@ class Batch:
         return y, read
 
     def record(self, length: int = 0, ends: Any = None) -> None:
-        """Walk to the readout: ``read`` is what is read there, ``last`` the last state.
+        """Walk to the readout; set ``read``, the states there, and the state ``last``.
 
-        The slopes of the last ``length`` places are kept for the way back, and of the
-        earlier ones only the states at which segments of that length begin: these are
-        walked again when the way back gets there.
+        The slopes of the last ``length`` places are kept for the way back. For earlier ones
+        only the states at the start of segments of that length are kept: these segments are
+        walked again on the way back.
         """
         n_places, starts = len(self.plan.places), [0]
         if length:
@@ -249,10 +250,10 @@ class Batch:
         self.last, self.read = y, namespace(y).stack(read) if every else read
 
     def pullback(self, cotangent: Any) -> Any:
-        """Gradient (n_neurons, n_channels) with respect to u of Σ cotangent · read.
+        """Gradient (n_neurons, n_channels) by u of Σ cotangent · read.
 
         In float64: sums over many series would lose digits in float32, and depend on the
-        batches. Slopes are released as they are used; called again, it walks again.
+        batches. Slopes are released after use; another call walks again.
         """
         xp, places = namespace(cotangent), self.plan.places
         gradients = {s: wide(xp.zeros_like(m)) for s, m in self.input_maps.items()}
@@ -271,7 +272,7 @@ class Batch:
                 elif weight:
                     bar += cotangent if weight == 1 else weight * cotangent
                 bar, here = step.retreat(bar, tape.pop())
-                # All sub-steps of a step are pushed alike.
+                # All sub-steps of a step have the same push.
                 push_bar = here if push_bar is None else push_bar + here
                 if place == 0 or places[place - 1][0] != index:
                     inputs = wide(xp.matrix_transpose(self.inputs[index, :, :]))
@@ -285,7 +286,7 @@ class Batch:
 class Room:
     """How many cases to process at a time, at most ``rows``, and what to store.
 
-    A place leaves ``n_slopes`` states on the tape, a step holds ``n_working``.
+    A place leaves ``n_slopes`` states on the tape; a step holds ``n_working``.
     """
 
     n_cases: int
@@ -301,18 +302,18 @@ class Room:
         return max(1, min(self.rows, int(self.budget / (n_states * self.state_bytes))))
 
     def _kept(self) -> np.ndarray:
-        """States kept of one case with tapes of 1 … n_places places."""
+        """Number of states kept per case with tapes of 1 … n_places places."""
         length = np.arange(1, self.n_places + 1)
         return np.ceil(self.n_places / length) + self.n_slopes * length
 
     def tape_for_all(self) -> int:
-        """Longest tape with which all cases can be kept at once; 0 where none can."""
+        """Longest tape with which all cases can be kept at once; 0 if there is none."""
         held = self.n_cases * self._kept() + self.rows * self.n_working
         fitting = np.flatnonzero(held * self.state_bytes <= self.budget)
         return int(fitting[-1]) + 1 if len(fitting) else 0
 
     def tape_for_batches(self) -> tuple[int, int]:
-        """Rows of a batch and the length of its tape, one batch kept at a time."""
+        """Rows of a batch and the length of its tape, if one batch is kept at a time."""
         held = self._kept() + self.n_working
         rows = self.rows_holding(float(held.min()))
         fitting = np.flatnonzero(rows * held * self.state_bytes <= self.budget)
@@ -322,11 +323,11 @@ class Room:
 class Walk:
     """Many stimuli walked along a plan at one projection, in batches of bounded memory.
 
-    The work is done where ``X`` (n_cases, n_channels, n_steps) lives, by default in float32
-    if that is its dtype; ``plan`` and ``u`` (n_neurons, n_channels) are on the host. With
-    ``keep``, `states` keeps what `pullback` needs as far as memory allows, so that series
-    are walked once instead of twice. With ``orders``, those of an expansion are given
-    apart, on a leading axis. Other networks raise `Divergence` where they diverge.
+    It runs on the device of ``X`` (n_cases, n_channels, n_steps), by default in float32 if
+    that is its dtype; ``plan`` and ``u`` (n_neurons, n_channels) are on the host. With
+    ``keep``, `states` keeps what `pullback` needs as far as memory allows, so series are
+    walked once instead of twice. With ``orders``, those of an expansion are returned
+    separately, on a leading axis. Other networks raise `Divergence` if they diverge.
     """
 
     def __init__(
@@ -350,7 +351,7 @@ class Walk:
 
     @cached_property
     def room(self) -> Room:
-        """What there is room for where the stimuli live."""
+        """What fits into memory on the device of the stimuli."""
         step, n_cases = self._plan.step, self._X.shape[0]
         width = 4.0 if self._dtype == self._xp.float32 else 8.0
         rows = _DEVICE_ROWS if on_gpu(self._X) else _HOST_ROWS
@@ -375,13 +376,13 @@ class Walk:
         """Return some cases at their readout, with slopes of ``length`` places kept."""
         batch = self._batch(part)
         batch.record(length, ends)
-        # The last state is enough to look at: what diverged does not come back.
+        # Checking the last state is enough: a divergent state does not come back.
         if self._plan.step.n_orders is None and self._diverged(batch.last, part).any():
             self._walk_carefully(part)
         return batch
 
     def _summed(self, states: Any) -> Any:
-        """The sum over the orders of an expansion, unless they were asked for."""
+        """The sum over the orders of an expansion, unless they are wanted separately."""
         if self._orders or self._plan.step.n_orders is None:
             return states
         return self._xp.sum(states, axis=0)
@@ -390,14 +391,14 @@ class Walk:
         return parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=axis)
 
     def _diverged(self, y: Any, part: slice) -> np.ndarray:
-        """Which of these cases, by its state, has left the range its own input explains."""
+        """Mark cases whose state has left the range that their input explains."""
         xp, (scale, start) = self._xp, self._largest
         inputs = xp.abs(xp.astype(self._X[part, ...], self._dtype, copy=False))
         limit = _EXPLODED * (scale * xp.max(inputs, axis=(1, 2)) + start)
         return to_host(~(xp.max(xp.abs(y), axis=1) <= limit))  # True for NaN
 
     def _walk_carefully(self, part: slice) -> list[Any]:
-        """States at the end of every step, each looked at before the next is made."""
+        """States at the end of each step, each checked before the next is made."""
         batch, ends = self._batch(part), {}
         y = batch.start()
         for place, (index, _, _) in enumerate(self._plan.places):
@@ -424,7 +425,7 @@ class Walk:
     def trajectories(self, *, careful: bool = False) -> Any:
         """States at the end of every step, (n_cases, read_steps, n_neurons).
 
-        With ``careful``, divergence is looked for at every step, to stop early.
+        With ``careful``, divergence is checked at every step, to stop early.
         """
         held, found = self.room.n_working + 2 * self._plan.read_steps, []
         with quietly(self._X):
@@ -436,7 +437,7 @@ class Walk:
             return self._joined(found, -3)
 
     def pullback(self, cotangent: Any, v: np.ndarray | None = None) -> tuple[Any, Any]:
-        """Gradients with respect to u (n_neurons, n_channels) and v, or None without it.
+        """Gradients by u (n_neurons, n_channels) and v, or None without it.
 
         ``cotangent`` is ∂L/∂Y, shaped like `states`, or ∂L/∂z (n_cases,) for z = Y v, in
         the namespace of ``X``; v is on the host.
@@ -455,5 +456,5 @@ class Walk:
                     bar = bar[:, None] * readout[None, :]
                 found = batch.pullback(bar)
                 u_bar = found if u_bar is None else u_bar + found
-                del batch  # before the next one is made
+                del batch  # free it before the next one is made
         return u_bar, v_bar

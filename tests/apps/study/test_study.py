@@ -144,7 +144,7 @@ def test_a_grid_is_all_combinations_each_once():
     ("axes", "settings", "more", "message"),
     [
         ({"neuron": 5}, {}, {}, "`axes` know architecture, neurons"),
-        ({}, {"nois": 1}, {}, "`settings` know eta, duration"),
+        ({}, {"nois": 1}, {}, "`settings` may hold eta, duration"),
         ({"g": []}, {}, {}, "'g' has no values"),
         ({"architecture": "ring"}, {}, {}, "`architecture` must be one of random"),
         ({"neurons": 0}, {}, {}, "`neurons` must be at least 1"),
@@ -347,7 +347,7 @@ def test_a_study_in_a_file_with_its_figures(archive):
         ("dataset = []", "may hold the keys datasets, grid; got dataset"),
         ("datasets = 'A'\n[[grid]]", "`datasets` must be a list of names"),
         ("datasets = []", r"no table \[\[grid\]\]"),
-        ("[[grid]]\nsize = 3", "a grid knows architecture, neurons"),
+        ("[[grid]]\nsize = 3", "a grid may hold architecture, neurons"),
     ],
 )
 def test_wrong_files_are_named(text, message):

@@ -58,10 +58,12 @@ def test_incomplete_sets_are_left_out_and_named(results):
 def test_without_a_common_set_or_results_there_is_a_sentence(results, tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no results"):
         compare(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="no results of Z; it has those of A, B, C"):
+    with pytest.raises(
+        FileNotFoundError, match="no results of Z; it has results of A, B, C"
+    ):
         compare(results, estimators=["Z"])
     write_result(results, "D", "Five", 0, 3)
-    with pytest.raises(FileNotFoundError, match="no data set that all the estimators"):
+    with pytest.raises(FileNotFoundError, match="no data set with results of all"):
         compare(results, published=())
 
 

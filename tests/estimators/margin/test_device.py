@@ -66,7 +66,7 @@ def test_a_missing_device_is_named():
 
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
-    with pytest.raises(ValueError, match="'cuda' is not there: PyTorch finds no CUDA"):
+    with pytest.raises(ValueError, match="'cuda' does not exist: PyTorch finds no CUDA"):
         _arrays.on_device(np.zeros(3), "cuda")
 
 

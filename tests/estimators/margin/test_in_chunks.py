@@ -151,7 +151,9 @@ def test_what_cannot_be_done_is_said_in_one_sentence(beats):
         model.fit(chunks, y[:-1])
     with pytest.raises(ValueError, match="requires y to be passed"):
         model.fit(chunks, None)
-    with pytest.raises(ValueError, match="sample_weight does not go with series in chunks"):
+    with pytest.raises(
+        ValueError, match="sample_weight cannot be used with series in chunks"
+    ):
         model.fit(chunks, y, sample_weight=np.ones(90))
     with pytest.raises(ValueError, match="chunks of unknown size"):
         model.fit(chunks[chunks[:, 0] > 0], y)

@@ -166,7 +166,7 @@ def test_the_file_is_plain_arrays(whole, scratch):
 # Damage
 
 
-def must_fail(path, content: bytes, match: str = "can not be read") -> None:
+def must_fail(path, content: bytes, match: str = "cannot be read") -> None:
     path.write_bytes(content)
     with pytest.raises(ModelFileError, match=match):
         load(path)

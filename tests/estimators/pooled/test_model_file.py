@@ -69,7 +69,7 @@ def test_what_is_not_fitted_leaves_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def refused(path, content: bytes, match: str = "can not be read") -> None:
+def refused(path, content: bytes, match: str = "cannot be read") -> None:
     path.write_bytes(content)
     with pytest.raises(ModelFileError, match=match):
         load(path)
@@ -130,12 +130,12 @@ def longer(metadata: dict[str, Any], stride: int) -> None:
     ("change", "match"),
     [
         (lambda m: m.update(kind="strange"), "holds a 'strange'"),
-        (lambda m: m.update(kind="classifier"), "can not be read"),
-        (lambda m: m.update(kind="pooled_regressor"), "can not be read"),
+        (lambda m: m.update(kind="classifier"), "cannot be read"),
+        (lambda m: m.update(kind="pooled_regressor"), "cannot be read"),
         (lambda m: m["map_"].update(layout=2), "layout is 2, not one of 1"),
         (lambda m: m["map_"].pop("scales"), "scales are missing"),
-        (lambda m: m["parameters"].update(n_readouts=10**9), "can not be read"),
-        (lambda m: m["parameters"].update(evil=1), "can not be read"),
+        (lambda m: m["parameters"].update(n_readouts=10**9), "cannot be read"),
+        (lambda m: m["parameters"].update(evil=1), "cannot be read"),
         (lambda m: longer(m, 10**9), "stride"),
         (lambda m: m.update(n_channels_in_=10**12), "shape"),
         (lambda m: m.update(slope_="1e400"), "slope"),

@@ -148,12 +148,12 @@ def changed(whole: bytes, change) -> bytes:
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda m, a: m.update(kind="classifier"), "can not be read"),
-        (lambda m, a: m["parameters"].update(n_neurons="rm"), "can not be read"),
-        (lambda m, a: m["parameters"].update(shell=1), "can not be read"),
+        (lambda m, a: m.update(kind="classifier"), "cannot be read"),
+        (lambda m, a: m["parameters"].update(n_neurons="rm"), "cannot be read"),
+        (lambda m, a: m["parameters"].update(shell=1), "cannot be read"),
         (lambda m, a: m.update(n_features_in_=0), "n_features_in is 0"),
         (lambda m, a: m.update(n_features_in_=8), "'kernel.*has shape"),
-        (lambda m, a: m.update(_flat=True), "2 targets, and says one"),
+        (lambda m, a: m.update(_flat=True), "2 targets, but declares one"),
         (lambda m, a: m.update(ridge_=-1.0), "its ridge is -1.0, not a positive"),
         (
             lambda m, a: m["projections_"].update(status="owned"),
@@ -169,9 +169,9 @@ def changed(whole: bytes, change) -> bytes:
         ),
         (
             lambda m, a: a.update({"projections_u.npy": np.array([print], object)}),
-            "can not be read",
+            "cannot be read",
         ),
-        (lambda m, a: m["reservoir_"]["gain"].update(kind="eval"), "can not be read"),
+        (lambda m, a: m["reservoir_"]["gain"].update(kind="eval"), "cannot be read"),
     ],
 )
 def test_hostile_files(whole, tmp_path, change, match):

@@ -1,4 +1,4 @@
-"""A page on which the input projection is turned by hand: one HTML file, no network.
+"""A page on which you turn the input projection by hand: one HTML file that works offline.
 
 `make_explorer` makes it from series of two or more classes and a network. Needs jinja2
 (``pip install greenfold[report]``).

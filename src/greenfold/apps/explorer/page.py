@@ -1,7 +1,7 @@
-"""The explorer, one HTML file: series and what is solved on them, the network, the script.
+"""The explorer, one HTML file: series, solutions, the network and the script.
 
-The page computes with the very numbers that travel in it. So series are thinned and
-rounded first, and what is solved belongs to them.
+The page computes with the numbers stored in it. So series are thinned and rounded first,
+and the solutions belong to the rounded series.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from ...optimizers.linear import LinearProblem
 from ..report.comparison import Split
 from ..report.page import fill_template, write_page
 
-#: Values of one series, over all channels, and series of each part that a page carries.
+#: Largest numbers of values per series, over all channels, and of series per part.
 MAX_VALUES, MAX_SERIES = 160, 300
-#: Numbers of all series of one data set: 16 bits each, 220 kB as text. Pairs of classes
-#: are left out for the second number, and the third is kept in any case.
+#: Largest number of values of all series of a data set: 16 bits each, 220 kB as text. Pairs
+#: of classes are left out to reach the second number; the third always fits.
 MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
 #: Number of pairs that are solved if there are more than two classes.
 MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3
 _LEVELS = 32_000
-#: η of the slider, and readout times as shares of the duration.
+#: Values of η on the slider, and readout times as shares of the duration.
 ETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
 TIMES = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
 N_RANDOM, N_NOISES = 50, 25
-#: Shares of the random projections between which the band of their accuracies lies.
+#: Quantiles of the accuracy of random projections that bound the band.
 BAND = (0.1, 0.5, 0.9)
 
 #: Modules of JavaScript; each imports only from those before it.
@@ -62,10 +62,10 @@ MODULES = (
 _IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
 
-#: Up to this size E and F travel in double precision, and up to the second one at all.
+#: Sizes up to which E and F are stored in double precision, and stored at all.
 DOUBLE_NEURONS, MAX_NEURONS = 64, 128
-_N_EDGES = 90  # connections that are drawn
-#: Bytes of a page, and of what is always on it: script, style, text.
+_N_EDGES = 90  # number of connections to draw
+#: Bytes of a page, and of its fixed part: script, style, text.
 PAGE_BYTES, _FIXED_BYTES = 500_000, 80_000
 _BASE64 = 4 / 3  # four characters for three bytes
 
@@ -112,7 +112,7 @@ class Start:
     eta: float | None = None
     noise: float | None = None
     u: np.ndarray | None = None
-    label: str = ""  # whose u that is, as a button says it
+    label: str = ""  # the owner of that u, for the button
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,8 @@ class PageSeries:
     codes_test: np.ndarray
     unit: float  # all values are multiples of it
     scaling: float = 1.0  # ‖μ‖ as the series enter the network
-    judged: str = "test"  # or "training", where X_test is X
-    thinned: list[str] = field(default_factory=list)  # sentences on what was left out
+    judged: str = "test"  # or "training", if X_test is X
+    thinned: list[str] = field(default_factory=list)  # sentences about omitted parts
 
     @property
     def n_channels(self) -> int:
@@ -161,8 +161,8 @@ def prepare(
 ) -> PageSeries:
     """Reduce series to what fits in a page, and record what was left out.
 
-    Series of different lengths end together; a shorter one stays at its first value before
-    it begins. ``n_steps`` is by default as large as fits.
+    Series of different lengths end together; a shorter one is filled with its first value
+    at the beginning. ``n_steps`` is by default as large as fits.
     """
     name, thinned = source.name, []
     values, labels = _cube(source.X, thinned), _text(source.y)
@@ -254,7 +254,7 @@ def _thin(
 
 @dataclass(frozen=True)
 class Grid:
-    """Values of η and readout steps; the page begins near the η ``usual``."""
+    """Values of η and readout steps; the page starts near the η ``usual``."""
 
     etas: tuple[float, ...]
     steps: tuple[int, ...]
@@ -298,7 +298,7 @@ def solve_grid(
     """Solve one pair of classes at every η and readout time of a grid."""
     stimuli = series.stimuli(pair)
     channels, neurons = stimuli.n_channels, unfolding.n_neurons
-    # The network may come from the plain stream of this seed; u would be rows of W.
+    # The network may use the plain stream of this seed; u would be rows of W.
     rng = np.random.default_rng([seed, 1])
     drawn = rng.standard_normal((N_RANDOM, neurons, channels))
     drawn /= np.linalg.norm(drawn, axis=(1, 2), keepdims=True)
@@ -322,7 +322,7 @@ def solve_grid(
             bound[i, j] = np.nan if best.upper_bound is None else best.upper_bound
             a = kernels[i, j]
             random[i, j] = a @ stimuli.mu - 0.5 * eta * ((a @ stimuli.psi) * a).sum(1)
-    # The initial distance between the classes, where noise begins to matter.
+    # The initial distance between the classes, at which noise begins to matter.
     usual = int(np.argmin(np.abs(np.log(np.array(grid.etas) / grid.usual))))
     noises = np.linspace(0.0, _round_up(float(separation[usual, -1])), N_NOISES)
     accuracy = accuracies(series, pair, kernels.reshape(-1, len(stimuli.mu)), noises)
@@ -336,7 +336,7 @@ def accuracies(
 ) -> np.ndarray:
     """Return the accuracy of kernels (n_kernels, D) under noise, (n_kernels, n_noises).
 
-    The plane between the clouds is trained with the noise known.
+    The plane between the clouds is trained for this noise.
     """
     stimuli = series.stimuli(pair)
     train, test = (np.isin(c, pair) for c in (series.codes, series.codes_test))
@@ -425,7 +425,7 @@ def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
     """Return how many numbers of series, 16 bits each, fit in a page with its pairs."""
     matrices = 2 * n_neurons**2 * (8 if n_neurons <= DOUBLE_NEURONS else 4)
     point = n_neurons * (n_channels + 1) + N_RANDOM + len(BAND) * N_NOISES
-    # κ and the bound of a point are written as digits.
+    # κ and the bound of a point are written as text.
     grid_size = len(Grid.of(100, 0.5))  # with the η of a model
     solved = n_pairs * grid_size * (4 * point + 30)
     left = PAGE_BYTES - _FIXED_BYTES - _BASE64 * (matrices + solved)
@@ -455,7 +455,7 @@ def propagators(unfolding: Unfolding) -> tuple[np.ndarray, np.ndarray]:
     n, linear = unfolding.n_neurons, unfolding.linear
     pulse = linear.with_readout(unfolding.dt).input_response(np.eye(n))
     F = pulse.reshape(n, unfolding.n_steps, n)[:, 0].T
-    # No map of a system shows a state that is left alone; the panel it walks does.
+    # The maps of a system always include input; its panel has the propagator.
     return np.linalg.matrix_power(linear._panel.E.T, linear._n_panels), F
 
 
@@ -473,7 +473,7 @@ def _set(series: PageSeries, solved: Sequence[SolvedPair]) -> dict[str, Any]:
         "channels": series.n_channels,
         "scaling": series.scaling,
         "unit": series.unit,
-        # Those with a bound first.
+        # Pairs with a bound first.
         "pairs": proven + [pair for pair in series.pairs() if pair not in proven],
         **{
             name: {"X": _encode(np.rint(X / series.unit), "<i2"), "codes": _encode(c, "u1")}
@@ -583,7 +583,7 @@ def _n_pairs(n_neurons: int, n_channels: int, n_classes: int) -> int:
 def which_came_first(
     n_cases: int, n_steps: int = 70, noise: float = 0.6, rng: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw **synthetic** series of two opposite bumps; y = +1 where the upper comes first.
+    """Draw **synthetic** series of two opposite bumps; y = +1 if the upper comes first.
 
     The bumps vary in time and height on red noise of standard deviation ``noise``.
     """
@@ -621,7 +621,7 @@ def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
         raise ValueError(f"`{name}` holds no series to show; {how}")
     sample = stream.sample
     kept = np.bincount(sample.codes, minlength=len(classifier.classes_))
-    # A sample stands for all series of its class.
+    # A sample represents all series of its class.
     factors = stream.counts / np.maximum(kept, 1)
     values = np.ldexp(sample.values, classifier._exponent)
     note = f"Training series stored in {name}."
@@ -648,8 +648,8 @@ def _as_fitted(
 ) -> Source:
     each = class_weights(classifier, classifier.classes_, counts) * factors
     weights = dict(zip(_text(classifier.classes_), each.tolist(), strict=True))
-    # Without a scaling of its own a model takes the series in their unit, which the page,
-    # where ‖μ‖ is given, cannot know for each pair.
+    # Without its own scaling a model uses the unit of the series. The page, which sets ‖μ‖,
+    # cannot know it for each pair.
     given = classifier.input_scaling
     scaling = 1.0 if given is None else float(given)
     return replace(source, class_weights=weights, scaling=scaling)
@@ -667,7 +667,7 @@ def remarks(classifier: ReservoirClassifier) -> str:
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")
     if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
-        said.append("The model has a readout of its own; here it is read at one time.")
+        said.append("The model has its own readout; here it is read at one time.")
     if len(classifier.classes_) > 2:
         first = classifier.classes_[classifier.compared_[0]]
         said.append(f"The u shown is the model's u for {first} against the rest.")

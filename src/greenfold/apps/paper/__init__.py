@@ -1,4 +1,4 @@
-"""The paper, reproduced: one file a figure, parameters at the top of each."""
+"""Reproduction of the paper: one file per figure, with its parameters at the top."""
 
 from .figures import reproduce
 

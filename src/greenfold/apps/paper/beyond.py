@@ -42,22 +42,22 @@ from .figures import Heartbeats, OnHeartbeats, Run
 class Parameters(OnHeartbeats):
     """Parameters of these figures."""
 
-    #: (a) Networks that are certified, on ECG5000 and on each artificial ‖μ‖.
+    #: (a) Number of networks to certify, on ECG5000 and on each artificial ‖μ‖.
     n_certified: int = 20
     strengths: tuple[float, ...] = (0.19, 1.0)
     #: (a) Rounds of the paper's alternation to compare with, from one random start.
     n_rounds: int = 30
     sizes: tuple[int, ...] = (5, 20, 100)  # (b) Neurons N
     noises: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3)  # (b) σ of the readout noise
-    #: (b) Grid that η is cross-validated on, for each projection and σ.
+    #: (b) Grid for the cross-validation of η, for each projection and σ.
     etas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
     n_folds: int = 5
     n_networks: int = 10
     n_random: int = 10
-    #: Last panels: gains of networks whose projections are judged as they are.
+    #: Last panels: gains of the true networks on which projections are judged.
     gains: tuple[str, ...] = ("biased tanh", "quadratic")
     n_true: int = 5
-    #: Series of each class that are fitted there, and as many that judge.
+    #: Number of series per class to fit there, and as many to judge.
     n_draws: int = 10_000
     true_neurons: int = 100
     true_starts: int | None = 4
@@ -71,7 +71,7 @@ QUICK = replace(
 )  # fmt: skip
 
 GAINS = {"biased tanh": Gain.biased_tanh(0.5), "quadratic": Gain.quadratic(0.05)}
-#: Projections on the true network: the name, and what is kept of the solution it names.
+#: Projections on the true network: name, and the part of its solution that is kept.
 ROWS = (
     "random u, readout refitted",
     "linear optimum as it is",
@@ -80,7 +80,7 @@ ROWS = (
     "Dynamics",
 )
 _LETTERS = "bcdefghijk"  # of the panels after the first
-#: Error allowed to the states of the true network, and draws of each class that are
+#: Tolerated error of the states of the true network, and number of draws per class that are
 #: simulated to check it.
 _TOL, _N_SIMULATED = 1e-4, 25
 
@@ -144,7 +144,7 @@ def noisy_accuracy(p: Parameters, ecg: BinarySplit, item: tuple[int, int]) -> di
     for row, u in zip(inner, projections, strict=True):
         z = _kernels(p, unfolding, task.stimuli, u) @ task.X_test.T
         scores = _accuracies(p, z, task.signs)
-        best = row.argmax(0)  # of equals, the smallest η
+        best = row.argmax(0)  # the smallest η among equals
         accuracy.append(100 * scores[best, np.arange(len(p.noises))])
         chosen.append(np.array(p.etas)[best])
     return {
@@ -161,8 +161,8 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     """Return κ of every projection of `ROWS` on one true network of the paper's kind.
 
     The item is a name in `GAINS`, ‖μ‖ of Gaussian stimuli and the seed of the network. Each
-    row has κ with its standard error, the accuracy, and the share of the draws after which
-    the network diverges; those are left out of the others.
+    row has κ with its standard error, the accuracy, and the share of draws for which the
+    network diverges, which are left out of the others.
     """
     gain, strength, seed = item
     eta, sized = p.eta, replace(p, n_neurons=p.true_neurons)
@@ -181,7 +181,7 @@ def compared(p: Parameters, item: tuple[str, float, int]) -> dict[str, Any]:
     try:
         best = optimize(dynamics, stimuli, eta, n_starts=p.true_starts, rng=seed)
     except FloatingPointError:
-        # After some draw the network diverges at every start: fit the others.
+        # The network diverges at every start for some draw: fit the others.
         X, labels = fit
         for u in (linear.u, -linear.u, order1.u):
             kept = _bounded(dynamics, X, u)[1]
@@ -256,7 +256,7 @@ def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the figure."""
+    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)
@@ -283,7 +283,7 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The figure, from its numbers."""
+    """Draw the figure from its numbers."""
     figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
     above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))
@@ -325,7 +325,7 @@ def _draw_true(axes: Any, name: str, kind: tuple[str, float], rows: list[dict]) 
     axes.set_xlim(edge, 1.15 * top)
     axes.locator_params(axis="x", nbins=4)
     axes.set_yticks(places, [key.replace(", readout", ",\n") for key in ROWS])
-    axes.ticklabel_format(axis="x", style="plain")  # a factor would lie on the label
+    axes.ticklabel_format(axis="x", style="plain")  # a factor would overlap the label
     title = rf"{kind[0]}, $\|\mu\| = {kind[1]:g}$"
     look.panel(axes, name, title, r"soft margin $\kappa$, fresh draws")
 
@@ -354,7 +354,7 @@ def _draw_certificates(axes: Any, rows: list[dict], p: Parameters) -> None:
     axes.set_yticks([10.0**k for k in range(-4, 2)], shown)
     names = ["ECG5000", *(rf"$\|\mu\| = {strength:g}$" for strength in p.strengths)]
     axes.set_xticks(range(len(kinds)), names)
-    # Below the axis: every height of the panel has points somewhere.
+    # Below the axis, because the panel has points at every height.
     below = {"bbox_to_anchor": (0.45, -0.1), "columnspacing": 0.8, "handletextpad": 0.1}
     y = "distance to the upper bound (%)"
     look.panel(axes, "a", "below the proven bound", "", y, "upper center", ncols=2, **below)

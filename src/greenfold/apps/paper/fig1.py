@@ -35,12 +35,12 @@ class Parameters(OnSteps):
     variances: tuple[float, float] = (1.0, 0.02)
     stimulus_seed: int = 0
     draw_seed: int = 8
-    #: Few, drawn such that the plane separates them all; `n_judged` counts others.
+    #: Few series, which the plane separates completely; `n_judged` counts others.
     n_per_class: int = 12
-    #: Other series of each class, for the accuracy of the plane.
+    #: Number of other series per class, for the accuracy of the plane.
     n_judged: int = 500
     fine: int = 10  # Times within a step at which the trajectories are drawn
-    n_drawn: int = 14  # (a) Neurons that the sketch shows: those that u and v use most
+    n_drawn: int = 14  # (a) Neurons in the sketch: those that u and v use most
 
 
 FULL = Parameters()
@@ -59,7 +59,7 @@ def stimuli(p: Parameters) -> GaussianStimuli:
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the figure."""
+    """Compute all numbers of the figure."""
     return run.map("run", one_run, [run.parameters])[0]
 
 
@@ -95,7 +95,7 @@ def one_run(p: Parameters) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The figure, from its numbers."""
+    """Draw the figure from its numbers."""
     figure = look.sheet(11.4, 4.1)
     grid = figure.add_gridspec(1, 3, width_ratios=(1.1, 0.95, 1.3))
     found = {name: np.array(value) for name, value in numbers.items()}

@@ -82,7 +82,7 @@ def engine() -> str:
 def simulated_curve(p: Parameters, kind: str, u: np.ndarray) -> list[float]:
     """Return κ over time from simulated Green's functions, without sampling noise.
 
-    The response to a later pulse is that to the first one, later: one simulation is enough.
+    The response to a later pulse is the same, but later: one simulation is enough.
     """
     pulse = np.zeros((1, p.n_steps * p.fine))
     pulse[0, : p.fine] = 1.0
@@ -130,7 +130,7 @@ def random_part(p: Parameters, numbers: range) -> dict:
     total, square = np.zeros((2, p.n_stimuli, len(times)))
     largest = np.full((p.n_stimuli, len(times)), -np.inf)
     for i, time in enumerate(times):
-        # Several projections at once, as if they were channels.
+        # Several projections at once, in place of channels.
         responses = unfolding.with_readout(time).input_response(us.T)
         for R in responses.reshape(len(us), unfolding.n_steps, -1):
             values = best_margins(R, mu, psi, p.eta)
@@ -141,7 +141,7 @@ def random_part(p: Parameters, numbers: range) -> dict:
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the figure."""
+    """Compute all numbers of the figure."""
     p = run.parameters
     unfolding, stimuli = _unfolding(p), _stimuli(p, 0)
     best = optimize(unfolding, stimuli, p.eta)
@@ -213,7 +213,7 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The figure, from its numbers."""
+    """Draw the figure from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
     _draw_single(a, numbers["single"], numbers["average"], p)

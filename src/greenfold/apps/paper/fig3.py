@@ -36,10 +36,10 @@ class Parameters(OnSteps):
     stimulus_seed: int = 0
     fine: int = 20  # (a) Times within a step
     n_random: int = 50  # (b) Random input projections
-    #: Networks, each with its own stimuli, for which the optimum is computed.
+    #: Number of networks, each with its own stimuli, to optimise.
     n_networks: int = 5
-    #: The network in the panels: one whose expansion is trustworthy at every ‖μ‖, unlike
-    #: most; the numbers include all of them.
+    #: The network in the panels: its expansion is trustworthy at every ‖μ‖, unlike for
+    #: most; the numbers include all networks.
     shown: int = 0
     n_simulated: int = 200  # (b) Stimuli per class on which the optimum is simulated
 
@@ -130,7 +130,7 @@ def soft_margins(p: Parameters, item: tuple[int, float]) -> dict:
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the figure."""
+    """Compute all numbers of the figure."""
     p = run.parameters
     items = [(n, strength) for n in range(p.n_networks) for strength in p.strengths]
     return {
@@ -140,7 +140,7 @@ def compute(run: Run) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The figure, from its numbers."""
+    """Draw the figure from its numbers."""
     figure = look.sheet(11.4, 4.7)
     a, b = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _draw_responses(a, numbers["responses"], p)
@@ -158,7 +158,7 @@ def _draw_responses(axes: Any, found: dict, p: Parameters) -> None:
     shown = np.array([found[key] for key, *_ in curves])
 
     def draw_curves(on: Any, part: slice) -> None:
-        # Open dots lie on the line they are compared with, and leave it visible.
+        # Open dots lie on the line they are compared with and leave it visible.
         dots = {"mfc": "none", "ms": 4.0, "mew": 0.8, "markevery": max(1, p.fine // 5)}
         for row, (_, colour, dash, width, label) in zip(shown, curves, strict=True):
             line = {"color": colour, "lw": width, "label": label}

@@ -25,7 +25,7 @@ from .figures import Heartbeats, OnHeartbeats, Run, best_readouts, chunks
 
 @dataclass(frozen=True)
 class Parameters(OnHeartbeats):
-    """What Fig. 4 is made with; the paper's values, and ours where it gives none."""
+    """Parameters of Fig. 4: the paper's values, and ours where it gives none."""
 
     network_seed: int = 0  # The network that Fig. 3 shows
     alpha: float = 0.05
@@ -49,7 +49,7 @@ QUICK = replace(
 
 
 def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
-    """Heartbeats, of the test series as many as are wanted, and the unfolded network."""
+    """Heartbeats with some of the test series, and the unfolded network."""
     total = len(ecg.X_test)
     chosen = np.linspace(0, total - 1, p.n_test or total).round().astype(int)
     ecg = ecg._replace(X_test=ecg.X_test[chosen], y_test=ecg.y_test[chosen])
@@ -58,7 +58,7 @@ def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
 
 
 def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
-    """Accuracy and density of readout values; those beyond the edges count as at them."""
+    """Accuracy and density of readout values; those beyond the edges count at the edges."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
     found = {"accuracy": (z * signs > 0).mean()}
@@ -79,14 +79,14 @@ def random_part(p: Parameters, ecg: BinarySplit, numbers: range) -> list[dict]:
 
 
 def optimum(p: Parameters, ecg: BinarySplit, _: Any) -> dict:
-    """The optimum, its terms over time (d), and the alternation towards one (c)."""
+    """The optimum, its terms over time (d), and the alternation (c)."""
     task, unfolding = _task(p, ecg)
     stimuli = task.stimuli
     with look.expansion_judged_elsewhere():
         best = optimize(unfolding, stimuli, p.eta)
         system = unfolding if p.alternation_order else unfolding.linear
         rounds = look.alternation(system, stimuli, p.eta, p.n_rounds, p.network_seed, 2)
-    # All times at once, with the projections that were optimised for the last one.
+    # All times at once, with the projections optimised for the last one.
     paths = unfolding.states(stimuli.series, best.u, trajectories=True) @ best.v
     signed = paths * np.asarray(stimuli.signs)[:, None]
     mean = stimuli.case_weights @ signed
@@ -113,7 +113,7 @@ def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) 
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the figure."""
+    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     best = run.map("optimum", partial(optimum, p, ecg), [0])[0]
     some = chunks(p.n_random, p.chunk)
@@ -144,7 +144,7 @@ def compute(run: Run) -> dict:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The figure, from its numbers."""
+    """Draw the figure from its numbers."""
     figure = look.sheet(9.6, 6.4)
     (a, b), (c, d) = figure.subplots(2, 2)
     b.sharex(a)
@@ -201,7 +201,7 @@ def draw(numbers: dict, p: Parameters) -> Any:
 
 
 def summary(numbers: dict, p: Parameters) -> list[str]:
-    """What the figure says, in a few lines."""
+    """Return the main numbers in a few lines."""
     drawn, optimised = 100 * np.array(numbers["random_accuracy"]), numbers["optimised"]
     best = numbers["optimum"]
     history = np.array(best["history"])

@@ -34,12 +34,12 @@ from ...validity import ExpansionWarning
 from ..runner import run_map, source_digest, versions
 from ..style import RANDOM, SOLVED, drawing
 
-#: What can be reproduced, in the order of the paper.
+#: Figures and tables, in the order of the paper.
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
-#: What every figure is written in.
+#: File formats of each figure.
 _FORMATS = ("svg", "pdf", "png")
 _CHECKPOINTS = ".checkpoints"
-#: Whose versions are recorded.
+#: Packages whose versions are recorded.
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib", "nest-simulator")
 
 
@@ -53,11 +53,11 @@ class Paper:
     eta: float = 10.0
 
     def network(self, seed: int, alpha: float = 0.0, g: float | None = None) -> Reservoir:
-        """The first stable draw of N(0, g²/N) weights; they do not depend on α."""
+        """Return the first stable draw of N(0, g²/N) weights; they do not depend on α."""
         rng = np.random.default_rng(seed)
         kind: Any = {"g": g or self.g, "tau": self.tau, "allow_unstable": True}
         while not (drawn := Reservoir.random(self.n_neurons, rng=rng, **kind)).is_stable:
-            pass  # the paper considers no networks that are unstable at rest
+            pass  # the paper has no networks that are unstable at rest
         gain = Gain.quadratic(alpha) if alpha else Gain.linear()
         return Reservoir(drawn.weights, self.tau, gain)
 
@@ -70,7 +70,7 @@ class Paper:
         tol: float = 1e-10,
         g: float | None = None,
     ) -> Unfolding:
-        """The network of a seed, to first order where α is not zero."""
+        """Unfold the network of a seed, to first order if α is not zero."""
         reservoir, order = self.network(seed, alpha, g), 1 if alpha else 0
         return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
 
@@ -90,7 +90,7 @@ class OnSteps(Paper):
 
 @dataclass(frozen=True)
 class OnHeartbeats(Paper):
-    """The paper's network on ECG5000, whose series take this long."""
+    """The paper's network on ECG5000, with the duration of its series."""
 
     duration: float = 10.0
 
@@ -104,7 +104,7 @@ class Heartbeats:
         self.steps = (self.stimuli.n_steps, duration / self.stimuli.n_steps)
 
     def accuracy(self, system: Unfolding, u: Any, v: Any, X: Any = None) -> float:
-        """Accuracy in per cent on the test series, or on X in their place."""
+        """Accuracy in per cent on the test series, or on X instead."""
         z = system.kernels(u, v).decision_values(self.X_test if X is None else X)
         return 100 * float((z * self.signs > 0).mean())
 
@@ -130,7 +130,7 @@ def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> 
     seen = np.flatnonzero(np.abs(R).max(1) > 0)
     R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
     if len(R) < R.shape[1]:
-        # One more direction stands for all those along which κ does not change.
+        # One more direction represents all those along which κ does not change.
         basis, _ = np.linalg.qr(R.T)
         R = np.column_stack([R @ basis, np.zeros(len(R))])
     Q = eta * (R.T @ psi @ R)
@@ -140,14 +140,14 @@ def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> 
 def alternation(
     system: Unfolding, stimuli: Stimuli, eta: float, n_rounds: int, *seed: int
 ) -> Any:
-    """Some rounds of the paper's alternation from a random start of the stream ``seed``."""
+    """Run some rounds of the paper's alternation from a random start of ``seed``."""
     rng = np.random.default_rng(seed)
     start: dict[str, Any] = {"n_starts": 1, "max_iter": n_rounds, "tol": 1e-12, "rng": rng}
     return optimize(system, stimuli, eta, "alternating", **start)
 
 
 def chunks(total: int, size: int) -> list[range]:
-    """The numbers 0 … total − 1 in consecutive ranges."""
+    """Split the numbers 0 … total − 1 into consecutive ranges."""
     return [range(total)[i : i + size] for i in range(0, total, size)]
 
 
@@ -161,11 +161,11 @@ def expansion_judged_elsewhere() -> Iterator[None]:
 
 #: Colour of everything that is neither random, solved nor a class.
 NEUTRAL = "#4d4d4d"
-#: What the record calls ``optimised``, the paper's word, is shown by ours.
+#: The record has ``optimised``, the paper's word; figures show ours.
 SHOWN = {"random": "random", "optimised": "solved"}
 KINDS = (("random", RANDOM), ("optimised", SOLVED))
 
-#: Time has no unit of its own in the paper: Δt = 1 and τ = 0.25 in the same unit.
+#: Time has no unit in the paper: Δt = 1 and τ = 0.25 in the same unit.
 TIME = "time $t$ (a.u.)"
 READOUT_TIME = "readout time $T$ (a.u.)"
 MARGIN = r"soft margin $\kappa_\eta$ (a.u.)"
@@ -186,7 +186,7 @@ _LOOK: dict[Any, Any] = {
 
 
 def style() -> Any:
-    """Draw and save inside this: readable, colour-blind safe."""
+    """Use a readable, colour-blind safe style while you draw and save."""
     return drawing(_LOOK)
 
 
@@ -206,7 +206,7 @@ def panel(
     legend: str = "",
     **more: Any,
 ) -> None:
-    """Letter a panel as the paper does, with what it shows, its labels and its legend."""
+    """Add the letter, title, labels and legend of a panel."""
     axes.set_title(f"$\\bf{{({name})}}$ {title}", loc="left")
     axes.set(xlabel=x, ylabel=y)
     if legend:
@@ -214,7 +214,7 @@ def panel(
 
 
 def right_axis(axes: Any, label: str, **more: Any) -> Any:
-    """A second vertical axis, on the right."""
+    """Add a second vertical axis on the right."""
     right = axes.twinx()
     right.set_ylabel(label, **more)
     right.spines["right"].set_visible(True)
@@ -231,7 +231,7 @@ def plain_ticks(axis: Any, ticks: Any) -> None:
 
 
 def draw_means(axes: Any, x: Any, values: Any, dash: str, colour: str, label: str) -> None:
-    """Means over networks with their standard deviations; values (n_networks, n_x)."""
+    """Draw means over networks with standard deviations; values (n_networks, n_x)."""
     mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
     axes.errorbar(x, mean, spread, fmt=dash, color=colour, ms=4, capsize=2, label=label)
 
@@ -272,7 +272,7 @@ class Run:
 
     @cached_property
     def folder(self) -> Path:
-        """Checkpoints of exactly this run: these parameters, data, code and versions."""
+        """Folder of this run's checkpoints: these parameters, data, code and versions."""
         sources = source_digest(Path(__file__).parents[2])
         made_by = plain([asdict(self.parameters), versions(*_PACKAGES), sources])
         digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
@@ -281,12 +281,12 @@ class Run:
         return self.out_dir / _CHECKPOINTS / f"{self.name}-{digest.hexdigest()[:16]}"
 
     def map(self, label: str, work: Callable[[Any], Any], items: Sequence[Any]) -> list:
-        """Results of ``work(item)`` for every item; see `greenfold.apps.runner.run_map`."""
+        """Results of ``work(item)`` for all items; see `greenfold.apps.runner.run_map`."""
         named = {"label": f"{self.name}: {label}", "n_jobs": self.n_jobs}
         return run_map(work, items, self.folder, {"run": self.folder.name}, **named)
 
     def forget(self) -> None:
-        """Remove the checkpoints of this figure, of this run and of earlier ones."""
+        """Remove the checkpoints of this figure, of this and earlier runs."""
         top = self.out_dir / _CHECKPOINTS
         for folder in top.glob(f"{self.name}-*"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -305,22 +305,22 @@ def reproduce(
     """Reproduce figures of the paper.
 
     An interrupted run continues where it stopped if you start it again with the same
-    arguments. Figures whose data are missing are skipped, and say so.
+    arguments. Figures whose data are missing are skipped, with a note.
 
     Parameters
     ----------
     names : str or iterable of str
         "all", or any of "fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond".
     out_dir : str or Path
-        Where the files go; made if it does not exist.
+        Folder for the files; created if it does not exist.
     quick : bool
         A reduced version of the same code: a few seconds per figure.
     data_dir : str or Path, optional
-        Where ECG5000 lies; see `greenfold.datasets.load_dataset`.
+        Folder of ECG5000; see `greenfold.datasets.load_dataset`.
     n_jobs : int, optional
-        Processes; all cores by default.
+        Number of processes; all cores by default.
     redraw : bool
-        Draw the figures again from the JSON files in ``out_dir``, and compute nothing.
+        Draw the figures again from the JSON files in ``out_dir``, without computing.
 
     Returns
     -------
@@ -354,7 +354,7 @@ def told(module: Any) -> tuple[str, str]:
 
 
 def _made(module: Any, run: Run, quick: bool) -> Outcome:
-    """Compute one figure and write its files; skip it where its data are missing."""
+    """Compute one figure and write its files; skip it if its data are missing."""
     try:
         if isinstance(run.parameters, OnHeartbeats):
             run.ecg = ecg5000_paper(run.data_dir)

@@ -129,7 +129,7 @@ def over_g(p: Parameters, ecg: BinarySplit, item: tuple[int, float]) -> dict:
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the figure."""
+    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     seeds = range(p.n_networks)
     by_alpha = [(seed, alpha) for seed in seeds for alpha in p.alphas]
@@ -157,7 +157,7 @@ def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """The figure, from its numbers."""
+    """Draw the figure from its numbers."""
     figure = look.sheet(9.6, 6.6)
     (a, b), (c, d) = figure.subplots(2, 2)
     for kind, colour in look.KINDS:

@@ -42,7 +42,7 @@ PAPER = {
     "optimised, linear": {"kappa": (0.383, 0.026), "accuracy": (97.3, 0.4)},
     "optimised, non-linear": {"kappa": (0.384, 0.026), "accuracy": (97.3, 0.4)},
 }
-#: Where the origin is put for the test series; the plane of decision passes through it.
+#: Origin of the test series, through which the decision plane passes.
 CENTRES = {
     "half-way": "half-way between the class means of the training series",
     "test mean": "at the mean of the test series, which 63 % normal beats pull to them",
@@ -52,7 +52,7 @@ CENTRES = {
 
 
 def archive_means(data_dir: str | Path | None) -> dict[str, np.ndarray]:
-    """Means over recordings as the archive ships them, five classes, not balanced."""
+    """Means over recordings as in the archive: five classes, not balanced."""
     train, test = (
         np.asarray(load_dataset("ECG5000", split, data_dir=data_dir)[0])
         for split in ("train", "test")
@@ -64,7 +64,7 @@ def archive_means(data_dir: str | Path | None) -> dict[str, np.ndarray]:
 
 
 def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> dict:
-    """All cells of the table for one network."""
+    """Compute all cells of the table for one network."""
     task = Heartbeats(ecg, p.duration)
     tests = {"half-way": task.X_test}
     for name, origin in ({"test mean": ecg.X_test.mean(0)} | origins).items():
@@ -97,7 +97,7 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
 
 
 def compute(run: Run) -> dict:
-    """All numbers of the table."""
+    """Compute all numbers of the table."""
     p = run.parameters
     origins = archive_means(run.data_dir)
     work = partial(one_network, p, run.ecg, origins)
@@ -128,7 +128,7 @@ def compute(run: Run) -> dict:
 def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
     """Return our value and the paper's, and their difference in standard errors.
 
-    Networks are the independent draws: an error is the spread between them over √n.
+    Networks are the independent draws: an error is their spread over √n.
     """
     per_network = values.reshape(len(values), -1).mean(1)
     n = len(per_network)
@@ -145,8 +145,8 @@ def _compare(values: np.ndarray, theirs: tuple[float, float]) -> dict:
     }
 
 
-#: Marks of the origins; the colour says which u. The paper's is as black as a simulation:
-#: both are what ours is held against.
+#: Marks of the origins; the colour shows the u. The paper's mark is black, like a
+#: simulation, because ours is compared with both.
 _MARKS = {
     "half-way": ("o", "origin half-way between the classes"),
     "test mean": ("s", "origin at the mean of the test series"),

@@ -1,7 +1,7 @@
 """One HTML page about a fit: comparison, figures, certificate, parameters.
 
-`compare` needs nothing but greenfold; `write_report` needs matplotlib and jinja2
-(``pip install greenfold[report]``).
+`compare` needs only greenfold; `write_report` needs matplotlib and jinja2 (``pip install
+greenfold[report]``).
 """
 
 import lazy_loader as lazy

@@ -47,8 +47,8 @@ class Row:
     accuracy: float
     noisy_accuracy: float
     noise: float
-    noisy_eta: float  # of the classifier used for the noise
-    #: Upper bound on κ of this network; NaN where no bound is known.
+    noisy_eta: float  # of the classifier used with noise
+    #: Upper bound on κ of this network; NaN if none is known.
     bound: float
     seconds: float
 

@@ -1,7 +1,7 @@
 """The figures of a report and of a mask's page, as SVG that follows the page's colours.
 
-No text of the user's enters a figure: names of classes and data sets are in HTML
-legends next to it, where they are escaped and any script can be shown.
+Figures contain no text of the user: names of classes and data sets are in HTML legends next
+to them, where they are escaped and any script can be displayed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _CODES = {"--ink": "#0a0b0c", "--grid": "#0a0b0d"}
 _CODES |= {hue: f"#0a0c{i:02x}" for i, hue in enumerate(HUES)}
 INK, GRID = _CODES["--ink"], _CODES["--grid"]
 COLOURS = tuple(_CODES[hue] for hue in HUES)
-#: Lines differ by dash as well as by colour.
+#: Lines also differ by dash.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 #: The first two hues are those of the projections, the others those of the classes.
 SOLVED, RANDOM, N_PROJECTIONS = 0, 1, 2
-#: Classes and channels that a page shows, and inputs of a mask; the first ones.
+#: Largest numbers of classes and channels on a page, and of inputs of a mask.
 MAX_CLASSES, MAX_CHANNELS, MAX_INPUTS = 5, 4, 200
-_N_TIMES = 40  # readout times of a curve; more would not be seen on a page
+_N_TIMES = 40  # readout times of a curve; more would not be visible
 _NUMBERS = 2**25  # numbers held at once for trajectories of a non-linear network (256 MiB)
 
 _INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
@@ -101,7 +101,7 @@ def drawing(
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         axes = [figure.add_subplot(n_rows, 1, i + 1) for i in range(n_rows)]
         for one in axes:
-            # Seven long numbers would touch each other on a figure this narrow.
+            # Seven long numbers would overlap on a figure this narrow.
             one.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes[-1].set_xlabel(x)
         axes[n_rows // 2].set_ylabel(y)
@@ -116,11 +116,11 @@ def _to_svg(figure: Figure, name: str) -> str:
     svg = stream.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # Several figures share the page: ids must not meet.
+    # Several figures share the page, so their ids must differ.
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    # Names of vocabularies, not addresses that are visited; HTML needs neither.
+    # These are names of vocabularies, not addresses; HTML needs neither.
     svg = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     for hue, code in _CODES.items():
         svg = svg.replace(code, f"var({hue})")
@@ -216,10 +216,10 @@ def state_clouds(
     heads = classifier.compared_[:MAX_CLASSES]
     values = [row.classifier.read_out(X)[:, : len(heads)] for row in chosen]
     bins = np.linspace(*limits([np.quantile(z, (0.002, 0.998)) for z in values]), 41)
-    # Shares of a class, so that a rare one is seen; (row, head, others or class, bin).
+    # Shares of a class, so that a rare one is visible; (row, head, others or class, bin).
     shares = np.zeros((len(chosen), len(heads), 2, len(bins) - 1))
     for i, j in np.ndindex(*shares.shape[:2]):
-        inside = np.clip(values[i][:, j], bins[0], bins[-1])  # beyond: at the edge
+        inside = np.clip(values[i][:, j], bins[0], bins[-1])  # values beyond go to the edge
         own = y == classifier.classes_[heads[j]]
         for share, part in zip(shares[i, j], (~own, own), strict=True):
             share[:] = 100 * np.histogram(inside[part], bins)[0] / max(part.sum(), 1)
@@ -481,7 +481,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
             ax.plot(constants, sizes, "o^"[bool(row.order)], c=colour, ms=4.5, mfc=filling)
         finite = constants[np.isfinite(constants)]
         low, high = finite.min() / 1.1, finite.max() * 1.1
-        # Readable numbers, where little more than a decade is spanned.
+        # Readable numbers if little more than a decade is spanned.
         ticks = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
@@ -504,7 +504,7 @@ def mask_margins(study: MaskStudy) -> Picture:
     blue, middle = COLOURS[SOLVED], interval.estimate
     with drawing("margins", "Soft margin", "soft margin κ", height=2.0) as made:
         ax = made.axes
-        # Spread over the height by rank, so that equal ones do not hide each other.
+        # Spread over the height by rank, so that equal ones do not overlap.
         heights = 0.3 * (np.linspace(-1, 1, n_drawn) if n_drawn > 1 else 0)
         ax.plot(study.drawn, heights, ".", color=COLOURS[RANDOM], alpha=0.7)
         ax.plot([study.random_margin] * 2, [-0.4, 0.4], color=COLOURS[RANDOM])
@@ -546,7 +546,7 @@ def mask_values(values: np.ndarray) -> Picture:
             ax.margins(x=0.01)
             made.caption = "Value by which a series is multiplied at each input."
         else:
-            # Areas grow with the value, fillings tell the sign: no colour map follows the
+            # Areas grow with the value, fillings show the sign: no colour map follows the
             # page, and a second hue would mean something else.
             look: dict[str, Any] = {"edgecolors": blue, "marker": "s", "linewidths": 0.9}
             for sign, filled in ((1, blue), (-1, "none")):

@@ -14,31 +14,31 @@ from ..._base.checks import must, needs
 from ...estimators.sequences import DivergenceWarning, ReservoirForecaster, valid_steps
 from .page import fill_page, write_page
 
-#: Starts on the held-out part over which valid times are averaged.
+#: Number of starts on the held-out part to average valid times over.
 _N_STARTS = 20
-#: Channels that are drawn; the first ones.
+#: Number of channels to draw; the first ones.
 _SHOWN = 4
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastStudy:
-    """Forecasts of the held-out end of a series, and of what follows the series."""
+    """Forecasts of the held-out end of a series, and of what follows it."""
 
     name: str
     names: tuple[str, ...]
     #: Time between samples; None if unknown.
     dt: float | None
     series: np.ndarray
-    #: Samples that were learnt before the held-out part.
+    #: Number of samples learnt before the held-out part.
     n_train: int
-    #: By the kind of input weights, "random" and "solved".
+    #: Forecasters by the kind of input weights, "random" and "solved".
     models: dict[str, ReservoirForecaster]
     #: Valid steps from each start, at most ``horizon``, by kind.
     valid: dict[str, np.ndarray]
     horizon: int
-    #: Forecasts that begin where the held-out part does, (horizon, n_channels), by kind.
+    #: Forecasts from the start of the held-out part, (horizon, n_channels), by kind.
     made: dict[str, np.ndarray]
-    #: Learnt on the whole series; its forecast of the samples after it, with a band.
+    #: Forecaster of the whole series; its forecast of the following samples, with a band.
     final: ReservoirForecaster
     ahead: np.ndarray
     band: tuple[np.ndarray, np.ndarray]
@@ -49,7 +49,7 @@ class ForecastStudy:
         return "steps" if self.dt is None else "time units"
 
     def time(self, steps: Any) -> Any:
-        """Steps as time, where the step is known."""
+        """Steps as time, if the step is known."""
         return np.asarray(steps) * (1 if self.dt is None else self.dt)
 
     def record(self) -> dict[str, Any]:
@@ -91,15 +91,15 @@ def study_forecast(
     ----------
     series : array_like (n_samples, n_channels)
     n_steps : int
-        Steps to forecast.
+        Number of steps to forecast.
     holdout : float
-        Share of the samples, at the end, to judge forecasts by.
+        Share of the samples, at the end, for judging forecasts.
     name, names, dt
-        What to call the series and its channels, and the time between samples.
+        Names of the series and its channels, and the time between samples.
     on_part : callable
         Called with a description before each part.
     **options
-        Of `ReservoirForecaster`.
+        Passed to `ReservoirForecaster`.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def study_forecast(
     for kind in ("random", "solved"):
         on_part(f"{kind} input weights")
         model = ReservoirForecaster(**options, input_weights=kind).fit(values[:n_train])
-        with warnings.catch_warnings():  # the valid times say where a loop diverged
+        with warnings.catch_warnings():  # the valid times show where a loop diverged
             warnings.simplefilter("ignore", DivergenceWarning)
             found = [
                 valid_steps(

@@ -38,7 +38,7 @@ def write_page(path: str | Path, text: str) -> Path:
     """Write a page in one step, replacing an older one, and return its absolute path."""
     target = Path(path).expanduser().absolute()
     with replacing(target) as stream:
-        # Labels may hold lone surrogates, which no encoding has.
+        # Labels may hold lone surrogates, which cannot be encoded.
         stream.write(text.encode("utf-8", errors="replace"))
     return target
 

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator, and what belongs to a fitted one."""
+"""The margin classifier, and what belongs to a fitted one."""
 
 import lazy_loader as lazy
 

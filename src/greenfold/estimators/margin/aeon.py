@@ -1,4 +1,4 @@
-"""`ReservoirClassifier` as one of aeon's classifiers (needs ``greenfold[aeon]``)."""
+"""`ReservoirClassifier` for aeon (needs ``greenfold[aeon]``)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class AeonReservoirClassifier(
 ):
     """`ReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    The fitted one is ``classifier_``. Series have shape (n_cases, n_channels,
-    n_timepoints), or are a list of (n_channels, n_timepoints) arrays of any length,
-    aligned at their ends.
+    ``classifier_`` is the fitted one. Series have shape (n_cases, n_channels,
+    n_timepoints), or are a list of (n_channels, n_timepoints) arrays of any length, aligned
+    at their ends.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator: a reservoir with both projections solved for."""
+"""The margin classifier: a reservoir with solved input projection and readout."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ from .stream import STREAM, ClassStream, StreamSample
 __all__ = ["ModelFileError", "ReservoirClassifier", "class_weights", "noisy_accuracy"]
 
 #: Time constants that "auto" compares, relative to the duration: around the paper's 1/40,
-#: from a network that sees the end of a series only to one that hardly forgets.
+#: from a network that sees only the end of a series to one that hardly forgets.
 _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
-#: η is chosen again when a stream has grown by this factor: that costs as much as a few
-#: choices on the whole of it, and the last one has seen two thirds of the series.
+#: η is chosen again when a stream has grown by this factor: in total this costs as much as
+#: a few choices on all series, and the last choice has seen two thirds of them.
 _GROWTH = 1.5
-#: Walks through all series that an ascent beyond the first order takes, about.
+#: Approximate number of walks through all series in an ascent beyond the first order.
 _WALKS = 300
-#: Error allowed to a state of the integrated network, relative to the largest.
+#: Tolerated error of a state of the integrated network, relative to the largest.
 _STATE_ERROR = 1e-5
 
 
@@ -96,23 +96,23 @@ def _is_linear(classifier: ReservoirClassifier) -> bool:
 class ReservoirClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, SeriesClassifier, kind="classifier"
 ):
-    """Classify time series by a reservoir whose input projection and readout are solved.
+    """Classify time series by a reservoir with solved input projection and readout.
 
     The projections maximise the soft margin κ of the network states (paper, equation 6,
-    `soft_margin_approx_Gaussian`). A fitted reservoir is one kernel per class, so that
+    `soft_margin_approx_Gaussian`). A fitted reservoir is one kernel per class, so a
     prediction is a matrix product, not a simulation (except with ``order="exact"``).
 
     Parameters
     ----------
     input_projection : {"optimal", "shared", "random"} or array_like, default "optimal"
         "optimal" solves for u, one per class if there are more than two. "shared" solves
-        for one u that serves all classes, as a device with one mask needs it (order 0): it
+        for one u for all classes, as a device with one mask needs it (order 0); it
         maximises the sum of their soft margins. "random" draws u, as usual in reservoir
         computing. An array (n_neurons,) or (n_neurons, n_channels) is kept, at unit norm.
     order : int or "exact", default 0
         Order of the expansion in the non-linearity: 0 is the linear network, 1 the paper's
-        O(α). "exact" solves through the integrated network (`Dynamics`), from the linear
-        optimum on, and `predict` runs it on the series.
+        O(α). "exact" starts at the linear optimum and solves through the integrated network
+        (`Dynamics`), which `predict` then runs on the series.
     alpha : float, default 0.05
         Non-linearity of the gain φ(y) = y + αy², used from order 1 on. It does not
         saturate: with ``order="exact"`` a strong series may make the network diverge, which
@@ -121,86 +121,86 @@ class ReservoirClassifier(
     g : float, default 0.9
         Spread of the random weights, W_ij ~ N(0, g²/N). Unstable draws are repeated.
     tau : float or "auto", default 0.25
-        Time constant, in the unit of ``duration``. "auto" compares five values from
-        T/160 to T/10 by cross-validation; see `choose_tau` for the paper's way.
+        Time constant, in the unit of ``duration``. "auto" compares five values from T/160
+        to T/10 by cross-validation; `choose_tau` follows the paper.
     duration : float, default 10
-        Time T that the longest series takes.
+        Duration T of the longest series.
     reservoir : Reservoir or array_like (n_neurons, n_neurons), optional
-        Your own network instead of a random one. A Reservoir brings its own time constant
+        Your own network instead of a random one. A Reservoir keeps its own time constant
         (unless ``tau="auto"``) and gain.
     eta : float or "cv", default "cv"
-        Control parameter η of the soft margin; "cv" chooses it by cross-validation at the
-        linear order, under ``readout_noise``.
+        Control parameter η of the soft margin; "cv" chooses it by cross-validation at
+        linear order, with ``readout_noise``.
     input_scaling : float or None, default 1
-        ‖μ‖, half the distance of the class means as the network sees them; None leaves
-        the series in their own unit.
+        ‖μ‖, half the distance of the class means at the network's input; None keeps the
+        unit of the series.
     threshold : {"trained", "origin"}, default "trained"
-        Where the plane along v lies: trained on the clouds of states, or through the
-        origin half-way between the class means, as in the paper.
+        Position of the decision plane along v: trained on the clouds of states, or through
+        the origin midway between the class means, as in the paper.
     readout : {"end", "integrated"}, float or array_like (n_steps,), default "end"
-        When the network is read: at T, averaged over time, at a chosen time, or with a
-        weight for each step.
+        When the network is read: at T, averaged over time, at a chosen time, or with one
+        weight per step.
     readout_noise : float, default 0
-        Standard deviation of the noise on every neuron's state when it is read. η,
-        threshold and probabilities allow for it.
+        Standard deviation of the noise on each neuron's state when it is read. η, threshold
+        and probabilities take it into account.
     class_weight : {None, "balanced"} or dict, default None
-        How much a series of each class counts: in the mean of the rest that another class
-        is told from, in the plane of decision, and, by its square root, in the choice of
-        η. The scatter inside a class is taken from all its series as they are.
+        Weight of a series of each class: in the mean of the rest that a class is compared
+        with, in the decision plane, and, by its square root, in the choice of η. It does
+        not affect the scatter within a class.
     certify : bool, default False
-        Spend the time to bring the upper bound on the soft margin down to it (order 0).
-        The bound is valid in any case, but may be loose for large η.
+        Spend the time to lower the upper bound to the soft margin (order 0). The bound is
+        always valid, but may be loose for large η.
     random_state : int, RandomState or None, default None
         Draws the network, the random projection and the folds.
     n_jobs : int or None, default None
-        Threads over folds and classes.
+        Number of threads over folds and classes.
 
     Attributes
     ----------
     classes_ : ndarray (n_classes,)
     u_ : ndarray (n_neurons,) or (n_neurons, n_channels)
         Input projection of unit norm; one per class, along a new first axis, if there are
-        more than two and u is not shared. What belongs to a readout is stacked likewise.
+        more than two and u is not shared. Attributes of a readout are stacked likewise.
     v_ : ndarray (n_neurons,) or (n_classes, n_neurons)
         Readout of unit norm.
     soft_margin_, soft_margin_bound_ : float or ndarray (n_classes,)
-        No unit projections reach a soft margin above the bound at this η (NaN beyond order
-        0); of each class for itself, also if u is shared.
+        No unit projections exceed the bound at this η (NaN beyond order 0); it holds for
+        each class separately, even if u is shared.
     shared_bound_ : float or None
-        No shared u reaches a larger sum of ``soft_margin_`` over the classes.
+        No shared u has a larger sum of ``soft_margin_`` over the classes.
     kernel_ : Kernel or list of Kernel
-        The collapsed predictor, for series (x − ``centre_``) · ``scale_``; None if the
-        order is beyond what plain kernels hold, and with ``order="exact"``.
+        Collapsed predictor for series (x − ``centre_``) · ``scale_``; None if plain kernels
+        cannot hold the order, and with ``order="exact"``.
     threshold_ : float or ndarray (n_classes,)
         Subtracted from the readout values, coupled by ``coupling_`` (1, 1) or (n_classes,
         n_classes), to give the decision values.
     reservoir_ : Reservoir
     eta_ : float
-        ``eta_scores_`` is its `EtaChoice`, if there was a cross-validation.
+        ``eta_scores_`` is the `EtaChoice` of its cross-validation, if there was one.
     calibration_ : float or None
         Exponent of `predict_proba`; None if no series could be held out.
     validity_ : Validity or None, or list of them
-        How far the expansion can be trusted (order ≥ 1).
+        How far you can trust the expansion (order ≥ 1).
     n_features_in_, n_channels_in_ : int
-        Steps of the longest series, and channels.
+        Number of steps of the longest series, and of channels.
 
     Notes
     -----
     Series are arrays (n_cases, n_steps) or (n_cases, n_channels, n_steps), or lists of
     (n_steps,) or (n_channels, n_steps) arrays of any length. All end at the readout: a
-    short one starts later, and the network rests before. What lies further back than the
-    longest training series is not seen.
+    short one starts later, and the network rests before. Steps further back than the
+    longest training series are ignored.
 
-    More than two classes are told apart one against the rest, each with its own
-    projections, or its own readout of one network ("shared"; the network is linear, so
-    that centre and scale of a class apply to what is read). A linear discriminant analysis
-    of all readout values then decides.
+    More than two classes are compared one against the rest, each with its own projections,
+    or its own readout of one network ("shared"; the network is linear, so the centre and
+    scale of a class apply to the readout). A linear discriminant analysis of all readout
+    values then decides.
 
-    Series that do not fit into memory are passed as a dask array, or as what
-    `greenfold.datasets.open_series` returns, of equal length. Moments, and beyond order 0
-    the sums over states, are formed where the series are; η, an automatic τ and the
+    Pass series that do not fit into memory as a dask array, or as the result of
+    `greenfold.datasets.open_series`; they must have equal length. Moments, and beyond order
+    0 the sums over states, are computed where the series are; η, an automatic τ and the
     calibration come from a random sample of at most a thousand series. Predictions for a
-    dask array are dask arrays, computed when you ask for them.
+    dask array are lazy dask arrays.
 
     Examples
     --------
@@ -278,8 +278,8 @@ class ReservoirClassifier(
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.order and self._shares:
-            wanted = "'optimal', 'random' or an array beyond order 0, as one input "
-            wanted += "projection for all classes is solved for in the linear network"
+            wanted = "'optimal', 'random' or an array beyond order 0, because one input "
+            wanted += "projection for all classes is solved in the linear network"
             self._refuse("input_projection", wanted)
         wish, last = self.readout, self.duration * (1 + 1e-12)
         if not isinstance(wish, str) and np.ndim(wish) == 0 and wish > last:
@@ -297,8 +297,8 @@ class ReservoirClassifier(
         y : array_like (n_cases,)
             Class labels.
         sample_weight : array_like (n_cases,), optional
-            Weight of each series: one of weight two counts as two of them, one of weight
-            zero as none. ``class_weight`` multiplies it.
+            Weight of each series: weight two counts like two copies, weight zero like none.
+            ``class_weight`` multiplies it.
         """
         self._check_parameters()
         chunks = chunks_of(X)
@@ -306,7 +306,7 @@ class ReservoirClassifier(
             other = (
                 "use class_weight, or partial_fit with a weight for each series of a batch"
             )
-            why = f"sample_weight does not go with series in chunks; {other}."
+            why = f"sample_weight cannot be used with series in chunks; {other}."
             check.require(sample_weight is None, why)
             y = read_labels(self, y, chunks.shape[0])
             match_shape(self, *chunks.shape[1:], fitting=True)
@@ -335,14 +335,14 @@ class ReservoirClassifier(
         """Add a batch of a stream and solve again (linear order).
 
         The classifier keeps the mean and covariance of each class, and a sample of at most
-        a thousand series (twenty of each class if there are many), so that memory does not
-        grow with the stream. One that was fitted, or loaded, goes on. With ``eta="cv"``, η
-        is chosen on the sample as soon as it holds two series of at least two classes
-        (until then it is 10), and again each time the stream has grown by half; so is the
-        time constant with ``tau="auto"``.
+        a thousand series (twenty per class if there are many), so memory does not grow with
+        the stream. You can also continue a fitted or loaded classifier. With ``eta="cv"``,
+        η is 10 until the sample holds two series of at least two classes; then it is chosen
+        on the sample, and again each time the stream has grown by half. So is the time
+        constant with ``tau="auto"``.
 
-        Series are of equal length. ``classes`` are all labels that will ever occur; they
-        are needed at the first call.
+        Series must have equal length. ``classes`` are all labels that will ever occur; pass
+        them in the first call.
         """
         self._check_parameters()
         first, told = not hasattr(self, "classes_"), classes is not None
@@ -375,7 +375,7 @@ class ReservoirClassifier(
         return self
 
     def _fit_series(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
-        """Fit where the series themselves are needed."""
+        """Fit when the series themselves are needed."""
         totals = np.bincount(codes, weights, minlength=len(self.classes_))
         per_class = class_weights(self, self.classes_, totals)
         scaling = self.input_scaling
@@ -394,13 +394,13 @@ class ReservoirClassifier(
         self._settle(heads, Clouds.of(Z, codes, weights, per_class))
 
     def _say_how_long(self, n_series: int) -> None:
-        """Warn of a fit beyond the first order that takes more than a minute."""
+        """Warn if a fit beyond the first order takes more than a minute."""
         if isinstance(self.order, str) or self.order < 2:
             return
         few = min(n_series, 4)
         zeros = np.zeros((few, self.n_channels_in_, self.n_features_in_))
         u = np.ones((self.reservoir_.n_neurons, self.n_channels_in_))
-        self.unfolding_.states(zeros[:1], u)  # prepares what is kept
+        self.unfolding_.states(zeros[:1], u)  # prepares the cached parts
         start = perf_counter()
         self.unfolding_.states(zeros, u)
         each = (perf_counter() - start) / few
@@ -415,8 +415,8 @@ class ReservoirClassifier(
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
         """Solve from the class moments of the stream.
 
-        η and an automatic τ are chosen on ``whole`` where that is all of the data, else on
-        the sample of the stream, and chosen again as the stream grows.
+        η and an automatic τ are chosen on ``whole`` if it holds all data, else on the
+        sample of the stream, and again as the stream grows.
         """
         stream = self._stream
         per_class = class_weights(self, self.classes_, stream.counts)
@@ -428,7 +428,7 @@ class ReservoirClassifier(
         self._settle(heads, stream.clouds(heads, per_class))
 
     def _fit_chunks(self, chunks: Chunks, codes: np.ndarray) -> None:
-        """Fit on series that are not in memory, by sums formed where they are."""
+        """Fit series that are not in memory, from sums computed where they are."""
         n_classes, shape = len(self.classes_), chunks.shape[1:]
         self._build()
         small = small_codes(codes, n_classes)
@@ -453,7 +453,7 @@ class ReservoirClassifier(
             frame_in_chunks(chunks, stream.moments, codes, c, per_class, scaling, exponent)
             for c in self.compared_
         ]
-        del self._stream  # beyond order 0 a stream does not go on
+        del self._stream  # beyond order 0 a stream cannot continue
         heads = self._solve(frames)
         system = None if all(head.kernel for head in heads) else self.unfolding_
         shared = chunks.share((heads, system))
@@ -462,7 +462,7 @@ class ReservoirClassifier(
         self._settle(heads, Clouds.of(Z, codes, np.ones(len(codes)), per_class))
 
     def _forget(self) -> None:
-        """Drop what an earlier fit left and this one may not replace."""
+        """Drop attributes of an earlier fit that this one may not replace."""
         for name in ("_stream", "heads_", "reservoir_", "_unfolding_"):
             vars(self).pop(name, None)
         self.eta_scores_: EtaChoice | None = None
@@ -476,14 +476,14 @@ class ReservoirClassifier(
 
     @property
     def _shares(self) -> bool:
-        """Whether one input projection is solved for all classes together."""
+        """Whether all classes share one solved input projection."""
         wish = self.input_projection
         return isinstance(wish, str) and wish == "shared"
 
     def _set_unit(self, largest: float) -> None:
-        """Count series in a power of two that brings them to order one.
+        """Choose a power of two that brings the series to order one.
 
-        No square overflows then.
+        Then no square overflows.
         """
         given = self.input_scaling is None
         self._exponent = 0 if given else int(exponent(np.array(largest)))
@@ -495,7 +495,7 @@ class ReservoirClassifier(
         return replace(series, values=np.ldexp(series.values, -self._exponent))
 
     def _build(self) -> None:
-        """Draw the network, and the input projection that is not solved for."""
+        """Draw the network, and the input projection unless it is solved."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         tau = 0.25 if isinstance(self.tau, str) else float(self.tau)  # "auto" chooses later
@@ -509,10 +509,9 @@ class ReservoirClassifier(
         self._stream = ClassStream.empty(len(self.classes_), shape, self._fold_seed)
 
     def _choose(self, sample: _Labelled) -> bool:
-        """Choose τ and η where they are to be chosen; whether there was enough to do so.
+        """Choose τ and η if they are to be chosen; return whether there was enough data.
 
-        The series that are held out for it calibrate the probabilities too, also where
-        both are given.
+        The held-out series also calibrate the probabilities, even if both are given.
         """
         self.eta_ = FALLBACK if self.eta == "cv" else float(self.eta)
         if not may_hold_out(sample.series, sample.codes):
@@ -521,7 +520,7 @@ class ReservoirClassifier(
 
             def score(reservoir: Reservoir) -> float:
                 found = self._cross_validate(self._unfold(reservoir), sample)
-                return round(float(found.score.max()), 6)  # what is below is rounding
+                return round(float(found.score.max()), 6)  # ignore rounding
 
             tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
             self.reservoir_ = max(tried, key=score)  # the first among equals
@@ -560,7 +559,7 @@ class ReservoirClassifier(
         return Dynamics(reservoir, tol=_STATE_ERROR, **given)
 
     def _readout(self, n_steps: int) -> Any:
-        """The readout in the form that `unfold` takes."""
+        """The readout in the form for `unfold`."""
         wish = self.readout
         if isinstance(wish, str):
             return None if wish == "end" else np.full(n_steps, 1 / n_steps)
@@ -575,14 +574,14 @@ class ReservoirClassifier(
     def unfolding_(self) -> Solved:
         """The unfolded network, or the integrated one for ``order="exact"``.
 
-        Made again where a file or a pickle does not hold it.
+        It is made again if a file or a pickle does not hold it.
         """
         if not hasattr(self, "_unfolding_"):
             self._unfolding_ = self._unfold(self.reservoir_)
         return self._unfolding_
 
     def _solve(self, frames: list[Frame]) -> list[Head]:
-        """Projections of every comparison, in the internal unit."""
+        """Solve the projections of each comparison, in the internal unit."""
         system, certify = self.unfolding_, bool(self.certify)
         jobs = (
             delayed(solve_head)(
@@ -593,14 +592,14 @@ class ReservoirClassifier(
         found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
         self.shared_bound_ = found[0].bound if self._shares else None
         if self._shares and len(found) > 1:
-            linear: Any = system  # of order 0 there is no other
+            linear: Any = system  # always linear at order 0
             found, self.shared_bound_ = share_input(
                 linear, frames, self.eta_, found, certify=certify
             )
         return found
 
     def _settle(self, heads: list[Head], clouds: Clouds) -> None:
-        """Keep the heads in the units of the series as given, and decide."""
+        """Keep the heads in the original units of the series, and set the decision."""
         decision = decide(clouds, noise=float(self.readout_noise), threshold=self.threshold)
         own = [
             replace(
@@ -613,7 +612,7 @@ class ReservoirClassifier(
         self._publish(own, replace(decision, sureness=self.calibration_))
 
     def _publish(self, heads: list[Head], decision: Decision) -> None:
-        """Fitted attributes: plain for two classes, stacked for more."""
+        """Set the fitted attributes: plain for two classes, stacked for more."""
         self.heads_, self.decision_ = heads, decision
         one = len(self.classes_) == 2
 
@@ -636,13 +635,13 @@ class ReservoirClassifier(
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = dict(super().__getstate__())  # pyright: ignore[reportCallIssue, reportArgumentType]
-        state.pop("_unfolding_", None)  # large, and quickly made again
+        state.pop("_unfolding_", None)  # large, and quick to make again
         return state
 
     # Prediction
 
     def __sklearn_is_fitted__(self) -> bool:
-        # The last that a fit sets; one that was interrupted has classes, but no heads.
+        # A fit sets this last; an interrupted one has classes, but no heads.
         return hasattr(self, "heads_")
 
     @by_chunks
@@ -666,13 +665,12 @@ class ReservoirClassifier(
 
     @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n_cases, n_classes), calibrated on series that were held out.
+        """Probabilities (n_cases, n_classes), calibrated on held-out series.
 
         Gaussian clouds of states along v give log-odds, d below those of the first class;
-        the probabilities are in proportion to (1 + d) to the power of −``calibration_``.
-        The clouds of the series that v was solved for are too narrow: the factor comes
-        from the folds of the cross-validation, solved at the η chosen or given, at the
-        linear order.
+        the probabilities are proportional to (1 + d) to the power of −``calibration_``. The
+        clouds of the training series are too narrow, so the factor comes from the folds of
+        the cross-validation, solved at linear order with the chosen or given η.
         """
         Z = self.read_out(X)
         return self.decision_.probabilities(Z)
@@ -682,8 +680,8 @@ class ReservoirClassifier(
     def transform(self, X: Any) -> np.ndarray:
         """Network states at the readout, (n_cases, n_neurons).
 
-        With more than two classes, the states under each class's input projection, one
-        after the other: (n_cases, n_classes · n_neurons).
+        With more than two classes, these are the states with each class's input projection,
+        one class after the other: (n_cases, n_classes · n_neurons).
         """
         check_is_fitted(self)
         series = read_series(self, X, fitting=False)
@@ -697,10 +695,11 @@ class ReservoirClassifier(
     # Files
 
     def save(self, path: str | Path, *, resumable: bool = True) -> None:
-        """Write the fitted classifier to a file that holds no code; see `greenfold.load`.
+        """Save the fitted classifier to a file that holds no code; see `greenfold.load`.
 
         The file is replaced in one step at the end. With ``resumable`` it keeps what
-        `partial_fit` needs to go on: class covariances and a sample of the training series.
+        `partial_fit` needs to continue: class covariances and a sample of the training
+        series.
         """
         kept = copy(self)
         if not resumable:
@@ -719,30 +718,30 @@ def noisy_accuracy(
     n_draws: int = 100,
     rng: np.random.Generator | int | None = None,
 ) -> float:
-    """Expected accuracy when every neuron's state carries noise as it is read.
+    """Expected accuracy with noise on each neuron's state when it is read.
 
-    Independent Gaussian noise of standard deviation σ on every state has the standard
+    Independent Gaussian noise of standard deviation σ on each state has the standard
     deviation σ‖v‖ = σ on the readout value. For two classes the expectation has a closed
     form; for more it is an average over draws.
 
     Parameters
     ----------
     classifier : ReservoirClassifier
-        Fitted; make it with ``readout_noise=sigma`` so that η and the threshold allow for
-        the noise.
+        A fitted one; make it with ``readout_noise=sigma`` so that η and the threshold
+        account for the noise.
     X, y
         As in its ``fit``.
     sigma : float
-        In the unit of the network states, where the inputs are scaled to ‖μ‖ =
+        In the unit of the network states, with inputs scaled to ‖μ‖ =
         ``input_scaling``.
     input_noise : float or array_like, optional
-        Noise on the series, in their own unit, as one standard deviation, one for each
-        value, or a covariance (linear order).
+        Noise on the series, in their own unit: one standard deviation, one per value,
+        or a covariance (linear order).
     state_noise : float or array_like, optional
-        Noise that the states carry at the readout, likewise; of noise inside a network,
+        Noise on the states at the readout, likewise; for noise inside a network, use
         `greenfold.devices.noise.state_covariance`.
     n_draws : int
-        Draws of the noise (more than two classes).
+        Number of draws of the noise (more than two classes).
     rng : numpy Generator, int or None
 
     Examples
@@ -762,7 +761,7 @@ def noisy_accuracy(
     for name, noise in (("input_noise", input_noise), ("state_noise", state_noise)):
         if noise is not None:
             largest = float(np.abs(check.host_array(noise, name)).max())
-            wanted = "be at most 1e100, whose square is a number"
+            wanted = "be at most 1e100, so that its square is finite"
             check.must(largest <= 1e100, name, wanted, f"{largest:g}")
     labels = column_or_1d(y)
     values = classifier.read_out(X)
@@ -790,22 +789,22 @@ def _noise_levels(
     """Standard deviation of the noise on the readout value of each comparison."""
     square = np.full(len(classifier.heads_), sigma**2)
     if input_noise is not None and classifier.order:
-        raise ValueError("`input_noise` is known in closed form at order 0 only.")
+        raise ValueError("`input_noise` has a closed form at order 0 only.")
     for k, head in enumerate(classifier.heads_):
         if state_noise is not None:
             P = covariance(state_noise, "state_noise", len(head.v))
             square[k] += head.v @ P @ head.v
         if input_noise is not None:
-            # In the unit of the series: the kernel of the readout value.
-            assert head.kernel is not None  # of the linear order there always is one
+            # The kernel of the readout value, in the unit of the series.
+            assert head.kernel is not None  # always there at linear order
             a = head.kernel.linear.ravel()
             N = covariance(input_noise, "input_noise", len(a))
             square[k] += (a @ N @ a) * head.scale**2
     return np.sqrt(square)
 
 
-#: Moments of every class, a sample of the series, the largest value, and the power of two
-#: in which the moments are counted.
+#: Moments of each class, a sample of the series, the largest value, and the power of two
+#: that is the unit of the moments.
 _Summary = tuple[list[ClassMoments], StreamSample, float, int]
 
 
@@ -820,7 +819,7 @@ def _summarise(
 ) -> _Summary:
     host = np.asarray(checked_chunk(X, first, shape))
     largest = float(max(host.max(), -host.min()))
-    # A unit only where squares leave floating point: it takes a copy.
+    # Rescale only if squares would overflow, because it takes a copy.
     small = given or 1e-100 < largest < 1e100 or not 0 < largest < np.inf
     size = 0 if small else int(exponent(np.array(largest)))
     own = X if small else np.ldexp(host, -size)
@@ -855,7 +854,7 @@ def _read(
 def _finish(made: ReservoirClassifier) -> None:
     integrated = made.order == "exact" and not made.reservoir_.gain.is_linear
     if integrated and any(head.n_sub is None for head in made.heads_):
-        refuse("it lacks the numbers of sub-steps of an integrated network.")
+        refuse("it lacks the sub-steps of an integrated network.")
     made.calibration_ = made.decision_.sureness
     made._publish(made.heads_, made.decision_)
     if hasattr(made, "_stream"):

@@ -18,10 +18,10 @@ from .classifier import ReservoirClassifier
 def to_numpy(
     classifier: ReservoirClassifier, path: str | Path | None = None
 ) -> dict[str, np.ndarray]:
-    """The collapsed kernels as plain arrays.
+    """Export the collapsed kernels as plain arrays.
 
-    The classifier is fitted, of an order that plain kernels hold (0; 1 with a quadratic
-    gain). The arrays are also written to ``path``, an ``.npz`` file without pickles.
+    The classifier must be fitted, of order 0 or of order 1 with a quadratic gain. The
+    arrays are also written to ``path``, an ``.npz`` file without pickles.
 
     Returns
     -------
@@ -40,10 +40,10 @@ def to_numpy(
         z[i] = Σ linear[i] · w  +  Σ Σ w · quadratic[i] · w
         decision = coupling @ z − threshold
 
-    Two classes: ``classes[1]`` where ``decision[0] > 0``, else ``classes[0]``. More:
-    ``classes[argmax(decision)]``. For probabilities let d be 0 for the class chosen and
+    Two classes: ``classes[1]`` if ``decision[0] > 0``, else ``classes[0]``. More:
+    ``classes[argmax(decision)]``. For probabilities let d be 0 for the class chosen, and
     slope times the distance of the decision values for another (two classes: slope ·
-    abs(decision[0])): they are in proportion to (1 + d)^(−sureness), or to exp(−d) where
+    abs(decision[0])). They are proportional to (1 + d)^(−sureness), or to exp(−d) if
     sureness is NaN because no series could be held out to calibrate it.
 
     Examples
@@ -64,7 +64,7 @@ def to_numpy(
     kernels: list[Any] = [head.kernel for head in heads]
     if kernels[0] is None:
         why = f"of order {classifier.order} has terms beyond the square of the series, "
-        why += "which plain kernels do not hold"
+        why += "which plain kernels cannot hold"
         if classifier.order == "exact":
             why = "of order 'exact' integrates its network and has no kernels"
         fix = "fit one of order 0 or 1 with a quadratic gain to export it"
@@ -97,19 +97,19 @@ def to_onnx(
     *,
     dtype: str = "float64",
 ) -> Any:
-    """The collapsed kernels as an ONNX graph (needs ``greenfold[onnx]``).
+    """Export the collapsed kernels as an ONNX graph (needs ``greenfold[onnx]``).
 
-    The classifier is fitted, of an order that plain kernels hold. The graph is also written
+    The classifier must be fitted, of an order as in `to_numpy`. The graph is also written
     to ``path``; ``dtype``, "float64" or "float32", is that of input and arithmetic.
 
     Returns
     -------
     onnx.ModelProto
         Input ``X``: (n_cases, n_steps), or (n_cases, n_channels, n_steps) for several
-        channels. For a classifier of unequal lengths, series end at the last step and
-        NaN marks what comes before a short one. Outputs: ``decision`` (n_cases,) or
-        (n_cases, n_classes) as `ReservoirClassifier.decision_function` gives it,
-        ``label`` (n_cases,) and ``probability`` (n_cases, n_classes).
+        channels. For a classifier of unequal lengths, series end at the last step and NaN
+        fills the steps before a short one. Outputs: ``decision`` (n_cases,) or (n_cases,
+        n_classes) as in `ReservoirClassifier.decision_function`, ``label`` (n_cases,) and
+        ``probability`` (n_cases, n_classes).
 
     Notes
     -----
@@ -125,7 +125,7 @@ def _compute(graph: Graph, X: Any, classifier: ReservoirClassifier) -> None:
     flat: Any = graph.reshape(X, (-1, size))
     begun = None
     if classifier._any_length:
-        # NaN stands for the time before a series begins.
+        # NaN marks the time before a series begins.
         missing = graph.node("IsNaN", flat, result=flat.array.astype(bool))
         begun = graph.cast(~missing, flat.dtype)
         flat = graph.where(missing, graph.full_like(flat, 0), flat)
@@ -148,8 +148,8 @@ def _compute(graph: Graph, X: Any, classifier: ReservoirClassifier) -> None:
         ):
             moved = flat - constant(middle[None])
             moved = moved if begun is None else moved * begun
-            # The scale is in the constants: onnxruntime would fuse a product with it into
-            # the next one, in single precision.
+            # The scale is part of the constants: onnxruntime would fuse a product with it
+            # into the next one, in single precision.
             C = constant(scale**2 * square.reshape(size, size))
             squares = graph.sum((moved @ C) * moved, axis=1, keepdims=True)
             values.append(moved @ constant(one[:, None]) + squares)

@@ -1,7 +1,7 @@
-"""One class against the rest: its projections, and how they are read.
+"""One class against the rest: its projections and readout.
 
-A two-class problem has one such comparison, a problem of more classes one per class, each
-with its own origin, input projection and readout.
+A two-class problem has one comparison, a problem of more classes one per class, each with
+its own origin, input projection and readout.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from ...unfolding.kernel import KERNEL, Kernel
 from ...unfolding.unfolding import Unfolding
 from ...validity import Validity
 
-#: Evaluations of the quick ascent, and the relative change of κ per step that ends it:
-#: finer than what changes a prediction.
+#: Evaluations of the quick ascent, and the relative change of κ per step at which it stops:
+#: finer changes do not affect predictions.
 _EVALUATIONS = 100
 _TOLERANCE = 1e-6
-#: Starts of the ascent through an integrated network: the linear optimum with both signs.
+#: Number of starts with an integrated network: the linear optimum with both signs.
 _STARTS = 2
 
-#: What a classifier solves for and reads from.
+#: The systems that a classifier solves and reads.
 Solved: TypeAlias = Unfolding | Dynamics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Head(Shown):
-    """A fitted comparison: where it looks from, and what it reads."""
+    """A fitted comparison: its coordinates, projections and kernel."""
 
-    #: Of its `Frame`, in the units of the series as given.
+    #: Those of its `Frame`, in the units of the series as given.
     centre: np.ndarray
     scale: float
     #: (n_neurons, n_channels) and (n_neurons,).
     u: np.ndarray
     v: np.ndarray
-    #: None beyond the orders that plain kernels hold.
+    #: None beyond the orders that plain kernels can hold.
     kernel: Kernel | None
     #: κ, and a proven upper bound over all projections (NaN if there is none).
     soft_margin: float
     bound: float
     n_iter: int
     validity: Validity | None = None
-    #: Sub-steps per step in which an integrated network is run: those that its tolerance
-    #: asked for on the training series. None for an unfolded one.
+    #: Sub-steps per step of an integrated network: those that its tolerance required on the
+    #: training series. None for an unfolded network.
     n_sub: int | None = None
 
     def _facts(self) -> dict[str, Any]:
@@ -102,11 +102,11 @@ def solve_head(
     """Solve one comparison, keeping ``u`` (n_neurons, n_channels) if it is given.
 
     With ``certify`` the gap to the upper bound is closed (order 0). Beyond order 0 the
-    frame has its series, and ``seed`` draws the random starts.
+    frame must have its series, and ``seed`` draws the random starts.
     """
     n_sub = kernel = None
     if isinstance(system, Dynamics):
-        own = system.with_tol(system.tol)  # its error is asked for; heads run in threads
+        own = system.with_tol(system.tol)  # records its own error; heads run in threads
         found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
         assert own.step_error is not None
         n_sub = own.step_error.n_sub
@@ -139,10 +139,10 @@ def solve_head(
 def share_input(
     system: Unfolding, frames: list[Frame], eta: float, alone: list[Head], *, certify: bool
 ) -> tuple[list[Head], float]:
-    """Heads of all comparisons under one input projection (order 0), and its bound.
+    """Solve all comparisons with one input projection (order 0); return heads and a bound.
 
-    No u reaches a larger sum of soft margins than the bound. ``alone`` are the heads solved
-    each with its own u: where to start, and bounds that each head keeps.
+    No u has a larger sum of soft margins than the bound. ``alone`` holds the heads solved
+    each with its own u; they are the starts, and their bounds are kept.
     """
     problem = SharedProblem(
         tuple(LinearProblem(system.maps, frame.stimuli, eta) for frame in frames)
@@ -176,10 +176,10 @@ class _Quick(NamedTuple):
 
 
 def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
-    """Ascent from the best atom, and the upper bound that two more atoms give.
+    """Ascend from the best atom, and bound κ from two more atoms.
 
-    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a; it is taken at the kernel
-    found and at the best multiple of it, where a relaxation that is not tight lies closer.
+    The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a. It is taken at the kernel
+    found and at its best multiple, which is closer if the relaxation is not tight.
     """
     mu = problem.stimuli.mu
     bound, start, _ = problem.best_atom(mu)
@@ -208,10 +208,10 @@ def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
-    """Readout values (n_cases, n_heads) of series in the units that were given.
+    """Readout values (n_cases, n_heads) of series in their original units.
 
     One product serves all heads with linear kernels. ``system`` returns the network, which
-    is run once per head that has no kernel.
+    runs once per head without a kernel.
     """
     kernels: list[Any] = [head.kernel for head in heads]
     if any(kernel is None or kernel.quadratic is not None for kernel in kernels):

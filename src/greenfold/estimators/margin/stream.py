@@ -1,7 +1,7 @@
 """A stream of series: class moments, and a sample to choose η with.
 
-The linear order needs to know no more of its series than number, mean and scatter of every
-class. A cross-validation needs series; of those a bounded sample is kept.
+The linear order needs only the number, mean and scatter of each class. Cross-validation
+needs series, so a bounded sample is kept.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ...stimuli.class_moments import ClassMoments
 from ...stimuli.frame import Frame, frame_of_classes
 from .heads import Head
 
-#: Series that are kept in all; each class may have its share of them, and at least a few.
+#: Number of series to keep; each class gets its share, and at least a few.
 SIZE = 1000
 _FEWEST = 20
 
 
 @dataclass(frozen=True, eq=False)
 class StreamSample:
-    """Series of a stream, drawn evenly from each class as it grows.
+    """A sample of the series of a stream, drawn evenly from each class as it grows.
 
-    Every series draws a random key when it arrives, and each class keeps those of the
-    smallest keys: at any time a uniform sample of all its series. Classes have equal
-    places, so that a rare one is not lost in the sample. ``seen`` counts the series of each
-    class, kept or not; their number is the other half of the ``seed`` of the keys.
+    Every series draws a random key when it arrives, and each class keeps the series with
+    the smallest keys: at any time a uniform sample. Classes have equal places, so that a
+    rare class is not lost. ``seen`` counts the series of each class, kept or not; it seeds
+    the keys together with ``seed``.
     """
 
     values: np.ndarray  # (n_kept, n_channels, n_steps)
@@ -44,7 +44,7 @@ class StreamSample:
 
     @classmethod
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> StreamSample:
-        """Before the first series."""
+        """The sample before the first series."""
         none, codes = np.zeros(0), np.zeros(0, dtype=int)
         seen = np.zeros(n_classes, dtype=int)
         return cls(np.zeros((0, *shape)), codes, none, none, seen, seed)
@@ -57,7 +57,7 @@ class StreamSample:
     def add(
         self, values: Any, codes: np.ndarray, weights: np.ndarray, first: int | None = None
     ) -> StreamSample:
-        """The sample after a further batch, whose first series is number ``first``."""
+        """The sample after another batch, whose first series is number ``first``."""
         place = int(self.seen.sum()) if first is None else first
         keys = np.random.default_rng([self.seed, place]).random(len(codes))
         seen = np.bincount(codes, minlength=len(self.seen))
@@ -78,44 +78,44 @@ class StreamSample:
         return StreamSample(*rows, self.seen + other.seen, self.seed)
 
     def standing_for(self, totals: np.ndarray) -> np.ndarray:
-        """Weights with which the sample stands for classes of these total weights."""
+        """Weights that make the sample represent classes of these total weights."""
         kept = np.bincount(self.codes, self.weights, minlength=len(self.seen))
         return self.weights * (totals / np.maximum(kept, np.finfo(float).tiny))[self.codes]
 
 
 @dataclass(eq=False)
 class ClassStream:
-    """Moments of every class and a sample of the series, batch by batch."""
+    """Moments of each class and a sample of the series, batch by batch."""
 
     moments: list[ClassMoments]
     sample: StreamSample
-    #: The number of series at which η was chosen last; 0 before.
+    #: The number of series at the last choice of η; 0 before.
     chosen_at: int = 0
 
     @classmethod
     def empty(cls, n_classes: int, shape: tuple[int, int], seed: int) -> ClassStream:
-        """Before the first series; ``shape`` is (n_channels, n_steps)."""
+        """The stream before the first series; ``shape`` is (n_channels, n_steps)."""
         size = shape[0] * shape[1]
         moments = [ClassMoments.empty(size) for _ in range(n_classes)]
         return cls(moments, StreamSample.empty(n_classes, shape, seed))
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Channels and steps of the series."""
+        """Numbers of channels and steps of the series."""
         return self.sample.values.shape[1], self.sample.values.shape[2]
 
     @property
     def counts(self) -> np.ndarray:
-        """Weight of the series of each class so far: their number, without weights."""
+        """Weight of the series of each class so far; their number, if unweighted."""
         return np.array([part.count for part in self.moments])
 
     @property
     def n_seen(self) -> int:
-        """Series so far, of any weight above zero."""
+        """Number of series so far, with positive weights."""
         return int(self.sample.seen.sum())
 
     def add(self, series: Series, codes: np.ndarray, weights: np.ndarray) -> None:
-        """Add series of classes 0, 1, … with their weights, all positive."""
+        """Add series of classes 0, 1, … with their positive weights."""
         plain = bool((weights == 1).all())
         for c in np.unique(codes).tolist():
             rows = np.flatnonzero(codes == c)
@@ -124,7 +124,7 @@ class ClassStream:
         self.sample = self.sample.add(series.values, codes, weights)
 
     def sampled(self) -> tuple[Series, np.ndarray, np.ndarray]:
-        """The series of the sample, their classes, and weights to stand for all."""
+        """The series of the sample, their classes, and weights to represent all."""
         sample = self.sample
         return Series(sample.values), sample.codes, sample.standing_for(self.counts)
 
@@ -149,7 +149,7 @@ def _taken_moments(part: ClassMoments) -> dict[str, Any]:
     taken = {"count": part.count, "mean": part.mean, "factor": None, "scatter": None}
     if isinstance(part.scatter, Factored):
         return {**taken, "factor": part.scatter.factor}
-    # Symmetric: one half is enough.
+    # Symmetric: save one half.
     return {**taken, "scatter": part.scatter[np.triu_indices(len(part.mean))]}
 
 
@@ -160,14 +160,14 @@ def _made_moments(
         return ClassMoments(count, mean, Factored(factor))
     upper = np.triu_indices(len(mean))
     if scatter is None or len(scatter) != len(upper[0]):
-        refuse("its class moments have no scatter, or one of another size.")
+        refuse("its class moments have no scatter, or one of the wrong size.")
     whole = np.zeros((len(mean), len(mean)))
     whole[upper] = whole.T[upper] = scatter
     return ClassMoments(count, mean, whole)
 
 
 def _taken_stream(stream: ClassStream) -> dict[str, Any]:
-    # The moments of a whole sample are made from it again, and need no room.
+    # The moments of a complete sample are computed again from it.
     moments = None if stream.sample.is_whole else stream.moments
     return {"sample": stream.sample, "moments": moments, "chosen_at": stream.chosen_at}
 
@@ -177,10 +177,10 @@ def _made_stream(
 ) -> ClassStream:
     codes, n_classes = sample.codes, len(sample.seen)
     if codes.dtype.kind not in "iu" or not np.isin(codes, np.arange(n_classes)).all():
-        refuse("its sample of series has classes that it does not know.")
+        refuse("its sample of series has unknown classes.")
     kept = np.bincount(codes, minlength=n_classes)
     if sample.seed < 0 or (kept > sample.seen).any() or not len(codes):
-        refuse("its sample of series does not fit together.")
+        refuse("its sample of series is inconsistent.")
     if sample.is_whole:
         stream = ClassStream.empty(n_classes, sample.values.shape[1:], sample.seed)
         stream.add(Series(sample.values), codes, sample.weights)

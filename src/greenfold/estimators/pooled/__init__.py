@@ -1,4 +1,4 @@
-"""Series that are not aligned: reservoirs read at every step and pooled over time."""
+"""Estimators for series that are not aligned: reservoir states pooled over time."""
 
 import lazy_loader as lazy
 

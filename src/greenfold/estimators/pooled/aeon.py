@@ -1,4 +1,4 @@
-"""The pooled estimators as aeon's (needs ``greenfold[aeon]``)."""
+"""The pooled estimators for aeon (they need ``greenfold[aeon]``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AeonPooledReservoirClassifier(
 ):
     """`PooledReservoirClassifier` as an aeon classifier, with the same parameters.
 
-    The fitted one is ``classifier_``.
+    ``classifier_`` is the fitted one.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class AeonPooledReservoirClassifier(
 class AeonPooledReservoirRegressor(
     Adapter, BaseRegressor, wraps=PooledReservoirRegressor, fitted="regressor_"
 ):
-    """`PooledReservoirRegressor` as an aeon regressor; the fitted one is ``regressor_``."""
+    """`PooledReservoirRegressor` as an aeon regressor; ``regressor_`` is the fitted one."""
 
     _tags: ClassVar[dict[str, Any]] = _TAGS
 
@@ -51,7 +51,7 @@ class AeonPooledReservoirRegressor(
 class AeonReservoirFeatures(
     Adapter, BaseCollectionTransformer, wraps=ReservoirFeatures, fitted="features_"
 ):
-    """`ReservoirFeatures` as an aeon transformer; the fitted one is ``features_``."""
+    """`ReservoirFeatures` as an aeon transformer; ``features_`` is the fitted one."""
 
     _tags: ClassVar[dict[str, Any]] = {
         **_TAGS,

@@ -1,9 +1,8 @@
-"""The filter bank: reservoirs of damped oscillators over time scales, read out at random.
+"""The filter bank: reservoirs of damped oscillators on several time scales.
 
-A linear reservoir that is read at every step is a bank of causal filters. Here every
+A linear reservoir that is read at every step is a bank of causal filters. Here each
 reservoir covers one time scale τ₀: the decay times of its oscillators lie around τ₀, their
-frequencies around 1/τ₀, and each readout mixes all of them. Time is counted in steps of
-the series.
+frequencies around 1/τ₀, and each random readout mixes all of them. Times are in steps.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ import numpy as np
 
 from ...networks.reservoir import Reservoir
 
-#: Readouts that compete with each other.
+#: Number of readouts that compete with each other.
 GROUP = 8
-#: Shortest time scale in steps: below it, a step is longer than the memory.
+#: Shortest time scale in steps: below it, a step exceeds the memory.
 SHORTEST = 1.5
 #: Decay times of a reservoir of time scale τ₀, relative to τ₀.
 DECAYS = (0.5, 2.0)
 #: Its angular frequencies, times τ₀: from a filter that hardly oscillates while it decays
-#: to one that does so twice. They end at half a turn a step, the Nyquist frequency.
+#: to one that oscillates twice. They end at half a turn per step, the Nyquist frequency.
 FREQUENCIES = (0.3, 12.0)
-#: A slow reservoir is read every τ₀/6 steps (its fastest mode turns by two radians
-#: meanwhile), but 128 times a series at least.
+#: A slow reservoir is read every τ₀/6 steps (its fastest mode turns by two radians in
+#: between), but at least 128 times per series.
 READS_PER_SCALE = 6
 MIN_READS = 128
-#: Parts of a reservoir that hear different channels.
+#: Number of parts of a reservoir that receive different channels.
 PARTS = 8
 
 
@@ -65,22 +64,22 @@ class ScaleReservoir:
     def reservoir(self) -> Reservoir:
         """The same network as a `Reservoir`, for steps of length one.
 
-        Its input projection is τ times `u` here, whose neurons have no time constant.
+        Its input projection is τ times `u`, because the neurons here have no time constant.
         """
         return Reservoir.oscillators(self.decay_times, self.frequencies)
 
     @cached_property
     def rates(self) -> np.ndarray:
-        """λ_j = −1/T_j + iω_j of every oscillator, complex."""
+        """λ_j = −1/T_j + iω_j of each oscillator, complex."""
         return -1 / self.decay_times + 1j * self.frequencies
 
     @cached_property
     def drive(self) -> np.ndarray:
-        """Effect of one reading's worth of input, (stride · n_channels, 2 n_oscillators).
+        """Effect of the input between two readings, (stride · n_channels, 2 n_oscillators).
 
         The state after a reading is exp(λ·stride) times the state before plus the steps in
         between (in time, channels innermost) times this matrix. Real parts of all
-        oscillators come first, then the imaginary ones. Exact for input that is constant
+        oscillators come first, then imaginary parts. It is exact for input that is constant
         over a step: each step adds (exp(λ) − 1)/λ · u x.
         """
         complex_u = self.u[0::2] + 1j * self.u[1::2]
@@ -92,13 +91,13 @@ class ScaleReservoir:
 
     @cached_property
     def split_readouts(self) -> np.ndarray:
-        """`readouts` in the order of `drive`: real parts, then imaginary ones."""
+        """`readouts` in the order of `drive`: real parts, then imaginary parts."""
         return np.concatenate([self.readouts[0::2], self.readouts[1::2]])
 
     def impulse_response(self, n_steps: int) -> np.ndarray:
-        """Answer of every readout to a step of input, then silence, read at every step.
+        """Response of each readout to one step of input, at every step.
 
-        Of shape (n_steps, n_channels, n_readouts).
+        Its shape is (n_steps, n_channels, n_readouts).
         """
         one = replace(self, stride=1)
         J = len(self.rates)
@@ -109,7 +108,7 @@ class ScaleReservoir:
 
 @dataclass(frozen=True, eq=False)
 class FilterBank:
-    """Reservoirs of several time scales that hear the same series."""
+    """Reservoirs of several time scales that receive the same series."""
 
     scales: tuple[ScaleReservoir, ...]
     n_channels: int
@@ -127,12 +126,12 @@ def draw_bank(
     """Draw a filter bank for series of the typical length ``n_steps``.
 
     Time scales are spaced evenly in their logarithm from 1.5 steps to half the series;
-    decay times and frequencies are drawn log-uniformly around them, readouts (a multiple of
-    8) from a normal distribution. Every oscillator has the same response to white noise.
+    decay times and frequencies are log-uniform around them, readouts (a multiple of 8)
+    normal. Every oscillator has the same response to white noise.
 
-    With several channels, a reservoir consists of eight parts, each of which hears its own
-    random mixture of some of the channels, so that there are filters for single channels
-    as well as for combinations. A readout listens to one part.
+    With several channels, a reservoir has eight parts. Each part receives its own random
+    mixture of some channels, so there are filters for single channels as well as for
+    combinations. A readout reads one part.
     """
     longest = max(n_steps / 2, SHORTEST)
     scales = np.geomspace(SHORTEST, longest, n_scales) if n_scales > 1 else [longest]
@@ -161,7 +160,7 @@ def draw_bank(
 
 
 def _mixtures(rng: np.random.Generator, n_oscillators: int, n_channels: int) -> np.ndarray:
-    """Weights (n_oscillators, n_channels) by which oscillators hear the channels.
+    """Weights (n_oscillators, n_channels) of the channels in the input of oscillators.
 
     The number of channels of a part is log-uniform: single channels are as frequent as
     mixtures of half of them.

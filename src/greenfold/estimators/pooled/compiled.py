@@ -1,7 +1,7 @@
-"""Readouts and pooling compiled by numba: every output is read while it is in the cache.
+"""Readouts and pooling compiled by numba, so that every output stays in the cache.
 
-For one series and one reservoir: a matrix product gives what each reading's worth of input
-adds to the state, a recurrence adds it up, a second product reads the states out, and the
+For one series and one reservoir, a matrix product gives the input's contribution to the
+state per reading, a recurrence adds it up, a second product reads the states out, and
 pooling runs over the result, sixteen readouts at a time, all in a few hundred kilobytes.
 """
 
@@ -19,14 +19,14 @@ from numba.core.datamodel import models
 from .bank import GROUP
 from .feature_map import KINDS, N_ROWS
 
-# Sixteen floats side by side as one value.
+# Sixteen floats as one value.
 #
 # A compiler vectorises a loop only if it can prove, or check at run time, that its arrays
-# do not overlap; pooling writes to too many for that. Here a value *is* a vector, and what
-# a loop sums up over time stays in registers. LLVM maps the vectors to what the processor
-# has (AVX-512, AVX2, NEON, …). Nothing checks that a position lies inside its array.
+# do not overlap; pooling writes to too many arrays for that. Here a value *is* a vector,
+# and sums over time stay in registers. LLVM maps the vectors to the processor's (AVX-512,
+# AVX2, NEON, …). Positions are not checked against the bounds of their array.
 
-# numba's own types do not know what its decorators return, nor what an intrinsic takes.
+# numba's type stubs lack the results of its decorators and the arguments of intrinsics.
 # pyright: reportCallIssue=false
 _extending: Any = extending
 intrinsic, overload = _extending.intrinsic, _extending.overload
@@ -54,7 +54,7 @@ _LANES = Lanes()
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """A flat position of a float32 array, as a pointer to lanes."""
+    """Pointer to the lanes at a flat position of a float32 array."""
     struct = context.make_array(array_type)(context, builder, array)
     return builder.bitcast(builder.gep(struct.data, [at]), _VECTOR.as_pointer())
 
@@ -66,11 +66,11 @@ def _is_floats(array: Any) -> bool:
 
 @intrinsic
 def load(typingctx: Any, array: Any, at: Any) -> Any:
-    """The lanes from a flat position of a C-contiguous float32 array on."""
+    """Load the lanes from a flat position of a C-contiguous float32 array."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         made = builder.load(_address(context, builder, signature.args[0], *values))
-        made.align = 4  # rows begin anywhere
+        made.align = 4  # rows may begin anywhere
         return made
 
     return (_LANES(array, types.intp), generate) if _is_floats(array) else None
@@ -91,7 +91,7 @@ def store(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
 
 @intrinsic
 def fill(typingctx: Any, number: Any) -> Any:
-    """A float32 in every lane."""
+    """Repeat a float32 in every lane."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         index, none = ir.IntType(32), ir.Constant(_VECTOR, ir.Undefined)
@@ -103,7 +103,7 @@ def fill(typingctx: Any, number: Any) -> Any:
 
 
 def _selector(comparison: str) -> Any:
-    """``pick(a, b, x, y)``: x where a compares so with b, else y."""
+    """``pick(a, b, x, y)``: x if the comparison of a with b holds, else y."""
 
     @intrinsic
     def pick(typingctx: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
@@ -117,7 +117,7 @@ def _selector(comparison: str) -> Any:
 
 
 def _operator(function: Any, name: str) -> None:
-    """Let numba apply an operator lane by lane, as LLVM's instruction of that name."""
+    """Let numba apply an operator lane by lane, with LLVM's instruction of that name."""
 
     @intrinsic
     def combine(typingctx: Any, a: Any, b: Any) -> Any:
@@ -161,13 +161,13 @@ def smaller(a, b):
 
 @njit(**_OPTIONS)
 def _advance(Y, decay):
-    """States from what each reading adds, in place; ``decay`` holds exp(λ·stride)."""
+    """Accumulate the input of each reading, in place; ``decay`` is exp(λ·stride)."""
     K, width = Y.shape
     J = width // 2
     for first in range(0, J, _WIDTH):
         at = max(0, min(first, J - _WIDTH))
         if J < _WIDTH or at < first:
-            # The lanes would overlap with those before, which have been advanced.
+            # These lanes would overlap with earlier ones, which are advanced already.
             for k in range(1, K):
                 for j in range(first, J):
                     a, b = Y[k - 1, j], Y[k - 1, J + j]
@@ -187,21 +187,21 @@ def _advance(Y, decay):
 
 @njit(**_OPTIONS)
 def _differences(Z, K, D):
-    """First and second differences behind the readouts; zero before the series."""
+    """Append first and second differences to the readouts; zero before the series."""
     size = K * D
     for order in range(2):
         before, after = order * size, (order + 1) * size
         for d in range(D):
             Z[after + d] = Z[before + d]
         for at in range(D, size, _WIDTH):
-            # The last lanes run over the end, into what comes next or the slack behind.
+            # The last lanes run over the end, into later values or the slack.
             change = load(Z, before + at) - load(Z, before + at - D)
             store(Z, after + at, change)
 
 
 @njit(**_INLINE)
 def _track(z, threshold, now, one, zero, state):
-    """One step of what is above a threshold, but for the count."""
+    """One time step of the statistics above a threshold, without the count."""
     level, position, run, stretch, number = state
     level = level + pick(z, threshold, z, zero)
     position = position + pick(z, threshold, now, zero)
@@ -212,7 +212,7 @@ def _track(z, threshold, now, one, zero, state):
 
 @njit(**_INLINE)
 def _store_rows(T, row, column, a, b, c):
-    """Lanes of three rows of a table that follow each other."""
+    """Store lanes in three successive rows of a table."""
     P = T.shape[1]
     store(T, row * P + column, a)
     store(T, (row + 1) * P + column, b)
@@ -221,9 +221,9 @@ def _store_rows(T, row, column, a, b, c):
 
 @njit(**_OPTIONS)
 def _describe(Z, start, K, D, at, thresholds, column, ends, T):
-    """Sums over time of sixteen readouts, into the table T (N_ROWS, P) from a column on.
+    """Sum over time for sixteen readouts, into the table T (N_ROWS, P) from a column on.
 
-    The readouts (K, D) begin at ``start`` of the flat Z, those summed at column ``at``.
+    The readouts (K, D) begin at ``start`` of the flat Z; the summed ones at column ``at``.
     """
     P = T.shape[1]
     one, zero = fill(np.float32(1)), fill(np.float32(0))
@@ -255,7 +255,7 @@ def _describe(Z, start, K, D, at, thresholds, column, ends, T):
 
 @njit(**_INLINE)
 def _credit(z, best, zero, won):
-    """Add |z| where a readout is the best of its group, for eight readouts."""
+    """Add |z| if a readout is the best of its group, for eight readouts."""
     a, b, c, d, e, f, g, h = z
     w0, w1, w2, w3, w4, w5, w6, w7 = won
     return (
@@ -274,7 +274,7 @@ def _credit(z, best, zero, won):
 def _compete(Z, start, K, D, first, won, lost):
     """Sum |z| where a readout is the largest, or smallest, of its group, into (8, 16).
 
-    Sixteen groups from ``first`` on; lanes of groups that do not exist hold anything.
+    It handles sixteen groups from ``first`` on; lanes beyond the last group are undefined.
     """
     step = D // GROUP
     zero = fill(np.float32(0))
@@ -301,7 +301,7 @@ def _compete(Z, start, K, D, first, won, lost):
 
 @njit(**_OPTIONS)
 def _finish(T, thresholds, ends):
-    """Sums into proportions and means, in place."""
+    """Turn sums into proportions and means, in place."""
     P = T.shape[1]
     one, half = np.float32(1), np.float32(0.5)
     per_step = one / np.float32(ends[4])
@@ -337,7 +337,7 @@ def _finish(T, thresholds, ends):
 
 @njit(**_OPTIONS)
 def _read(x, drive, decay, readouts, Y, Z):
-    """Readouts of one series and their differences, into the flat ``Z``."""
+    """Write the readouts of one series and their differences to the flat ``Z``."""
     K, D = len(x), readouts.shape[1]
     np.dot(x, drive, Y)
     _advance(Y, decay)
@@ -354,7 +354,7 @@ def readings(X, drive, decay, readouts, out):
     Z = np.empty(3 * K * D + _WIDTH, np.float32)
     for i in range(n):
         _read(X[i], drive, decay, readouts, Y, Z)
-        # Assigning the array instead would take numba four seconds more to compile.
+        # Assigning the whole array would take numba four seconds longer to compile.
         flat = out[i].reshape(-1)
         for k in range(flat.size):
             flat[k] = Z[k]
@@ -362,7 +362,7 @@ def readings(X, drive, decay, readouts, out):
 
 @njit(**_OPTIONS)
 def _summarise(x, drive, decay, readouts, thresholds, ends, Y, Z, won, lost, T):
-    """The table of one series."""
+    """Fill the table of one series."""
     K, D = len(x), readouts.shape[1]
     step = D // GROUP
     _read(x, drive, decay, readouts, Y, Z)
@@ -376,7 +376,7 @@ def _summarise(x, drive, decay, readouts, thresholds, ends, Y, Z, won, lost, T):
             kept = min(_WIDTH, step - first)
             for m in range(GROUP):
                 column = s * D + m * step + first
-                for k in range(kept):  # for the sake of compilation, as in `readings`
+                for k in range(kept):  # faster to compile, as in `readings`
                     T[_LARGEST, column + k] = won[m, k]
                     T[_SMALLEST, column + k] = lost[m, k]
     _finish(T, thresholds, ends)
@@ -387,7 +387,7 @@ def _workspace(K, width, D):
     """Buffers of `_summarise` for series of K readings."""
     return (
         np.empty((K, width), np.float32),
-        # Lanes of groups that do not exist reach beyond the last readout.
+        # Lanes beyond the last group reach beyond the last readout.
         np.zeros(3 * K * D + _WIDTH, np.float32),
         np.empty((GROUP, _WIDTH), np.float32),
         np.empty((GROUP, _WIDTH), np.float32),
@@ -396,7 +396,7 @@ def _workspace(K, width, D):
 
 @njit(**_OPTIONS)
 def pool(X, drive, decay, readouts, thresholds, ends, tables):
-    """Fill ``tables`` as `feature_map.pool` does; all arrays are float32, ``ends`` int."""
+    """Fill ``tables`` like `feature_map.pool`; all arrays are float32, ``ends`` int."""
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)
     for i in range(len(X)):
         own = tables[i]
@@ -432,8 +432,8 @@ def _add(T, mean, W, first, sums, score):
 def score(X, drive, decay, readouts, thresholds, ends, mean, W, scores):
     """Add the part of one reservoir to linear scores, without keeping the features.
 
-    ``mean`` and the rows of W are float32 of the length of a table; rows of zeros fill W up
-    to a multiple of four. Scores are float64, the same in whatever batch a series is.
+    ``mean`` and the rows of W are float32 with the length of a table; rows of zeros pad W
+    to a multiple of four. Scores are float64, and do not depend on the batch of a series.
     """
     D = readouts.shape[1]
     Y, Z, won, lost = _workspace(X.shape[1], *readouts.shape)

@@ -49,7 +49,7 @@ from .ridge import DUAL_CASES, fit_head
 
 
 class PooledEstimator(SeriesEstimator):
-    """What transformer, classifier and regressor share: parameters, reading, the bank."""
+    """What transformer, classifier and regressor share: parameters, reading, bank."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_scales": [COUNT],
@@ -62,7 +62,7 @@ class PooledEstimator(SeriesEstimator):
         "n_jobs": N_JOBS,
     }
     _takes_any_length: ClassVar[bool] = True
-    #: What a fit sets last.
+    #: The attribute that a fit sets last.
     _last_fitted: ClassVar[str] = "head_"
     map_: FeatureMap
     head_: LinearHead
@@ -103,7 +103,7 @@ class PooledEstimator(SeriesEstimator):
         return read_collection(self, X, fitting=fitting, most=DUAL_CASES)
 
     def _fit_map(self, series: Collection) -> None:
-        """Draw the bank and take scale and thresholds from the series."""
+        """Draw the bank, and compute scale and thresholds from the series."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         bank = draw_bank(
@@ -121,7 +121,7 @@ class PooledEstimator(SeriesEstimator):
     def _fit_head(
         self, series: Collection, targets: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[LinearHead, np.ndarray, np.ndarray]:
-        """The head, the cases that were held out, and its scores for them without them."""
+        """Fit the head; return it, the held-out cases, and their scores without them."""
         self._fit_map(series)
         found = fit_head(
             self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
@@ -142,60 +142,60 @@ class PooledEstimator(SeriesEstimator):
             return self.engine
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
             return auto_engine()
-        return "numba" if has_numba() else "array"  # for series on the host, later on
+        return "numba" if has_numba() else "array"  # for later series on the host
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, self._last_fitted)
 
 
 class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features"):
-    """Describe time series by what a bank of reservoirs did over time.
+    """Compute features of time series from a bank of reservoirs, pooled over time.
 
-    Reservoirs of damped oscillators, each of one time scale, hear the series; random
-    readouts of their states, and the first and second differences of those, are pooled
-    over time. What a feature says does not depend on when something happened, apart from
-    those of halves and quarters of the time.
+    The series drive reservoirs of damped oscillators, each of one time scale. Random
+    readouts of their states, and the first and second differences of these, are pooled over
+    time. Features do not depend on when something happened, except those of halves and
+    quarters of the time.
 
     Parameters
     ----------
     n_scales : int, default 8
-        Reservoirs, with time scales spaced evenly in their logarithm from 1.5 steps to half
-        the typical length of the training series.
+        Number of reservoirs, with time scales spaced evenly in their logarithm from 1.5
+        steps to half the typical length of the training series.
     n_oscillators : int, default 32
-        Damped oscillators of each reservoir.
+        Number of damped oscillators per reservoir.
     n_readouts : int, default 88
-        Random readouts of each reservoir, a multiple of 8.
+        Number of random readouts per reservoir, a multiple of 8.
     scaling : {"set", "series"}, default "set"
-        Whether each channel is standardised by its mean and deviation over the training
-        set, so that level and amplitude of a series count, or each series by its own.
+        "set" standardises each channel by its mean and deviation over the training set, so
+        level and amplitude of a series count; "series" uses those of each series.
     engine : {"auto", "numba", "array"}, default "auto"
-        "numba" is compiled and some twenty times as fast on one thread; "array" needs
-        nothing beyond the array library. "auto" compiles where numba is installed (extra
-        ``greenfold[fast]``), and says once where it is not (`SlowEngineWarning`). Arrays
-        of PyTorch and CuPy are always treated by their own library, on their device.
+        "numba" is compiled and about twenty times as fast on one thread; "array" needs only
+        the array library. "auto" compiles if numba is installed (extra
+        ``greenfold[fast]``), and otherwise warns once (`SlowEngineWarning`). Arrays of
+        PyTorch and CuPy are always processed by their own library, on their device.
     random_state : int, RandomState or None, default None
         Draws oscillators, readouts and thresholds.
     n_jobs : int or None, default None
-        Threads over series of the compiled engine.
+        Number of threads over series of the compiled engine.
 
     Attributes
     ----------
     map_ : FeatureMap
         The bank (``map_.bank``), thresholds and scale.
     n_features_in_, n_channels_in_ : int
-        Steps of the longest training series, and channels.
+        Number of steps of the longest training series, and of channels.
 
     Notes
     -----
     Series are arrays (n_cases, n_steps) or (n_cases, n_channels, n_steps), or lists of
     (n_steps,) or (n_channels, n_steps) arrays of any length. NaN inside a series is filled
-    by a straight line, NaN at its ends does not belong to it.
+    by a straight line; NaN at its ends is cut off.
 
     There are 114 features per readout: 38 (``KINDS`` of ``pooled.feature_map``) of it and
-    of its two differences. Computation is in single precision; a feature that counts steps
-    above a threshold may differ by a step between engines.
+    of each of its two differences. Computation is in single precision; a feature that
+    counts steps above a threshold may differ by a step between engines.
 
-    A slow reservoir is read every τ₀/6 steps, but 128 times a series at least.
+    A slow reservoir is read every τ₀/6 steps, but at least 128 times per series.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return tags
 
     def fit(self, X: Any, y: Any = None) -> ReservoirFeatures:
-        """Draw the bank; take scale and thresholds from the series. ``y`` is not used."""
+        """Draw the bank; compute scale and thresholds from the series. ``y`` is ignored."""
         self._check_parameters()
         self._fit_map(self._read(X, fitting=True))
         return self
@@ -249,10 +249,10 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
 class PooledReservoirClassifier(
     SeriesClassifier, PooledEstimator, kind="pooled_classifier"
 ):
-    """Classify time series that are not aligned, by pooled features of a reservoir bank.
+    """Classify time series that are not aligned, with pooled features of a reservoir bank.
 
-    Ridge regression on the features of `ReservoirFeatures`, one target per class; penalty
-    and probabilities come from leaving one series out.
+    Ridge regression on the features of `ReservoirFeatures`, with one target per class.
+    Leave-one-out chooses the penalty and calibrates the probabilities.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class PooledReservoirClassifier(
     ----------
     classes_ : ndarray (n_classes,)
     map_, n_features_in_, n_channels_in_
-        As of `ReservoirFeatures`.
+        As in `ReservoirFeatures`.
     head_ : LinearHead
         Coefficients and intercept.
     slope_ : float
@@ -274,23 +274,23 @@ class PooledReservoirClassifier(
         Ridge penalty, in units of the squared (standardised, weighted) features.
     held_out_scores_ : ndarray (n,) or (n, n_classes)
         Decision values of the training series ``held_out_cases_``, each without that
-        series; None in a classifier that was read from a file.
+        series; None in a loaded classifier.
     held_out_cases_ : ndarray (n,) of int
-        All training series up to 4096 of them, else 512 drawn at random.
+        All training series if there are at most 4096, else 512 drawn at random.
 
     See Also
     --------
-    greenfold.ReservoirClassifier : For aligned series; one vector as its predictor.
+    greenfold.ReservoirClassifier : For aligned series; its predictor is one vector.
 
     Notes
     -----
-    Series as in `ReservoirFeatures`. Memory is about 320 kB per training series at the
-    defaults, up to 1 GiB; beyond that the features are made twice instead of kept. Beyond
-    4096 series the ridge regression is an average over parts of some 2500, and time grows
-    linearly with their number. Predictions keep no features.
+    Series are as in `ReservoirFeatures`. Memory is about 320 kB per training series at the
+    defaults, up to 1 GiB; beyond that the features are computed twice instead of kept.
+    Beyond 4096 series the ridge regression is an average over parts of about 2500, and time
+    grows linearly with the number of series. Predictions keep no features.
 
-    Series that do not fit into memory are passed as to `greenfold.ReservoirClassifier`. The
-    parts are then solved where the series are, with the same result up to rounding.
+    Pass series that do not fit into memory as to `greenfold.ReservoirClassifier`. The parts
+    are then solved where the series are, with the same result up to rounding.
 
     Examples
     --------
@@ -333,9 +333,9 @@ class PooledReservoirClassifier(
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
 
         ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
-        times those of ``class_weight``. Scale and thresholds of the features are those of
-        all series of a weight above zero, and a series is left out as a whole: one of
-        weight two counts as two there only.
+        times those of ``class_weight``. Scale and thresholds of the features use all series
+        of positive weight equally, and leave-one-out drops a series as a whole, whatever
+        its weight.
         """
         self._check_parameters()
         series = self._read(X, fitting=True)
@@ -372,7 +372,7 @@ class PooledReservoirClassifier(
 
     @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n_cases, n_classes), calibrated on series that were held out."""
+        """Probabilities (n_cases, n_classes), calibrated on held-out series."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             odds = 2 * self.slope_ * scores
@@ -381,10 +381,9 @@ class PooledReservoirClassifier(
 
 
 class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_regressor"):
-    """Predict numbers from time series, by pooled features of a reservoir bank.
+    """Predict numbers from time series, with pooled features of a reservoir bank.
 
-    Ridge regression on the features of `ReservoirFeatures`; the penalty comes from leaving
-    one series out.
+    Ridge regression on the features of `ReservoirFeatures`, with a leave-one-out penalty.
 
     Parameters
     ----------
@@ -394,14 +393,14 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     Attributes
     ----------
     held_out_predictions_ : ndarray (n,) or (n, n_targets)
-        Predictions for the training series ``held_out_cases_``, each without that series;
-        None in a regressor that was read from a file.
+        Predictions for the training series ``held_out_cases_``, each without that
+        series; None in a loaded regressor.
     map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
-        As of `PooledReservoirClassifier`.
+        As in `PooledReservoirClassifier`.
 
     Notes
     -----
-    Series as in `ReservoirFeatures`. Several targets share one penalty.
+    Series are as in `ReservoirFeatures`. Several targets share one penalty.
 
     Examples
     --------
@@ -425,10 +424,10 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         series = self._read(X, fitting=True)
         targets = read_targets(self, y, len(series))
         self._flat = targets.ndim == 1
-        # In powers of two: coefficients are in single precision.
+        # In powers of two, because coefficients are in single precision.
         self._exponents = exponent(targets.reshape(len(targets), -1), 0)
         table = np.ldexp(targets.reshape(len(targets), -1), -self._exponents)
-        # One penalty for targets of different units: each in its own deviation.
+        # One penalty serves targets of different units: scale each by its deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
         head, _, held_out = self._fit_head(series, table / unit)
@@ -454,10 +453,10 @@ def to_onnx(
     *,
     dtype: str = "float64",
 ) -> Any:
-    """A fitted classifier or regressor as an ONNX graph.
+    """Export a fitted classifier or regressor as an ONNX graph.
 
-    It is fitted on series of equal length. The graph is also written to ``path``. The input
-    is of ``dtype``, "float64" or "float32"; features are in single precision in any case.
+    It must be fitted on series of equal length. The graph is also written to ``path``. The
+    input is of ``dtype``, "float64" or "float32"; features are always in single precision.
 
     Returns
     -------
@@ -470,14 +469,13 @@ def to_onnx(
     Notes
     -----
     The graph is the array engine. It takes complete series of the training length: other
-    lengths, and gaps to be filled, would need a graph each. onnxruntime agrees with the
-    estimator but for readings within rounding of a threshold, which count or do not: some
-    1e-3 of the largest score.
+    lengths, and gaps, would need a graph each. onnxruntime agrees with the estimator up to
+    about 1e-3 of the largest score, because rounding may move a reading across a threshold.
     """
     if getattr(estimator, "_any_length", False):
         was = f"The {type(estimator).__name__} was fitted on series of unequal length"
         fix = "fit it on series of equal length to export it"
-        raise ValueError(f"{was}, and a graph has one; {fix}.")
+        raise ValueError(f"{was}, but a graph has one length; {fix}.")
 
     def compute(graph: Graph, X: Any) -> None:
         made, head = estimator.map_, estimator.head_
@@ -496,9 +494,9 @@ def to_onnx(
 
 # Files
 
-#: Largest stride: that of a series of eight million steps.
+#: Largest stride, of a series of eight million steps.
 _LONGEST_STRIDE = 2**16
-#: Of the layout of features (`KINDS`); raised when it changes.
+#: Version of the layout of features (`KINDS`); raised when it changes.
 _LAYOUT = 1
 
 _NEURONS = (2, "n_oscillators")
@@ -547,18 +545,18 @@ def _head(n_targets: codec.Length) -> codec.Object:
 
 
 def _finish(made: Any) -> None:
-    """Check the whole, and choose the engine: this machine need not have numba."""
+    """Check the whole, and choose the engine, since this machine may lack numba."""
     longest = min(made.n_features_in_, _LONGEST_STRIDE)
     if any(one.stride > longest for one in made.map_.bank.scales):
-        refuse("its reservoirs have a stride that can not be.")
+        refuse("its reservoirs have an impossible stride.")
     standardised = [made.map_.mean is not None, made.map_.deviation is not None]
     if standardised != [made.scaling == "set"] * 2:
         refuse("its means and deviations do not fit its scaling.")
     if getattr(made, "_flat", False) and len(made.head_.intercept) != 1:
-        refuse(f"it has {len(made.head_.intercept)} targets, and says one.")
+        refuse(f"it has {len(made.head_.intercept)} targets, but declares one.")
     engine = auto_engine() if made.engine == "auto" else made.engine
     made.map_ = replace(made.map_, engine=engine if has_numba() else "array")
-    # What was held out is not kept.
+    # Held-out predictions are not saved.
     if isinstance(made, PooledReservoirClassifier):
         made.held_out_cases_ = made.held_out_scores_ = None
     elif isinstance(made, PooledReservoirRegressor):

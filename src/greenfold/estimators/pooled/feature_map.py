@@ -1,10 +1,10 @@
-"""From series to pooled features: the bank, its thresholds and the scale of the series.
+"""Pooled features of series: the bank, its thresholds and the scale of the series.
 
-A `FeatureMap` is what `ReservoirFeatures` has fitted and what the estimators use. It works
-through one reservoir at a time and in batches of bounded memory, by the compiled engine
-where numba is installed and the series are on the host, else by array operations. Both fill
-the same table of `N_ROWS` rows for every reading (a readout, or its first or second
-difference in time).
+`ReservoirFeatures` fits a `FeatureMap`, and the estimators use it. It processes one
+reservoir at a time in batches of bounded memory, with the compiled engine if numba is
+installed and the series are on the host, else with array operations. Both fill the same
+table of `N_ROWS` rows for each reading (a readout, or its first or second difference in
+time).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ N_THRESHOLDS = 3
 #: The readout and its first and second difference, interleaved in this order.
 N_SIGNALS = 3
 
-#: Kind to its rows. "quarters" and "halves" have one row for each part of time and, within
+#: Rows of each kind. "quarters" and "halves" have one row for each part of time and, within
 #: it, each threshold.
 KINDS: dict[str, slice] = {
     "above": slice(0, 3),  # proportion of time above a threshold
     "halves": slice(3, 9),  # the same in each half of the time
     "quarters": slice(9, 21),  # the same in each quarter
-    "level": slice(21, 24),  # mean of the values above; the threshold where there are none
-    "position": slice(24, 27),  # mean time above, 0 … 1; ½ where there is none
+    "level": slice(21, 24),  # mean of the values above; the threshold if there are none
+    "position": slice(24, 27),  # mean time above, 0 … 1; ½ if there is none
     "stretch": slice(27, 30),  # longest stretch above, as a proportion
     "stretches": slice(30, 33),  # √ of the mean length of all stretches, as a proportion
     "max": slice(33, 34),
@@ -49,29 +49,28 @@ KINDS: dict[str, slice] = {
 }
 N_ROWS = 38
 
-#: Weight of a kind after standardisation, one where it is not named. What tells *when*
-#: something happened helps with aligned series and hurts with others; at half the weight
-#: it did least harm and most good in leave-one-out tests on training data.
+#: Weight of a kind after standardisation; one by default. Features that tell *when*
+#: something happened help with aligned series and hurt with others; half the weight was the
+#: best compromise in leave-one-out tests on training data.
 WEIGHTS = {"halves": 0.5, "quarters": 0.5, "position": 0.5}
-#: Working memory of array operations: on the host what the caches hold, on a device what
-#: keeps it busy.
+#: Working memory of array operations: the caches of the host, or enough for a busy GPU.
 _HOST_BYTES = 2**23
 _DEVICE_BYTES = 2**31
-#: Arrays of the size of the readings that array operations keep at a time.
+#: Number of arrays, as large as the readings, that array operations keep at a time.
 _TEMPORARIES = 8
-#: Features of the compiled engine that are made before they are stored.
+#: Features that the compiled engine computes before they are stored.
 _TABLE_BYTES = 2**24
-#: Training series, and values of each reading, from which thresholds are drawn.
+#: Numbers of training series, and of values per reading, from which thresholds are drawn.
 _SAMPLED_SERIES = 256
 _SAMPLED_VALUES = 1024
 
 
 class SlowEngineWarning(UserWarning):
-    """Pooled features are made by array operations, because numba is not installed."""
+    """numba is not installed, so slower array operations compute the pooled features."""
 
 
 def row_weights() -> np.ndarray:
-    """Weight of every row, (N_ROWS,)."""
+    """Weight of each row, (N_ROWS,)."""
     weights = np.ones(N_ROWS)
     for kind, weight in WEIGHTS.items():
         weights[KINDS[kind]] = weight
@@ -79,13 +78,13 @@ def row_weights() -> np.ndarray:
 
 
 def has_numba() -> bool:
-    """Whether the compiled engine is there."""
+    """Whether the compiled engine is available."""
     return find_spec("numba") is not None
 
 
 @cache
 def auto_engine() -> str:
-    """What "auto" means for series on the host; says once if it is the slow one."""
+    """Engine of "auto" for series on the host; warns once if it is the slow one."""
     if has_numba():
         return "numba"
     warnings.warn(
@@ -106,7 +105,7 @@ class LinearHead:
     intercept: np.ndarray
 
     def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Mean and coefficients of every reservoir."""
+        """Mean and coefficients of each reservoir."""
         return zip(self.means, self.coefficients, strict=True)
 
 
@@ -114,9 +113,10 @@ class LinearHead:
 class FeatureMap:
     """Everything needed to turn series into features.
 
-    ``thresholds`` are (3, 3 n_readouts) float32 of every reservoir, with columns signal by
+    ``thresholds`` are (3, 3 n_readouts) float32 per reservoir, with columns signal by
     signal (readout, first, second difference). ``mean`` and ``deviation`` (n_channels,)
-    standardise the series; None if each is by its own. ``engine`` is that on the host.
+    standardise the series; None if each series uses its own. ``engine`` is used on the
+    host.
     """
 
     bank: FilterBank
@@ -127,10 +127,10 @@ class FeatureMap:
 
     @property
     def widths(self) -> list[int]:
-        """Number of features of every reservoir."""
+        """Number of features per reservoir."""
         return [N_ROWS * N_SIGNALS * one.n_readouts for one in self.bank.scales]
 
-    # Products for one series are small, however many there are.
+    # The products for one series are small, however many series there are.
     @with_few_threads()
     def blocks(self, series: Collection, scale: int, n_jobs: int | None = None) -> Any:
         """Features of one reservoir for all series, (n_cases, widths[scale]) float32."""
@@ -140,7 +140,7 @@ class FeatureMap:
             whole = np.empty((len(series), width), np.float32)
             for cases, x in self._batches(series, [scale]):
                 if alone and self._compiled(x):
-                    # Written where they belong; copying them would take a fifth longer.
+                    # Write them in place; a copy would take a fifth longer.
                     self.pool(x, scale, n_jobs, whole[cases[0] : cases[-1] + 1])
                 else:
                     whole[cases] = self.pool(x, scale, n_jobs).reshape(-1, width)
@@ -181,7 +181,7 @@ class FeatureMap:
         total: Any = 0.0
         for scale, (mean, W) in enumerate(head.parts()):
             flat = xp.reshape(self.pool(x, scale), (-1, len(mean))) - like(mean, x)
-            # In double precision: no batch changes more than its last digits.
+            # In double precision, so that batches change only the last digits.
             wide = like(np.asarray(W, dtype=np.float64), x)
             total = xp.astype(flat, xp.float64) @ wide + total
         return total
@@ -190,13 +190,13 @@ class FeatureMap:
         """Series (n, n_channels, n_steps) as float32 (n, n_steps, n_channels)."""
         xp = compat.array_namespace(values)
         if self.mean is None or self.deviation is None:
-            # In units of its largest value, whose square is in floating point.
+            # In units of its largest value, so that squares do not overflow.
             largest = xp.max(xp.abs(values), axis=2, keepdims=True)
             values = values / xp.where(largest > 0, largest, xp.ones_like(largest))
             mean = xp.mean(values, axis=2, keepdims=True)
             apart = values - mean
             deviation = xp.sqrt(xp.mean(apart * apart, axis=2, keepdims=True))
-            # What is constant up to rounding has no shape of its own.
+            # A series that is constant up to rounding has no shape of its own.
             flat = deviation <= 1e-6
             deviation = xp.where(flat, xp.ones_like(deviation), deviation)
             x = xp.where(flat, xp.zeros_like(apart), apart) / deviation
@@ -212,7 +212,7 @@ class FeatureMap:
     ) -> Any:
         """Tables (n, N_ROWS, 3 n_readouts) of one reservoir for standardised series ``x``.
 
-        The compiled engine writes them to ``out`` (n, widths[scale]), if that is given.
+        The compiled engine writes them to ``out`` (n, widths[scale]), if given.
         """
         inputs = self._inputs(x, scale)
         if not self._compiled(x):
@@ -242,7 +242,7 @@ class FeatureMap:
     def _batches(
         self, series: Collection, scales: Iterable[int]
     ) -> Iterator[tuple[np.ndarray, Any]]:
-        """Positions of series, and the series standardised, in bounded memory."""
+        """Positions of series, and the standardised series, in bounded memory."""
         chosen = [self.bank.scales[scale] for scale in scales]
         for cases, values in series.groups:
             if self._compiled(values):
@@ -259,7 +259,7 @@ class FeatureMap:
                 yield cases[rows], self.standardise(values[rows, ...])
 
     def _inputs(self, x: Any, scale: int) -> tuple[Any, ...]:
-        """Arguments of both engines, where ``x`` lives; see `pool`."""
+        """Arguments of both engines, on the device of ``x``; see `pool`."""
         xp = compat.array_namespace(x)
         stride = self.bank.scales[scale].stride
         _, n_steps, n_channels = x.shape
@@ -270,14 +270,14 @@ class FeatureMap:
         cut = xp.reshape(x, (-1, n_reads, stride * n_channels))
         if isinstance(cut, np.ndarray):
             cut = np.ascontiguousarray(cut)
-        # There are no thresholds while they are drawn from readings.
+        # There are no thresholds yet while they are drawn from readings.
         own = *self._constants[scale], *self.thresholds[scale : scale + 1]
         constants = (like(one, x) for one in own)
         return cut, *constants, tuple(n_reads * q // 4 for q in range(5))
 
     @cached_property
     def _constants(self) -> list[list[np.ndarray]]:
-        """``drive``, ``decay`` and ``readouts`` of every reservoir in single precision."""
+        """``drive``, ``decay`` and ``readouts`` of each reservoir in single precision."""
         made = []
         for one in self.bank.scales:
             factor: Any = np.exp(one.rates * one.stride)
@@ -293,7 +293,7 @@ class FeatureMap:
 
 
 def _in_threads(work: Any, n_jobs: int | None, cut: Any, shared: Any, out: Any) -> None:
-    """Do ``work(cut, *shared, out)`` for ranges of the series, in as many threads."""
+    """Run ``work(cut, *shared, out)`` for ranges of the series, one per thread."""
     n, threads = len(cut), 1 if n_jobs is None else int(effective_n_jobs(n_jobs))
     if threads == 1 or n < 2 * threads:
         work(cut, *shared, out)
@@ -313,9 +313,9 @@ def fit_map(
     scaling: str,
     engine: str,
 ) -> FeatureMap:
-    """Take the scale and the thresholds from training series.
+    """Compute the scale and the thresholds from training series.
 
-    ``rng`` chooses the values from which thresholds are drawn, and the quantiles.
+    ``rng`` chooses the quantiles, and the values from which thresholds are drawn.
     """
     mean = deviation = None
     if scaling == "set":
@@ -337,10 +337,10 @@ def fit_map(
 def _sample(
     made: FeatureMap, sample: Collection, scale: int, starts: np.ndarray
 ) -> np.ndarray:
-    """Values of every reading of a reservoir, (n_values, 3 n_readouts).
+    """Values of each reading of a reservoir, (n_values, 3 n_readouts).
 
-    They are evenly spaced in each series, so that none is taken twice: a threshold between
-    two of them is then no training value itself, and rounding does not move it over one.
+    They are evenly spaced in each series, so none is taken twice: a threshold between two
+    of them is then no training value itself, and rounding does not move it across one.
     """
     wanted = -(-_SAMPLED_VALUES // len(sample))
     found = []
@@ -358,7 +358,7 @@ def _sample(
 
 
 def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Quantiles q (m, n) of each column of values (k, n), linearly between its entries."""
+    """Quantiles q (m, n) of each column of values (k, n), by linear interpolation."""
     ordered = np.sort(values, axis=0)
     place = q * (len(ordered) - 1)
     below = np.minimum(place.astype(int), len(ordered) - 1)
@@ -367,8 +367,8 @@ def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
     return low + (place - below) * (np.take_along_axis(ordered, above, axis=0) - low)
 
 
-# The array engine: it runs on a GPU, and where numba is not installed. `compiled` gives the
-# same numbers, up to rounding.
+# The array engine runs on a GPU, and if numba is not installed. `compiled` gives the same
+# numbers, up to rounding.
 
 
 def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
@@ -383,7 +383,7 @@ def readings(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
     Y = X @ drive
     re, im = Y[..., :J], Y[..., J:]
     a, b = decay[0, :], decay[1, :]
-    # After m rounds, every state holds the last 2^m readings.
+    # After m rounds, each state holds the last 2^m readings.
     step = 1
     while step < Y.shape[1]:
         old_re, old_im = re[:, :-step, :], im[:, :-step, :]
@@ -404,14 +404,14 @@ def pool(
 ) -> Any:
     """Pooled features (n_cases, N_ROWS, 3 n_readouts) of one reservoir.
 
-    ``thresholds`` are (3, 3 n_readouts). ``ends`` say where the quarters of the time begin,
-    and the end.
+    ``thresholds`` are (3, 3 n_readouts). ``ends`` are the starts of the quarters of the
+    time, and its end.
     """
     xp = compat.array_namespace(X)
     Z = readings(X, drive, decay, readouts)
     K, D = Z.shape[2:]
     now = xp.arange(K, dtype=Z.dtype, device=compat.device(Z))
-    # Sums over each quarter, and the mean position, are one product with these rows.
+    # One product with these rows gives the sums over each quarter and the mean position.
     quarter = [xp.astype((now >= ends[q]) & (now < ends[q + 1]), Z.dtype) for q in range(4)]
     basis = xp.stack([*quarter, now + 0.5])
     counts, level, position, stretch, stretches = [], [], [], [], []
@@ -428,7 +428,7 @@ def pool(
         mean = sums[:, :, 4, :] * over / K
         position.append(xp.where(total > 0, mean, xp.full_like(mean, 0.5)))
         stretch.append(_longest(weight, now, xp) / K)
-        # A stretch begins at every step above that does not follow another.
+        # A stretch begins at each step above that does not follow another.
         number = total - xp.sum(weight[:, :, 1:, :] * weight[:, :, :-1, :], axis=2)
         mean = total / xp.maximum(number, xp.ones_like(number))
         stretches.append(xp.sqrt(mean / K))
@@ -463,13 +463,13 @@ def _longest(above: Any, now: Any, xp: Any) -> Any:
             run *= above[:, :, k]
             xp.maximum(longest, run, out=longest)
         return longest
-    # Time since the last step that was not above. The loop would be as many kernels.
+    # Time since the last step that was not above. A loop would need as many kernels.
     end = (now + 1)[:, None]
     return xp.max(end - _running_max(end - end * above, xp), axis=2)
 
 
 def _running_max(values: Any, xp: Any) -> Any:
-    """Largest value so far along axis 2."""
+    """Running maximum along axis 2."""
     if compat.is_torch_namespace(xp):
         return xp.cummax(values, 2).values
     step = 1
@@ -481,7 +481,7 @@ def _running_max(values: Any, xp: Any) -> Any:
 
 
 def _won(Z: Any, xp: Any) -> list[Any]:
-    """√ of the mean |z| over time where a readout is the largest, smallest of its group."""
+    """√ of mean |z| over time where a readout is the largest, smallest of its group."""
     K, D = Z.shape[2:]
     size = xp.abs(Z)
     found = []

@@ -1,13 +1,13 @@
 """The linear head on pooled features: standardised, weighted by kind, ridge.
 
 With more features than cases everything follows from the Gram matrix K = F Fᵀ (n × n): one
-eigenvalue decomposition serves all penalties, the leave-one-out residuals included.
+eigenvalue decomposition serves all penalties and the leave-one-out residuals.
 
-Beyond `DUAL_CASES` series they are divided at random into parts of a few thousand. Each
-part is solved as if it were all, with the same penalty, and the solutions are averaged:
-divide and conquer, which for kernel ridge regression loses little while the parts are large
-(Zhang, Duchi and Wainwright, 2015). The penalty is the one at which the average predicts
-best a few hundred series that no part has seen, which calibrate the probabilities too.
+More than `DUAL_CASES` series are divided at random into parts of a few thousand. Each part
+is solved separately, with the same penalty, and the solutions are averaged: divide and
+conquer, which for kernel ridge regression loses little while the parts are large (Zhang,
+Duchi and Wainwright, 2015). The penalty is the one for which the average best predicts a
+few hundred held-out series, which also calibrate the probabilities.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from ..._base.arrays import batches, like, to_host
 from ..series import Collection
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
-#: Penalties that are compared, relative to the mean squared length of a centred case: from
-#: hardly any to one that leaves little but the mean.
+#: Penalties to compare, relative to the mean squared length of a centred case: from almost
+#: none to one that leaves little but the mean.
 PENALTIES = np.logspace(-5, 2, 22)
-#: Series up to which all features are used, at a cost that grows as their cube.
+#: Number of series up to which one solution uses all; its cost grows as the cube.
 DUAL_CASES = 4096
-#: Features of the training series that are kept.
+#: Bytes of features of the training series to keep.
 KEPT_BYTES = 2**30
-#: Series of a part, about, and series held out.
+#: Approximate number of series per part, and of held-out series.
 PART_CASES = 2500
 HELD_OUT = 512
-#: Relative spread of cases below which they differ by rounding only.
+#: Relative spread of cases below which they differ only by rounding.
 _ALIKE = 1e-12
-#: Relative spread below which a feature varies by rounding only.
+#: Relative spread below which a feature varies only by rounding.
 _ROUNDING = 1e-5
-#: Columns standardised at a time.
+#: Number of columns to standardise at a time.
 _COLUMNS = 2**11
 
 
 class RidgeSolution(NamedTuple):
     """Ridge regression on centred features, in its dual form."""
 
-    #: (n_cases, n_targets); coefficients are Fᵀ · dual, as its columns sum to zero.
+    #: (n_cases, n_targets); coefficients are Fᵀ · dual, because its columns sum to zero.
     dual: np.ndarray
     #: Prediction at the weighted mean of the cases, (n_targets,).
     offset: np.ndarray
@@ -54,7 +54,7 @@ class RidgeSolution(NamedTuple):
     penalty: float
     #: Prediction for each case by the solution without that case.
     held_out: np.ndarray
-    #: All that were compared, and the mean squared leave-one-out error of each.
+    #: All penalties compared, and the mean squared leave-one-out error of each.
     penalties: np.ndarray
     errors: np.ndarray
 
@@ -67,9 +67,8 @@ def solve_ridge(
 ) -> RidgeSolution:
     """Minimise Σ_i ω_i |y_i − f(x_i)|² + λ|w|² over f = w·x + b, at the best λ.
 
-    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred, ``weights``
-    are ω_i > 0 (one by default), and the penalties relative to the mean diagonal of the
-    centred K.
+    ``gram`` is K = F Fᵀ (n_cases, n_cases), whose features need not be centred; ``weights``
+    are ω_i > 0 (one by default). Penalties are relative to the mean diagonal of centred K.
     """
     omega = np.ones(len(gram)) if weights is None else weights
     penalties = penalties * mean_square(gram, omega)
@@ -88,7 +87,7 @@ def solve_ridge(
 
 
 def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
-    """Weighted squared length of a centred case, on average; one where all are alike."""
+    """Weighted mean squared length of a centred case; one if all cases are alike."""
     share = weights / weights.sum()
     centred = weights @ np.diag(gram) - weights.sum() * (share @ gram @ share)
     return float(centred) / len(gram) if centred > _ALIKE * np.trace(gram) else 1.0
@@ -120,14 +119,14 @@ def ridge_path(
     for penalty in penalties:
         d = 1 / (e + penalty)
         c = V @ (d[:, None] * rotated)
-        # Centring has put √share among the eigenvectors of e = 0; the intercept is its
-        # part, and is not penalised.
+        # Centring put √share among the eigenvectors of e = 0; the intercept is its part,
+        # and is not penalised.
         left = squared @ d - share / penalty
         yield root[:, None] * c, targets - c / (left * root)[:, None]
 
 
 class HeadFit(NamedTuple):
-    """A fitted head, and its scores for the ``cases`` that were held out, without them."""
+    """A fitted head, the held-out ``cases``, and their scores without them."""
 
     head: LinearHead
     penalty: float
@@ -137,7 +136,7 @@ class HeadFit(NamedTuple):
 
 @dataclass(frozen=True)
 class _Features:
-    """Standardised features: (features − mean) · factor for every reservoir."""
+    """Standardised features (features − mean) · factor of each reservoir."""
 
     made: FeatureMap
     scales: list[tuple[np.ndarray, np.ndarray]]
@@ -152,7 +151,7 @@ class _Features:
             yield block
 
     def head(self, coefficients: list[np.ndarray], intercept: np.ndarray) -> LinearHead:
-        """The head of coefficients for standardised features."""
+        """The head with coefficients for standardised features."""
         own = [
             (W * factor[:, None]).astype(np.float32)
             for W, (_, factor) in zip(coefficients, self.scales, strict=True)
@@ -169,7 +168,7 @@ def fit_head(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> HeadFit:
-    """Ridge regression on the features of training series.
+    """Fit ridge regression to the features of training series.
 
     ``targets`` are (n_cases, n_targets), ``weights`` those of the cases; ``seed`` divides
     more than `DUAL_CASES` series into parts.
@@ -197,7 +196,7 @@ def fit_head(
 def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
     """Standardise features in place; return their means, float32, and factors.
 
-    A factor brings a centred feature to its weight; it is zero where that does not vary.
+    A factor brings a centred feature to its weight; it is zero for a constant feature.
     """
     xp = compat.array_namespace(block)
     n, width = block.shape
@@ -234,7 +233,7 @@ def _weigh(
     offset: np.ndarray,
     n_parts: int = 1,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """What one of the parts adds to the intercept and to the coefficients."""
+    """Contribution of one part to the intercept and the coefficients."""
     both = np.concatenate([dual, share[:, None]], axis=1) / n_parts
     intercept, coefficients = offset / n_parts, []
     for block in blocks:
@@ -263,7 +262,7 @@ def _fit_parts(
         features.scales.append(standard(block))
     held = series.once(_held_blocks, features, series.take(cases))
     own = [targets[part] for part in parts], [omega[part] for part in parts]
-    # The first part says in which unit the penalties of all are counted.
+    # The first part sets the unit of the penalties of all parts.
     begun = [[entries[0]] for entries in own]
     found = list(series.each_part(_solve_part, parts[:1], begun, None, features, held))
     penalties = found[0][0]
@@ -296,7 +295,7 @@ def _solve_part(
     features: _Features,
     held: list[Any],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Penalties, dual coefficients at each, and the scores of the series held out."""
+    """Penalties, dual coefficients at each, and scores of the held-out series."""
     n = len(few)
     gram, cross = np.zeros((n, n)), np.zeros((len(held[0]), n))
     for outside, block in zip(held, features.blocks(few), strict=True):
