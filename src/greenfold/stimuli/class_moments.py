@@ -103,8 +103,8 @@ class ClassMoments:
 
     @property
     def covariance(self) -> Symmetric:
-        """Covariance, normalised by the weight of the series."""
-        return self.scatter / self.count
+        """Covariance, normalised by the weight of the series; zero without any."""
+        return self.scatter / (self.count or 1.0)
 
 
 def moments_of_classes(
