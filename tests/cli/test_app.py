@@ -18,6 +18,7 @@ COMMANDS = [
     ["fit"],
     ["predict"],
     ["score"],
+    ["show"],
     ["evaluate"],
     ["forecast"],
     ["mask"],
@@ -40,8 +41,8 @@ def test_every_command_explains_itself(command, monkeypatch):
     assert "Example: greenfold" in text
     for option in ("--json", "--debug"):
         assert option in text
-    # The demo brings its own data, memory is one of white noise, a forecast has a file.
-    alone = ["demo"], ["memory"], ["forecast"]
+    # The demo brings its own data, memory is one of white noise, others have a file.
+    alone = ["demo"], ["memory"], ["forecast"], ["show"]
     assert ("--data-dir" in text) != (command in alone)
     lines = text.split("╭")[0].splitlines()
     for line, following in pairwise(one.strip() for one in lines):

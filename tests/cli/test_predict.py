@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from greenfold import GaussianStimuli, optimize, unfold
 from greenfold.datasets import synthetic_heartbeats, write_npz
 from greenfold.saving import load
 
+from ..conftest import small
 from .conftest import SMALL, invoke, one_sentence, spawn
 
 
@@ -31,6 +34,34 @@ def test_fit_predict_round_trip(beats):
     assert fitted["soft_margin"] == classifier.soft_margin_
     assert fitted["soft_margin_bound"] == classifier.soft_margin_bound_
     assert lines == classifier.predict(np.load(beats)["X"].reshape(60, 24)).tolist()
+
+
+def test_a_saved_model_is_shown(beats, model):
+    text = invoke("show", model).stdout
+    for part in ("ReservoirClassifier", "['ectopic', 'normal']", "soft margin κ"):
+        assert part in text
+    told = json.loads(invoke("show", model, "--json").stdout)
+    assert told["n_features_in"] == 24
+    assert told["eta"] == load(model).eta_
+    best = optimize(unfold(small(), n_steps=5, dt=0.2), GaussianStimuli.random(5, rng=0))
+    best.save("best.gfm")
+    assert "certified" in invoke("show", "best.gfm").stdout
+    one_sentence(invoke("show", beats, code=1).stderr)
+
+
+def test_labels_in_the_last_column_are_not_taken_for_series(beats, model):
+    found = np.load(beats)
+    rows = [
+        ",".join([*map(str, one), str(number % 2)])
+        for number, one in enumerate(found["X"].reshape(60, -1).tolist())
+    ]
+    Path("last.csv").write_text("\n".join(rows))
+    result = invoke("predict", model, "last.csv", code=1)
+    one_sentence(result.stderr)
+    assert "no class of the model among its labels" in result.stderr
+    told = invoke("predict", model, "last.csv", "--label-column", "last")
+    assert told.stdout == invoke("predict", model, beats).stdout
+    assert told.stderr == ""
 
 
 def test_garbled_models_give_one_sentence(tmp_path, beats, model):

@@ -196,6 +196,32 @@ def test_stimuli_accumulated_apart_are_merged_by_their_moments(rng):
         SampleStimuli.merge([])
 
 
+def test_a_site_with_one_class_is_part_of_a_merge(rng):
+    X, y = rng.standard_normal((50, 6)) + 1, np.sort(np.arange(50) % 2)
+    told: Any = {"classes": [0, 1]}
+    parts = [
+        SampleStimuli(X[:7], y[:7], **told),
+        SampleStimuli.from_batches([(X[7:20], y[7:20])], **told),
+        SampleStimuli.from_dask(from_array(X[20:40], chunks=(11, -1)), y[20:40]),
+        SampleStimuli.from_dask(from_array(X[40:], chunks=(11, -1)), y[40:], **told),
+    ]
+    whole, found = SampleStimuli(X, y), SampleStimuli.merge(parts)
+    assert found.mu == pytest.approx(whole.mu, abs=ROUNDING)
+    assert found.psi == pytest.approx(whole.psi, abs=ROUNDING)
+    system = unfold(small(), n_steps=6, dt=0.1)
+    best, same = optimize(system, whole), optimize(system, found)
+    # κ is quadratic in what rounding moves, and found to a relative gap of 1e-4.
+    assert same.soft_margin == pytest.approx(best.soft_margin, rel=1e-6)
+    alone = SampleStimuli.merge(parts[:2])
+    assert alone.class_share.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="`stimuli` hold class 0 alone; merge them"):
+        optimize(system, alone)
+    with pytest.raises(ValueError, match=r"be among `classes` \[0, 1\]; got \[2\]"):
+        SampleStimuli(X, y + 1, **told)
+    with pytest.raises(ValueError, match="`labels` must hold exactly two classes"):
+        SampleStimuli(X[:7], y[:7])
+
+
 def attacked(X, y):
     import dask.array as da
 

@@ -19,20 +19,20 @@ class Shown:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        facts = (f"{name}={_text(one)}" for name, one in self._facts().items())
+        facts = (f"{name}={text_of(one)}" for name, one in self._facts().items())
         return f"{type(self).__name__}({', '.join(facts)})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name.replace('_', ' '))}</th>"
-            f"<td style='text-align:left'>{html.escape(_text(one))}</td></tr>"
+            f"<td style='text-align:left'>{html.escape(text_of(one))}</td></tr>"
             for name, one in self._facts().items()
         )
         title = html.escape(type(self).__name__)
         return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Format a value without the name of its type."""
     if isinstance(value, float | np.floating):
         return f"{float(value):.4g}"

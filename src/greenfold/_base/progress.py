@@ -6,12 +6,15 @@ import importlib.util
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
-_state = {"interrupted": False, "depth": 0}
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+_state = {"interrupted": False, "depth": 0, "works": 0}
 
 
 @contextmanager
@@ -76,37 +79,83 @@ class Display:
         self._shown = shown
 
     @contextmanager
-    def bar(self, text: str, total: float, done: float = 0) -> Iterator[Bar]:
-        """Show a bar while the body runs."""
+    def bar(self, text: str, total: float | None, done: float = 0) -> Iterator[Bar]:
+        """Show a bar while the body runs; without a ``total`` it only shows activity."""
         if self._shown is None:
             yield Bar(None, None)
             return
-        task = self._shown.add_task(text, total=total, completed=done)
+        task = self._shown.add_task(text, total=total, completed=done, note="")
         try:
             yield Bar(self._shown, task)
         finally:
             self._shown.remove_task(task)
+
+    def tell(self, text: str) -> None:
+        """Put ``text`` at the end of the lowest line."""
+        if self._shown is not None and self._shown.task_ids:
+            self._shown.update(self._shown.task_ids[-1], note=text)
 
 
 #: The current display, to which nested work adds its bars.
 _open: list[Display] = []
 
 
+def tell(text: str) -> None:
+    """Show how far the work is that is shown now, such as its κ and gap."""
+    for screen in _open[-1:]:
+        screen.tell(text)
+
+
+def watched(work: Work) -> Work:
+    """Decorate what takes ``verbose``, as an argument or as an estimator does.
+
+    With it the work, and all it consists of, is shown on a terminal; without it nothing
+    is, unless it is itself a part of what is shown.
+    """
+
+    @wraps(work)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        verbose = kwargs.get("verbose", getattr(args[0], "verbose", False) if args else 0)
+        owner = "" if "verbose" in kwargs else f"{type(args[0]).__name__}." if args else ""
+        _state["works"] += 1
+        try:
+            with display(bool(verbose)) as shown, shown.bar(owner + work.__name__, None):
+                return work(*args, **kwargs)
+        finally:
+            _state["works"] -= 1
+
+    return wrapper  # pyright: ignore[reportReturnType]
+
+
+def is_part() -> bool:
+    """Whether the work under way belongs to a larger one, which says how long it takes."""
+    return _state["works"] > 1
+
+
 @contextmanager
-def display() -> Iterator[Display]:
-    """Show progress if stderr is a terminal and rich is installed."""
+def display(asked: bool = True) -> Iterator[Display]:
+    """Show progress if stderr is a terminal and rich is installed.
+
+    If you do not ask for it, everything inside is silent too, except what is already open.
+    """
     if _open:
         yield _open[-1]
         return
-    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
-        yield Display()
+    seen = asked and sys.stderr.isatty()
+    if not seen or importlib.util.find_spec("rich") is None:
+        _open.append(Display())
+        try:
+            yield _open[-1]
+        finally:
+            _open.pop()
         return
     from rich import progress as rich
     from rich.console import Console
 
     text = rich.TextColumn("{task.description}", justify="left"), rich.BarColumn()
     times = rich.TimeElapsedColumn(), rich.TextColumn("ETA"), rich.TimeRemainingColumn()
-    columns = rich.SpinnerColumn(), *text, rich.TaskProgressColumn(), *times
+    note = rich.TextColumn("{task.fields[note]}")
+    columns = rich.SpinnerColumn(), *text, rich.TaskProgressColumn(), *times, note
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         _open.append(Display(shown))
         try:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.printing import Shown
+from .._base.progress import display
 from .._base.threads import rows_of, with_few_threads
 from ..math.calibration import fit_slope, with_heavy_tails
 from ..math.decisions import judge_held_out
@@ -121,14 +122,18 @@ class Folds:
         from joblib import Parallel, delayed
 
         n_deals = 1 if solved else int(np.clip(_JUDGED // self.n_distinct, 1, _DEALS))
-        judge = delayed(self._judge)
         deals = [self.assign(n_folds, deal) for deal in range(n_deals)]
-        jobs = (
-            judge(system, fold == k, etas, solved)
-            for fold in deals
-            for k in range(fold.max() + 1)
-        )
-        return [found for found in Parallel(self.n_jobs, prefer="threads")(jobs) if found]
+        sides = [fold == k for fold in deals for k in range(fold.max() + 1)]
+
+        def judge(held_out: np.ndarray) -> _Fold | None:
+            found = self._judge(system, held_out, etas, solved)
+            bar.advance()
+            return found
+
+        text = "calibrating" if solved else "choosing η"
+        with display() as shown, shown.bar(f"{text} on folds", len(sides)) as bar:
+            done: Any = Parallel(self.n_jobs, prefer="threads")(map(delayed(judge), sides))
+        return [found for found in done if found]
 
     def choose(self, done: list[_Fold]) -> tuple[np.ndarray, int]:
         """Score of each η, and the first within a standard error of the best.

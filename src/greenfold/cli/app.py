@@ -23,7 +23,7 @@ from .forecast import forecast
 from .mask import mask
 from .memory import memory
 from .options import invocation
-from .predict import predict, score
+from .predict import predict, score, show_
 from .reproduce import reproduce
 from .show import printable
 from .study import study
@@ -163,7 +163,7 @@ _data = typer.Typer(
     epilog="Example: [bold]greenfold data list[/bold]",
 )
 _OWN = (
-    fit, predict, score, evaluate, forecast, mask, memory,
+    fit, predict, score, show_, evaluate, forecast, mask, memory,
     sweep, study, explore, demo, reproduce,
 )  # fmt: skip
 for _to, _commands in ((app, _OWN), (_data, (list_, path, fetch))):

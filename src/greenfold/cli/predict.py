@@ -1,14 +1,29 @@
-"""`greenfold predict` and `score`: use and score a saved model."""
+"""`greenfold predict`, `score` and `show`: use, score and describe a saved model."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
+from .._base.printing import text_of
 from . import options, show
 from .options import Answer, Labelled, Reading, command, opt, refuse_if
 
 #: Number of classes up to which the confusion table is printed; the JSON always has it.
 _MAX_CLASSES = 12
+#: What `show` tells of a fitted estimator, where it has it.
+_FITTED = {
+    "classes_": "classes",
+    "n_features_in_": "steps",
+    "n_channels_in_": "channels",
+    "reservoir_": "network",
+    "eta_": "η",
+    "soft_margin_": "soft margin κ",
+    "soft_margin_bound_": "upper bound",
+    "ridge_": "ridge",
+    "penalty_": "penalty",
+    "residual_": "training error",
+}
+_PLAIN = (str, int, float, Path)
 
 
 @command("greenfold predict ecg.gfm ECG5000")
@@ -30,7 +45,7 @@ def predict(
     labels : Whether the series have labels. By default this follows from the file, or from
         the length of the model's series.
     """
-    from ..datasets.files import TABLES, suffix_of
+    from ..datasets.files import TABLES, DataError, suffix_of
     from .inputs import is_file, load_series
 
     classifier, known = load_classifier(model)
@@ -41,9 +56,15 @@ def predict(
     accuracy = None if y is None else _accuracy(found, y, classifier.classes_)
     form = reading.format
     is_table = is_file(data, form) and suffix_of(data, form) in TABLES
+    assumed = labels is None and reading.label_column is None and is_table
+    if assumed and y is not None and accuracy is None and any(y.tolist()):
+        strange = f"`{data}` has no class of the model among its labels, but"
+        cure = "name the column of the labels with --label-column, or give --labels"
+        other = f"{strange} {show.printable(y.tolist()[0])} and others; {cure}"
+        raise DataError(f"{other} or --no-labels.")
 
     def tell() -> None:
-        if labels is None and is_table:
+        if assumed:
             _say_assumption(data, X, y)
         for i, label in enumerate(found.tolist()):
             numbers = [] if chances is None else [f"{p:.6g}" for p in chances[i]]
@@ -83,7 +104,9 @@ def _say_assumption(data: str, X: Any, y: Any) -> None:
     """Print whether a table was read with or without labels."""
     lengths = {one.shape[-1] for one in X}
     longest = f"{'up to ' if len(lengths) > 1 else ''}{max(lengths)}"
-    kind, cure = ("without", "--labels") if y is None else ("with", "--no-labels")
+    kind, cure = ("without", "--labels")
+    if y is not None:
+        kind, cure = ("with", "--label-column or --no-labels")
     wrong = f"if that is wrong, give {cure}"
     told = f"read {data} as series {kind} labels, of {longest} steps; {wrong}."
     print(f"greenfold: {told}", file=sys.stderr)
@@ -206,5 +229,36 @@ def _show(record: dict[str, Any]) -> None:
         ["class", "series", "found", "precision", *confused],
         rows,
         wrap=True,
-        notes=[f"The model was not trained on: {', '.join(strange)}."] if strange else (),
+        notes=[
+            f"The model was not trained on: {', '.join(strange)}; --classes "
+            f"{','.join(name[3:] for name in known)} leaves them out."
+        ]
+        if strange
+        else (),
     )
+
+
+@command("greenfold show beats.gfm")
+def show_(model: Path = options.MODEL) -> Answer:
+    """Show what a saved model is and how it was fitted.
+
+    For any file that fit, forecast, or `save` in Python has written.
+    """
+    from ..saving import load
+
+    found = load(model)
+    record: dict[str, Any] = {"model": model, "kind": type(found).__name__}
+    if hasattr(found, "get_params"):
+        usual = type(found)().get_params(deep=False)
+        asked = found.get_params(deep=False).items()
+        record |= {k: getattr(found, k, None) for k in _FITTED}
+        record |= {k: v for k, v in asked if isinstance(v, _PLAIN) and v != usual[k]}
+    else:
+        record |= found._facts() if hasattr(found, "_facts") else {"content": repr(found)}
+    told = {
+        k.rstrip("_"): v if hasattr(v, "tolist") or isinstance(v, _PLAIN) else text_of(v)
+        for k, v in record.items()
+        if v is not None
+    }
+    words = {_FITTED.get(f"{k}_", k): text_of(v) for k, v in told.items()}
+    return Answer(told, lambda: show.facts({**words, "model": model}))

@@ -88,6 +88,7 @@ NETWORK_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "readout_noise": [NOT_NEGATIVE],
     "random_state": ["random_state"],
+    "verbose": ["verbose"],
 }
 
 
@@ -222,7 +223,7 @@ def make_network(
                 exact = "optimize(Dynamics(…), RegressionTask(…)) keeps it non-linear"
             linear = "is not linear, and is linearised at rest"
             what = f"The gain of the 'reservoir' of {name} {linear}; {exact}."
-            warnings.warn(what, UserWarning, stacklevel=4)
+            warnings.warn(what, UserWarning, stacklevel=5)
         return given
     try:
         if given is not None:

@@ -13,6 +13,7 @@ from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
 from .._base.arrays import exponent
+from .._base.progress import tell, watched
 from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.regression import solve_regression
@@ -55,6 +56,8 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         square is the smallest penalty.
     random_state : int, RandomState or None, default None
         Draws the network and the starts.
+    verbose : bool, default False
+        Show how far a fit is, where stderr is a terminal.
 
     Attributes
     ----------
@@ -100,6 +103,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         ridge: float | str = "loo",
         readout_noise: float = 0.0,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.input_projection = input_projection
         self.n_neurons = n_neurons
@@ -110,8 +114,10 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         self.ridge = ridge
         self.readout_noise = readout_noise
         self.random_state = random_state
+        self.verbose = verbose
 
     @with_few_threads(rows_of_estimator)
+    @watched
     def fit(self, X: Any, y: Any) -> ReservoirRegressor:
         """Solve for the input projection and the readouts of targets ``y``.
 
@@ -141,6 +147,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         for _ in range(_ROUNDS if isinstance(self.ridge, str) else 0):
             u = _solve(unfolding, x, t, ridge, drawn, rng, certify=False).u
             better = max(_leave_one_out(unfolding, x, t, u), least)
+            tell(f"penalty {better:.2g}")
             if np.isclose(better, ridge):
                 break
             ridge = better

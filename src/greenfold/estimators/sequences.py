@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
+from .._base.progress import tell, watched
 from .._base.threads import with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
@@ -93,7 +94,7 @@ class Scale:
         check.require(len(constant) < len(peak), f"`{name}` {what}, {cure}.")
         if len(constant):
             kept = f"channel {', '.join(map(str, constant))}; it is not scaled"
-            warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=5)
+            warnings.warn(f"`{name}` does not vary in {kept}.", UserWarning, stacklevel=6)
             deviation[constant] = 1.0
         return cls(mean * peak, deviation * peak)
 
@@ -237,6 +238,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         "max_iter": [COUNT],
         "search": [_FROM_ZERO],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -256,6 +258,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         max_iter: int = 100,
         search: int = 0,
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.n_neurons = n_neurons
         self.input_weights = input_weights
@@ -271,6 +274,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.max_iter = max_iter
         self.search = search
         self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_constraints(self)
@@ -445,7 +449,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
                 f"{said} the longest of `{self._given_name}`, so results depend on where "
                 f"they begin; {cure}.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
         errors = [
             y[run.skipped :] - self._read_features(rows[run.skipped :])
@@ -488,7 +492,8 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             every = [one | fixed for one in every]
         candidates = [setting, *(every[i] for i in order)][: int(self.search)]
         scores = []
-        for one in candidates:
+        for index, one in enumerate(candidates):
+            tell(f"setting {index + 1} of {len(candidates)}")
             drawn = self._drawn(one, inputs[0].shape[1], seed)
             scores.append(self._choose_ridge(self._drive(drawn, inputs, targets))[0])
         own = () if self.reservoir is None else ("spectral_radius", "leak")
@@ -679,6 +684,8 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         Number of settings of spectral radius, input scale, leak and bias scale to try
         first, on held-out blocks with drawn input weights. 0 uses the given ones.
     random_state : int, RandomState or None
+    verbose : bool, default False
+        Show how far a fit is, with its error so far, where stderr is a terminal.
 
     Attributes
     ----------
@@ -712,6 +719,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
     """
 
     @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
+    @watched
     def fit(self, x: Any, y: Any) -> Self:
         """Solve the input weights and fit the readout of ``y`` at the end of each step.
 
@@ -820,7 +828,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     ridge : float or "auto"
         "auto" chooses the penalty whose closed loops on held-out blocks stay valid
         longest.
-    washout, see_input, max_iter, search, random_state
+    washout, see_input, max_iter, search, random_state, verbose
         As in `SequenceRegressor`; the search compares closed loops.
 
     Attributes
@@ -843,6 +851,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     _leak: ClassVar[float] = 0.5
 
     @with_few_threads(lambda self, *_, **__: int(self.n_neurons))
+    @watched
     def fit(self, series: Any, exog: Any = None) -> Self:
         """Solve the input weights and fit the readout of the next sample.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
-from .._base.progress import Bar, display
+from .._base.progress import Bar, display, tell
 from ..math.margins import SoftMargin, gaussian_soft_margin
 from ..math.sphere import maximize_on_sphere
 from ..stimuli.base import Stimuli
@@ -58,6 +58,7 @@ class NonlinearProblem:
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v."""
         v, margin, moments = self._solve(u)
+        tell(f"κ {margin.value:.5g}")
         return v, margin, moments.pull(v, self.eta)
 
     def _solve(self, u: np.ndarray):

@@ -13,10 +13,12 @@ from typing import Any, overload
 import numpy as np
 
 from .._base import checks as check
+from .._base.progress import is_part, watched
 from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
+from ..stimuli.samples import SampleStimuli
 from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
@@ -35,8 +37,55 @@ from .sequences import solve_sequences
 _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
 #: From this tolerance of the gap on, a share of it ends the ascents too.
 _COARSE, _SHARE = 1e-3, 0.2
+#: Approximate number of walks through all series that an ascent takes: of the integrated
+#: network, which mostly sees some of them, at the first order, and beyond it.
+_WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 120, 350
+#: Number of series on which a walk is timed, and seconds above which an ascent is refused.
+_TIMED, _NEVER = 16, 86400.0
 #: Nodes after which the search for a proof gives up.
 _MAX_NODES = 1_000_000
+
+
+class SlowFitWarning(UserWarning):
+    """A fit will take more than a minute."""
+
+
+def foretell(
+    system: Any, n_series: int, n_channels: int, n_problems: int = 1, *, stacklevel: int
+) -> None:
+    """Warn of ascents that take more than a minute, and refuse more than a day of them.
+
+    A walk of a few series is timed, at order 2 at most: beyond it the time grows with the
+    square of the order.
+    """
+    integrated = isinstance(system, IntegratedSystem)
+    order = 1 if integrated else getattr(system, "order", 0)
+    if not (order and n_series):
+        return
+    timed = system.at_order(2) if order > 2 else system
+    timed = system.with_tol(system.tol) if integrated else timed  # its error is asked for
+    X = np.random.default_rng(0).standard_normal((min(n_series, _TIMED), n_channels, 1))
+    X = np.repeat(X, system.n_steps, axis=2) / 10
+    u = np.full((system.n_inputs, n_channels), (system.n_inputs * n_channels) ** -0.5)
+    try:
+        timed.states(X[:1], u)  # prepares what is kept
+        start = time.perf_counter()
+        timed.states(X, u)
+    except FloatingPointError:  # diverges there; the ascent says where
+        return
+    each = (time.perf_counter() - start) / len(X) * max(1.0, (order / 2) ** 2)
+    walks = _WALKS_INTEGRATED if integrated else _WALKS if order > 1 else _WALKS_FIRST
+    seconds = each * n_series * n_problems * walks
+    kind = "`Dynamics`" if integrated else f"order={order}"
+    size = f"{n_series} series of {system.n_steps} steps and {system.n_inputs} neurons"
+    cure = "take fewer neurons or series"
+    if not integrated and order > 1:
+        cure = 'order=1 or order="exact" is quicker'
+    never = f"{kind} takes about {seconds / 86400:.3g} days for {size}; {cure}."
+    check.require(seconds < _NEVER, never)
+    if seconds > 60:
+        long = f"{kind} takes about {seconds / 60:.0f} minutes for {size}; {cure}."
+        warnings.warn(long, SlowFitWarning, stacklevel=stacklevel)
 
 
 @overload
@@ -56,6 +105,7 @@ def optimize(
 
 
 @with_few_threads(rows_of)
+@watched
 def optimize(  # pyright: ignore[reportInconsistentOverload]
     system: System,
     stimuli: Stimuli | RegressionTask | SequenceTask,
@@ -68,6 +118,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     max_iter: int | None = None,
     tol: float | None = None,
     rng: np.random.Generator | int | None = None,
+    verbose: bool = False,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
 
@@ -118,6 +169,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of random starts, and of roundings of a mask. "convex" uses none.
+    verbose : bool
+        Show a bar with κ so far and the gap to its bound, if stderr is a terminal.
 
     Returns
     -------
@@ -130,6 +183,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     ExpansionWarning
         If you cannot trust the perturbation expansion of a non-linear network at the
         result; see `Projections.validity`.
+    SlowFitWarning
+        Before an ascent that takes more than a minute; one of more than a day is refused.
 
     Examples
     --------
@@ -141,6 +196,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     'certified'
     """
     started = time.perf_counter()
+    del verbose  # `watched` has seen it
     if not isinstance(system, System):
         wanted = "have the maps of greenfold.systems.System, as what `unfold` returns has"
         lacks = f"{type(system).__name__}, which lacks {', '.join(lacking(system))}"
@@ -276,6 +332,9 @@ class Run:
 
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
+        if isinstance(self.stimuli, SampleStimuli) and not is_part():
+            size = self.stimuli.n_series, self.stimuli.n_channels
+            foretell(self.system, *size, stacklevel=6)
         if not isinstance(self.system, IntegratedSystem):
             return self.finish(self.ascended(), "ascent")
         linear = self.linear_start()
@@ -394,7 +453,7 @@ class Run:
             other = 'solve the network itself with `Dynamics`, or order="exact"'
             verdict = " ".join(str(validity).split())
             problem = f"{verdict}; {advice}, or {other} of a classifier."
-            warnings.warn(problem, ExpansionWarning, stacklevel=6)
+            warnings.warn(problem, ExpansionWarning, stacklevel=7)
         return replace(found, validity=validity)
 
 

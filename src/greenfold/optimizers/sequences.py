@@ -18,6 +18,7 @@ from scipy import linalg
 
 from .._base import checks as check
 from .._base.arrays import like, namespace, to_host
+from .._base.progress import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..stimuli.sequences import SequenceTask
@@ -103,6 +104,7 @@ class SequenceProblem:
         V, loss, bar = self.readout(walk.states)
         gradient = to_host(walk.pullback(bar)[0]) / -loss
         value = -float(np.log(loss))
+        tell(f"error {loss:.5g}")
         # The ascent takes its tolerance relative to the terms, here absolute in log L.
         return V, SoftMargin(value, 1.0, 0.0), gradient.reshape(u.shape)
 

@@ -103,8 +103,8 @@ class ClassMoments:
 
     @property
     def covariance(self) -> Symmetric:
-        """Covariance: scatter over weight."""
-        return self.scatter / self.count
+        """Covariance: scatter over weight; zero without series."""
+        return self.scatter / (self.count or 1.0)
 
 
 def moments_of_classes(

@@ -52,6 +52,9 @@ class SampleStimuli(Stimuli):
         ``length``; None keeps the series as they are.
     length : float
         ‖μ‖ after normalisation.
+    classes : array_like (2,), optional
+        Both labels, where the series may be of one class only: one site of several, whose
+        moments you `merge`.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class SampleStimuli(Stimuli):
         class_weight: Any = "balanced",
         normalize: str | None = "paper",
         length: float = 1.0,
+        classes: Any = None,
     ) -> None:
         chunks: Chunks | None = X if isinstance(X, Chunks) else chunks_of(X)
         if isinstance(X, np.memmap):
@@ -87,7 +91,7 @@ class SampleStimuli(Stimuli):
         elif chunks is None:
             chunks = Chunks.of_array(check.stimuli(X, _last_length(X)))
         labels = label_array(host_labels(labels), chunks.shape[0])
-        classes = two_classes(np.unique(labels))
+        classes = _known_classes(np.unique(labels), classes)
         positive = labels == classes[1]
         moments = moments_of_classes(chunks, positive, 2)
         self._settle(moments, classes, chunks.shape[1:], class_weight, normalize, length)
@@ -101,6 +105,7 @@ class SampleStimuli(Stimuli):
         *,
         client: Any = None,
         device: str = "cpu",
+        classes: Any = None,
         **options: Unpack[Normalization],
     ) -> SampleStimuli:
         """Make stimuli whose series stay in the chunks of a dask array.
@@ -122,6 +127,7 @@ class SampleStimuli(Stimuli):
         device : str
             Where a worker processes its chunks beyond the linear order: "cuda" for its GPU
             (with PyTorch). Chunks that are CuPy arrays stay on their GPU.
+        classes : array_like (2,), optional
         **options
             ``class_weight``, ``normalize`` and ``length``, as for `SampleStimuli`.
 
@@ -137,7 +143,7 @@ class SampleStimuli(Stimuli):
         """
         got = f"{type(X).__name__}, use SampleStimuli(X, labels)"
         check.must(is_dask(X), "X", "be a dask array", got, TypeError)
-        return cls(chunks_of(X, client, device), y, **options)
+        return cls(chunks_of(X, client, device), y, classes=classes, **options)
 
     @classmethod
     def merge(
@@ -145,9 +151,10 @@ class SampleStimuli(Stimuli):
     ) -> SampleStimuli:
         """Join stimuli whose moments were accumulated separately, from the moments alone.
 
-        All parts have the same two labels and one shape; their normalisation may differ.
-        The result keeps no series, so it serves the linear order only. ``options`` are
-        ``class_weight``, ``normalize`` and ``length`` of `SampleStimuli`.
+        All parts have the same two labels and one shape; their normalisation may differ,
+        and a part made with ``classes`` may hold a single class. The result keeps no
+        series, so it serves the linear order only. ``options`` are ``class_weight``,
+        ``normalize`` and ``length`` of `SampleStimuli`.
         """
         every = list(parts)
         fits = every and all(hasattr(one, "class_moments") for one in every)
@@ -166,12 +173,16 @@ class SampleStimuli(Stimuli):
 
     @classmethod
     def from_batches(
-        cls, batches: Iterable[tuple[Any, Any]], **options: Unpack[Normalization]
+        cls,
+        batches: Iterable[tuple[Any, Any]],
+        *,
+        classes: Any = None,
+        **options: Unpack[Normalization],
     ) -> SampleStimuli:
         """Accumulate the moments in one pass over a stream, in bounded memory.
 
         ``batches`` are pairs (X, labels) of any size, which need not contain both classes.
-        ``options`` and the result are as in `merge`.
+        ``classes`` are as in `SampleStimuli`, ``options`` and the result as in `merge`.
         """
         found: dict[Any, ClassMoments] = {}
         shape: tuple[int, ...] | None = None
@@ -188,9 +199,10 @@ class SampleStimuli(Stimuli):
             raise ValueError("`batches` is empty: no series were given.")
         same = len({isinstance(label, str) for label in found}) == 1
         check.must(same, "labels", "be of one kind", "text and numbers", TypeError)
-        classes = two_classes(np.array(sorted(found)))
-        moments = [found[label] for label in classes.tolist()]
-        return cls._of_moments(moments, classes, shape, options)
+        known = _known_classes(np.array(sorted(found)), classes)
+        empty = ClassMoments.empty(shape[0] * shape[1])
+        moments = [found.get(label, empty) for label in known.tolist()]
+        return cls._of_moments(moments, known, shape, options)
 
     @classmethod
     def settled(
@@ -234,11 +246,13 @@ class SampleStimuli(Stimuli):
     ) -> None:
         """Compute all attributes from the moments of the two classes."""
         minus, plus = parts
-        share = class_share(class_weight, classes, minus.count, plus.count)
+        both = minus.count > 0 and plus.count > 0
+        weight = class_weight if both else None
+        share = class_share(weight, classes, minus.count, plus.count)
         centre, scale = np.zeros_like(minus.mean), 1.0
         known = normalize in ("paper", None)
         check.must(known, "normalize", "be 'paper' or None", repr(normalize))
-        if normalize == "paper":
+        if normalize == "paper" and both:
             centre = (plus.mean + minus.mean) / 2
             distance = float(np.linalg.norm(plus.mean - minus.mean)) / 2
             spread = np.sqrt(max(trace(plus.covariance) + trace(minus.covariance), 0.0))
@@ -258,6 +272,13 @@ class SampleStimuli(Stimuli):
         self._set(mu=mu, psi=psi, n_channels=shape[0], n_steps=shape[1])
         self._set(classes=classes, class_share=share, class_moments=(minus, plus))
         self._set(centre=centre.reshape(shape), scale=scale)
+
+    def match(self, system: Any) -> None:
+        """Refuse a system for stimuli of another length, and stimuli of one class."""
+        super().match(system)
+        only = self.classes.tolist()[self.class_share.argmax()]
+        alone = f"`stimuli` hold class {only!r} alone; merge them with those of the other."
+        check.require(bool(self.class_share.all()), alone)
 
     def _facts(self) -> dict[str, Any]:
         series = "from a stream" if self.signs is None else len(self.signs)
@@ -406,6 +427,16 @@ class SampleStimuli(Stimuli):
             options |= {"normalize": "paper", "length": float(np.linalg.norm(self.mu))}
         first = SampleStimuli(X[kept], labels[kept], **options)
         return first, SampleStimuli(first.transform(X[out]), labels[out], **plain)
+
+
+def _known_classes(found: np.ndarray, told: Any) -> np.ndarray:
+    """Return the two classes that were told, or else found."""
+    if told is None:
+        return two_classes(found)
+    known = two_classes(np.unique(np.asarray(told)))
+    strange = np.setdiff1d(found, known)[:3].tolist()
+    check.must(not strange, "labels", f"be among `classes` {known.tolist()}", strange)
+    return known
 
 
 def _last_length(X: Any) -> int:

@@ -13,8 +13,8 @@ from greenfold.analysis import EtaChoice
 from greenfold.cli import fit
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin import classifier as fitting
 from greenfold.networks.reservoir import UnstableError
+from greenfold.optimizers import run
 
 
 @pytest.fixture(scope="module")
@@ -120,19 +120,24 @@ def test_a_wide_gap_is_printed_with_what_to_do():
 
 
 def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):
-    """The clock goes by a minute each time that it is looked at."""
+    """The clock goes by six seconds each time that it is looked at."""
     X, y = beats
-    minutes = iter(60.0 * np.arange(100))
-    monkeypatch.setattr(fitting, "perf_counter", lambda: next(minutes))
-    monkeypatch.setattr(fitting.ReservoirClassifier, "_choose", stop)
-    slow = ReservoirClassifier(n_neurons=4, order=2, random_state=0)
-    with (
-        pytest.warns(fitting.SlowFitWarning, match="order=2 takes about .* minutes"),
-        pytest.raises(ZeroDivisionError),
-    ):
-        slow.fit(X, y)
-    with pytest.raises(ZeroDivisionError):  # and is not said of the first order
-        slow.set_params(order=1).fit(X, y)
+    minutes = iter(6.0 * np.arange(100))
+    clock = SimpleNamespace(perf_counter=lambda: next(minutes))
+    monkeypatch.setattr(run, "time", clock)
+    monkeypatch.setattr(ReservoirClassifier, "_choose", stop)
+    slow = ReservoirClassifier(n_neurons=4, random_state=0)
+    cases = {1: "order=1", 2: 'order=2 .* order="exact" is quicker', "exact": "`Dynamics`"}
+    for order, match in cases.items():
+        with (
+            pytest.warns(run.SlowFitWarning, match=match.replace(" ", " takes about ", 1)),
+            pytest.raises(ZeroDivisionError),
+        ):
+            slow.set_params(order=order).fit(X[:20], y[:20])
+    with pytest.raises(ZeroDivisionError):  # and is not said of the linear order
+        slow.set_params(order=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"^order=90 takes about [\d.]+ days for 20"):
+        slow.set_params(order=90).fit(X[:20], y[:20])
 
 
 def stop(*_):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
-from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +21,7 @@ from ..._base import checks as check
 from ..._base import codec
 from ..._base.archive import ModelFileError, refuse
 from ..._base.arrays import exponent
+from ..._base.progress import display, watched
 from ..._base.threads import rows_of_estimator, rows_to_read, with_few_threads
 from ...analysis.eta import ETAS, FALLBACK, EtaChoice, Folds, cross_validate, may_hold_out
 from ...devices.noise import covariance
@@ -30,6 +29,7 @@ from ...dynamics.dynamics import Dynamics
 from ...math.decisions import Clouds, Decision, decide
 from ...networks.gains import Gain
 from ...networks.reservoir import RESERVOIR, Reservoir
+from ...optimizers.run import foretell
 from ...stimuli.base import Series
 from ...stimuli.chunks import Chunks, by_chunks, chunks_of
 from ...stimuli.class_moments import (
@@ -68,14 +68,8 @@ _TAUS = np.array([1 / 160, 1 / 80, 1 / 40, 1 / 20, 1 / 10])
 #: η is chosen again when a stream has grown by this factor: in total this costs as much as
 #: a few choices on all series, and the last choice has seen two thirds of them.
 _GROWTH = 1.5
-#: Approximate number of walks through all series in an ascent beyond the first order.
-_WALKS = 300
 #: Tolerated error of a state of the integrated network, relative to the largest.
 _STATE_ERROR = 1e-5
-
-
-class SlowFitWarning(UserWarning):
-    """A fit will take more than a minute."""
 
 
 class _Labelled(NamedTuple):
@@ -154,6 +148,8 @@ class ReservoirClassifier(
         Draws the network, the random projection and the folds.
     n_jobs : int or None, default None
         Number of threads over folds and classes.
+    verbose : bool, default False
+        Show the progress of a fit, with κ and gap of each class, if stderr is a terminal.
 
     Attributes
     ----------
@@ -256,6 +252,7 @@ class ReservoirClassifier(
         certify: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.input_projection = input_projection
         self.order = order
@@ -274,6 +271,7 @@ class ReservoirClassifier(
         self.certify = certify
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -288,6 +286,7 @@ class ReservoirClassifier(
     # Fitting
 
     @with_few_threads(rows_of_estimator)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReservoirClassifier:
         """Solve for the projections.
 
@@ -329,6 +328,7 @@ class ReservoirClassifier(
 
     @available_if(_is_linear)
     @with_few_threads(rows_of_estimator)
+    @watched
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> ReservoirClassifier:
@@ -387,30 +387,12 @@ class ReservoirClassifier(
             ]
         else:
             frames = frames_of(series, codes, weights, per_class, self.compared_, scaling)
-        self._say_how_long(len(series))
+        size = len(series), self.n_channels_in_, len(self.compared_)
+        foretell(self.unfolding_, *size, stacklevel=6)
         self._choose(_Labelled(series, codes, weights, per_class))
         heads = self._solve(frames)
         Z = read_out(heads, lambda: self.unfolding_, series)
         self._settle(heads, Clouds.of(Z, codes, weights, per_class))
-
-    def _say_how_long(self, n_series: int) -> None:
-        """Warn if a fit beyond the first order takes more than a minute."""
-        if isinstance(self.order, str) or self.order < 2:
-            return
-        few = min(n_series, 4)
-        zeros = np.zeros((few, self.n_channels_in_, self.n_features_in_))
-        u = np.ones((self.reservoir_.n_neurons, self.n_channels_in_))
-        self.unfolding_.states(zeros[:1], u)  # prepares the cached parts
-        start = perf_counter()
-        self.unfolding_.states(zeros, u)
-        each = (perf_counter() - start) / few
-        minutes = each * n_series * len(self.compared_) * _WALKS / 60
-        if minutes > 1:
-            what = f"order={self.order} takes about {minutes:.0f} minutes for {n_series}"
-            n_neurons = self.reservoir_.n_neurons
-            size = f"series of {self.n_features_in_} steps and {n_neurons} neurons"
-            cure = 'order=1 or order="exact" is quicker'
-            warnings.warn(f"{what} {size}; {cure}.", SlowFitWarning, stacklevel=4)
 
     def _solve_stream(self, whole: tuple[Any, Any, Any] | None = None) -> None:
         """Solve from the class moments of the stream.
@@ -583,13 +565,15 @@ class ReservoirClassifier(
     def _solve(self, frames: list[Frame]) -> list[Head]:
         """Solve the projections of each comparison, in the internal unit."""
         system, certify = self.unfolding_, bool(self.certify)
-        jobs = (
-            delayed(solve_head)(
-                system, frame, self.eta_, self._kept, certify=certify, seed=c
-            )
-            for c, frame in zip(self.compared_, frames, strict=True)
-        )
-        found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
+
+        def solve(c: int, frame: Frame) -> Head:
+            head = solve_head(system, frame, self.eta_, self._kept, certify=certify, seed=c)
+            bar.advance(1, f"solving u and v: κ {head.soft_margin:.4g} of {head.bound:.4g}")
+            return head
+
+        jobs = map(delayed(solve), self.compared_, frames)
+        with display() as shown, shown.bar("solving u and v", len(frames)) as bar:
+            found: Any = Parallel(self.n_jobs, prefer="threads")(jobs)
         self.shared_bound_ = found[0].bound if self._shares else None
         if self._shares and len(found) > 1:
             linear: Any = system  # always linear at order 0

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base import codec
 from ..._base.archive import refuse
 from ..._base.arrays import exponent
+from ..._base.progress import tell, watched
 from ..._base.threads import with_few_threads
 from ...math.calibration import fit_slope
 from ...stimuli.chunks import by_chunks
@@ -60,6 +61,7 @@ class PooledEstimator(SeriesEstimator):
         "engine": [StrOptions({"auto", "numba", "array"})],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
+        "verbose": ["verbose"],
     }
     _takes_any_length: ClassVar[bool] = True
     #: The attribute that a fit sets last.
@@ -80,6 +82,7 @@ class PooledEstimator(SeriesEstimator):
         engine: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         self.n_scales = n_scales
         self.n_oscillators = n_oscillators
@@ -88,6 +91,7 @@ class PooledEstimator(SeriesEstimator):
         self.engine = engine
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,6 +126,7 @@ class PooledEstimator(SeriesEstimator):
         self, series: Collection, targets: np.ndarray, weights: np.ndarray | None = None
     ) -> tuple[LinearHead, np.ndarray, np.ndarray]:
         """Fit the head; return it, the held-out cases, and their scores without them."""
+        tell("thresholds")
         self._fit_map(series)
         found = fit_head(
             self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
@@ -177,6 +182,8 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         Draws oscillators, readouts and thresholds.
     n_jobs : int or None, default None
         Number of threads over series of the compiled engine.
+    verbose : bool, default False
+        Show the progress of a fit if stderr is a terminal.
 
     Attributes
     ----------
@@ -213,6 +220,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         tags.transformer_tags.preserves_dtype = []  # features are float32 in any case
         return tags
 
+    @watched
     def fit(self, X: Any, y: Any = None) -> ReservoirFeatures:
         """Draw the bank; compute scale and thresholds from the series. ``y`` is ignored."""
         self._check_parameters()
@@ -256,7 +264,7 @@ class PooledReservoirClassifier(
 
     Parameters
     ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs
+    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs, verbose
         See `ReservoirFeatures`.
     class_weight : {None, "balanced"} or dict, default None
         Weight of a series of each class.
@@ -316,6 +324,7 @@ class PooledReservoirClassifier(
         engine: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_scales=n_scales,
@@ -325,10 +334,12 @@ class PooledReservoirClassifier(
             engine=engine,
             random_state=random_state,
             n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.class_weight = class_weight
 
     @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PooledReservoirClassifier:
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
 
@@ -387,7 +398,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     Parameters
     ----------
-    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs
+    n_scales, n_oscillators, n_readouts, scaling, engine, random_state, n_jobs, verbose
         See `ReservoirFeatures`.
 
     Attributes
@@ -418,6 +429,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     held_out_predictions_: np.ndarray | None
 
     @with_few_threads(lambda _, X, *__, **___: len(X))  # of the Gram matrix
+    @watched
     def fit(self, X: Any, y: Any) -> PooledReservoirRegressor:
         """Draw the bank and fit ``y`` of shape (n_cases,) or (n_cases, n_targets)."""
         self._check_parameters()

@@ -22,6 +22,7 @@ from scipy import linalg
 from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
+from ..._base.progress import tell
 from ..series import Collection
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
@@ -179,6 +180,7 @@ def fit_head(
     keep = 4 * n * sum(made.widths) <= KEPT_BYTES
     gram, kept = np.zeros((n, n)), []
     for scale in range(len(made.widths)):
+        tell(f"features of reservoir {scale + 1} of {len(made.widths)}")
         block = made.blocks(series, scale, n_jobs)
         features.scales.append(standard(block))
         gram += gram_of(block)
