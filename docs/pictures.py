@@ -5,8 +5,9 @@ that are drawn in ``clouds.json``, and ``_static/social.png``. Needs ECG5000
 (`GREENFOLD_DATA`, or a download). The noise curves are those that
 ``greenfold reproduce beyond`` has recorded.
 
-``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the explorer going from
-random input projections to the solved one. It needs Chromium and Pillow.
+``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the page of
+``greenfold explore ECG5000 --classes 1,2`` going from random input projections to the
+solved one. It needs Chromium and Pillow as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import base64
 import io
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -88,7 +90,7 @@ def draw_cloud(
     points, labels = np.array(made[name]["points"]), np.array(made["labels"])
     for sign, colour, mark, label in (
         (1, CLASS_A, "o", "normal beats"),
-        (-1, CLASS_B, "^", "ectopic beats"),
+        (-1, CLASS_B, "s", "ectopic beats"),
     ):
         x, y = points[labels == sign].T
         axes.scatter(x, y, 9, colour, marker=mark, alpha=0.55, lw=0, label=label)
@@ -176,9 +178,7 @@ def film() -> None:
     """Write about ten seconds of the explorer, from random u to the solved one."""
     from PIL import Image
 
-    sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
-    import explorer  # pyright: ignore[reportMissingImports]
-
+    sys.path.insert(0, str(HERE.parent))
     from tests.apps.report.test_browser import NAMES, Browser
 
     program = next(found for name in NAMES if (found := shutil.which(name)))
@@ -186,7 +186,8 @@ def film() -> None:
     durations: list[int] = []
     with tempfile.TemporaryDirectory() as place:
         page = Path(place) / "explorer.html"
-        explorer.make(page)
+        shown = ["explore", "ECG5000", "--classes", "1,2", "--out", str(page)]
+        subprocess.run([sys.executable, "-m", "greenfold", *shown], check=True)
         browser = Browser(program, Path(place) / "profile")
 
         def shoot(milliseconds: int) -> None:
@@ -197,10 +198,11 @@ def film() -> None:
 
         try:
             browser.visit(page.as_uri(), FILM_WIDTH, "light")
+            browser.ask("document.getElementById('tour-close').click()")
             # From the gauge down to the buttons; the rest of the page stands still.
             box = "document.getElementById('{}').getBoundingClientRect().{}"
             top = browser.ask(box.format("kappa-value", "top")) - 40
-            bottom = browser.ask(box.format("solve", "bottom")) + 24
+            bottom = browser.ask(box.format("solve", "bottom")) + 12
             clip = {
                 "x": 0,
                 "y": top,
