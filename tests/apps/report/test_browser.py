@@ -160,7 +160,7 @@ BOXES = """[...document.querySelectorAll('figure')].map(f => {
 COLOURS = """(() => {
   const style = getComputedStyle(document.body);
   const text = document.querySelector('figure g[id*="-text_"] use');
-  const line = document.querySelector('figure path[style*="--c1"]');
+  const line = document.querySelector('figure path[style*="--solved"]');
   return {ink: style.color, paper: style.backgroundColor,
           panel: getComputedStyle(document.querySelector('figure')).backgroundColor,
           soft: getComputedStyle(document.querySelector('figcaption')).color,

@@ -31,11 +31,10 @@ from .comparison import Row, Split
 
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
-#: Hues on the page, see the template; each is drawn in a code that `_to_svg` replaces.
-HUES = tuple(f"--c{i}" for i in range(1, 8))
-_CODES = {"--ink": "#0a0b0c", "--grid": "#0a0b0d"}
-_CODES |= {hue: f"#0a0c{i:02x}" for i, hue in enumerate(HUES)}
-INK, GRID = _CODES["--ink"], _CODES["--grid"]
+#: Hues of the palette; each is drawn in a code that `_to_svg` replaces.
+HUES = tuple(f"--{name}" for name in ("solved", "random", "a", "b", "c", "d", "e"))
+_CODES = {hue: f"#0a0c{i:02x}" for i, hue in enumerate((*HUES, "--ink", "--grid", "--bound"))}
+INK, GRID, BOUND = (_CODES[f"--{name}"] for name in ("ink", "grid", "bound"))
 COLOURS = tuple(_CODES[hue] for hue in HUES)
 #: Lines differ by dash as well as by colour.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
@@ -323,7 +322,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
                 ax.plot([0], curve, "o", color=COLOURS[SOLVED])
         bounds = [bound for row, _ in curves if np.isfinite(bound := _bound_of_first(row))]
         for bound in bounds:
-            ax.axhline(bound, color=INK, linestyle=DASHES[2], linewidth=1.2)
+            ax.axhline(bound, color=BOUND, linestyle=DASHES[2], linewidth=1.2)
         shown = np.concatenate([curve for _, curve in curves])
         # A start far below would flatten everything of interest.
         low = max(float(shown.min()), float(-0.5 * abs(shown.max())))
@@ -331,7 +330,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     made.keys = _keys([row for row, _ in curves])
     if bounds:
-        made.keys.append(Key("upper bound (certificate)", "--ink", "2.4 2.4"))
+        made.keys.append(Key("proven upper bound", "--bound", "2.4 2.4"))
     made.caption = "Best pair of projections so far." + _first_class(rows[0])
     return made
 
@@ -512,7 +511,7 @@ def mask_margins(study: MaskStudy) -> Picture:
         ax.errorbar([middle], [1], xerr=reach, fmt="o", color=blue, capsize=4)
         ax.plot([best.soft_margin], [1], "|", color=blue, markersize=16)
         if best.upper_bound is not None:
-            ax.axvline(best.upper_bound, color=INK, linestyle=DASHES[1])
+            ax.axvline(best.upper_bound, color=BOUND, linestyle=DASHES[1])
         ax.set_ylim(-0.7, 1.6)
         ax.set_yticks([0, 1], ["random", "solved"])
         ax.grid(visible=False, axis="y")
@@ -521,7 +520,7 @@ def mask_margins(study: MaskStudy) -> Picture:
         key(f"solved mask with its {interval.level:.0%} interval", SOLVED),
     ]
     if best.upper_bound is not None:
-        made.keys.append(Key("proven upper bound", "--ink", "8 3.2"))
+        made.keys.append(Key("proven upper bound", "--bound", "8 3.2"))
     made.caption = (
         "Dot with bars: expected κ on the device. Vertical stroke: κ on the estimated "
         "response, on which the mask was solved."
