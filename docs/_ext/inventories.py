@@ -9,48 +9,53 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-#: Project, where its pages are, and how the address of a name is made; names with a role.
-_PROJECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+#: Where a project's pages are, the page of one of its names, and the names.
+_PROJECTS = {
     "numpy": (
         "https://numpy.org/doc/stable/",
-        "reference/generated/{}.html",
-        ("numpy.ndarray", "numpy.memmap", "numpy.diff"),
+        "reference/generated/{}.html#{}",
+        ("class numpy.ndarray", "class numpy.memmap", "function numpy.diff"),
     ),
     "numpy.random": (
-        "https://numpy.org/doc/stable/",
-        "reference/random/generator.html",
-        ("numpy.random.Generator",),
+        "https://numpy.org/doc/stable/reference/random/",
+        "generator.html#{}",
+        ("class numpy.random.Generator",),
     ),
     "scipy": (
         "https://docs.scipy.org/doc/scipy/",
-        "reference/generated/{}.html",
-        ("scipy.sparse.sparray", "scipy.sparse.save_npz"),
+        "reference/generated/{}.html#{}",
+        ("class scipy.sparse.sparray", "function scipy.sparse.save_npz"),
     ),
     "sklearn": (
         "https://scikit-learn.org/stable/",
-        "modules/generated/{}.html",
+        "modules/generated/{}.html#{}",
         (
-            "sklearn.base.BaseEstimator",
-            "sklearn.base.ClassifierMixin",
-            "sklearn.base.RegressorMixin",
-            "sklearn.base.TransformerMixin",
+            "class sklearn.base.BaseEstimator",
+            "class sklearn.base.ClassifierMixin",
+            "class sklearn.base.RegressorMixin",
+            "class sklearn.base.TransformerMixin",
         ),
     ),
     "aeon": (
         "https://www.aeon-toolkit.org/en/stable/",
-        "api_reference/auto_generated/{}.html",
+        "api_reference/auto_generated/{}.html#{}",
         (
-            "aeon.classification.base.BaseClassifier",
-            "aeon.forecasting.base.BaseForecaster",
-            "aeon.regression.base.BaseRegressor",
+            "class aeon.classification.base.BaseClassifier",
+            "class aeon.forecasting.base.BaseForecaster",
+            "class aeon.regression.base.BaseRegressor",
         ),
     ),
     "torch": (
         "https://docs.pytorch.org/docs/stable/",
-        "tensors.html",
-        ("torch.Tensor",),
+        "tensors.html#{}",
+        ("class torch.Tensor",),
     ),
 }
+_HEAD = """# Sphinx inventory version 2
+# Project: {}
+# Version: stable
+# The remainder of this file is compressed using zlib.
+"""
 
 
 def write(folder: Path) -> dict[str, tuple[str, str]]:
@@ -58,20 +63,10 @@ def write(folder: Path) -> dict[str, tuple[str, str]]:
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for project, (home, page, names) in _PROJECTS.items():
-        head = f"# Sphinx inventory version 2\n# Project: {project}\n# Version: stable\n"
-        head += "# The remainder of this file is compressed using zlib.\n"
-        rows = "".join(
-            f"{name} py:{_kind(name)} 1 {page.format(name)}#{name} -\n" for name in names
-        )
+        pairs = (one.split() for one in names)
+        rows = [f"{name} py:{kind} 1 {page.format(name, name)} -" for kind, name in pairs]
         path = folder / f"{project}.inv"
-        path.write_bytes(head.encode() + zlib.compress(rows.encode()))
+        listed = zlib.compress("\n".join([*rows, ""]).encode())
+        path.write_bytes(_HEAD.format(project).encode() + listed)
         found[project] = (home, str(path))
     return found
-
-
-def _kind(name: str) -> str:
-    last = name.rpartition(".")[2]
-    return "class" if last[0].isupper() or last in _CLASSES else "function"
-
-
-_CLASSES = ("ndarray", "memmap", "sparray")

@@ -208,6 +208,14 @@ def test_the_page_on_paper(browser, page):
     _quiet(browser)
 
 
+def test_the_contents_lead_to_every_section(browser, page):
+    browser.visit(page.as_uri(), 1400, "light")
+    linked = browser.ask(
+        "[...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))"
+    )
+    assert linked == browser.ask("[...document.querySelectorAll('section')].map(s => s.id)")
+
+
 def test_names_are_text(browser, page):
     browser.visit(page.as_uri(), 1400, "light")
     assert browser.ask("document.querySelectorAll('script, b b, h1 b').length") == 0
