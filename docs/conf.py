@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import greenfold
+from greenfold.apps.style import CYCLE
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
+import inventories  # noqa: E402 (in the folder just named)
 
 project = "greenfold"
 HOME = "https://greenfold.github.io/greenfold/"
@@ -21,6 +23,7 @@ version = release = greenfold.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
     "numpydoc",
     "myst_nb",
@@ -34,6 +37,7 @@ extensions = [
     "explorer",
     "links",
     "gallery",
+    "dark",
 ]
 exclude_patterns = [
     "_build",
@@ -57,7 +61,15 @@ nb_merge_streams = True
 nb_render_markdown_format = "myst"
 nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
 # The kernels inherit this: one thread each, one look for all figures, drawn as SVG.
-os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")
+LOOK = HERE / "_build" / "matplotlibrc"
+LOOK.parent.mkdir(exist_ok=True)
+_cycle = [colour[1:] for colour in CYCLE]
+LOOK.write_text(
+    (HERE / "matplotlibrc").read_text("utf-8")
+    + f"axes.prop_cycle: cycler('color', {_cycle})\n",
+    "utf-8",
+)
+os.environ["MATPLOTLIBRC"] = str(LOOK)
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -76,13 +88,18 @@ autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
 autodoc_mock_imports = ["aeon", "distributed", "nest", "onnx", "reservoirpy", "torch"]
 numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
+# Types of parameters lead to other projects' pages where they are named here.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    "ndarray": "numpy.ndarray",
+    "Generator": "numpy.random.Generator",
+    "numpy.random.Generator": "numpy.random.Generator",
+}
+intersphinx_mapping = inventories.write(HERE / "_build" / "inventories")
 
-# Every reference must resolve; no other project's pages are needed to build these.
+# Every reference must resolve.
 nitpicky = True
-nitpick_ignore_regex = [
-    (r"py:.*", r"(collections|numpy|scipy|sklearn|aeon|array_api_compat)\..*")
-]
 
 # Examples become pages, notebooks and scripts; they are run here, in this process.
 sphinx_gallery_conf = {
@@ -138,7 +155,10 @@ html_theme_options = {
     "github_url": REPOSITORY,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
-    "navbar_end": ["release", "theme-switcher", "navbar-icon-links"],
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    # The list lies with the newest pages; every version's pages read it there.
+    "switcher": {"json_url": "_static/switcher.json", "version_match": version},
+    "check_switcher": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],

@@ -1,12 +1,13 @@
-"""The pictures of the README and of the first page: ``python docs/pictures.py``.
+"""The pictures of the README, the first page and the theory: ``python docs/pictures.py``.
 
 Writes ``_pictures/clouds.svg``, the same for phones in ``clouds-narrow.svg``, the numbers
-that are drawn in ``clouds.json``, and ``_static/social.png``. Needs ECG5000
-(`GREENFOLD_DATA`, or a download). The noise curves are those that
+that are drawn in ``clouds.json``, ``unfolding.svg`` and ``_static/social.png``. Needs
+ECG5000 (`GREENFOLD_DATA`, or a download). The noise curves are those that
 ``greenfold reproduce beyond`` has recorded.
 
-``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the explorer going from
-random input projections to the solved one. It needs Chromium and Pillow.
+``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the page of
+``greenfold explore ECG5000 --classes 1,2`` going from random input projections to the
+solved one. It needs Chromium and Pillow as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import base64
 import io
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,8 +28,8 @@ from matplotlib.figure import Figure
 
 from greenfold import Projections, Reservoir, SampleStimuli, Unfolding, optimize, unfold
 from greenfold._base.files import write_json
-from greenfold.apps.style import BASE, CLASS_A, CLASS_B, RANDOM, SOLVED
-from greenfold.datasets import BinarySplit, ecg5000_paper
+from greenfold.apps.style import BASE, CLASS_A, CLASS_B, PALETTE, RANDOM, SOLVED
+from greenfold.datasets import BinarySplit, ecg5000_paper, synthetic_heartbeats
 
 HERE = Path(__file__).parent
 N_NEURONS = 100
@@ -40,7 +42,7 @@ MARKED = 0.1
 FILM_WIDTH = 1000
 """Pixels of the film."""
 LOOK: dict[Any, Any] = BASE | {
-    "grid.color": "#E4E4E4",
+    "grid.color": PALETTE["grid"][0],
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "svg.hashsalt": "greenfold",
@@ -88,7 +90,7 @@ def draw_cloud(
     points, labels = np.array(made[name]["points"]), np.array(made["labels"])
     for sign, colour, mark, label in (
         (1, CLASS_A, "o", "normal beats"),
-        (-1, CLASS_B, "^", "ectopic beats"),
+        (-1, CLASS_B, "s", "ectopic beats"),
     ):
         x, y = points[labels == sign].T
         axes.scatter(x, y, 9, colour, marker=mark, alpha=0.55, lw=0, label=label)
@@ -172,13 +174,77 @@ def draw_social(made: dict[str, Any]) -> Figure:
     return figure
 
 
+def draw_unfolding() -> Figure:
+    """The idea: a loop, the same network as one sum over the past, and the kernel it is."""
+    figure = Figure(figsize=(9.4, 2.9), layout="constrained")
+    loop, chain, kernel = figure.subplots(1, 3, width_ratios=(0.9, 1.15, 1.1))
+    line = {"arrowstyle": "-|>", "color": "black", "lw": 1.2}
+    dot: dict[str, Any] = {"ms": 10, "mfc": "white", "mec": "black", "zorder": 3}
+
+    def arrow(axes: Any, start: Any, end: Any, **more: Any) -> None:
+        axes.annotate("", end, start, arrowprops={**line, **more}, annotation_clip=False)
+
+    angles = np.linspace(0, 2 * np.pi, 7)[:-1]
+    place = np.column_stack([np.cos(angles), np.sin(angles)])
+    for i, j in ((0, 2), (2, 4), (4, 1), (1, 5), (5, 3), (3, 0), (2, 5), (4, 0)):
+        arrow(loop, place[i], place[j], shrinkA=6, shrinkB=6, lw=0.9,
+              connectionstyle="arc3,rad=0.25")  # fmt: skip
+    loop.plot(*place.T, "o", **dot)
+    arrow(loop, (-2.3, 0), (-1.25, 0))
+    arrow(loop, (1.25, 0), (2.3, 0))
+    for x, y, text in ((-2.25, 0.3, "$x(t)$"), (-1.5, -0.5, "$u$"), (1.5, -0.5, "$v$"),
+                       (2.1, 0.3, "$z$"), (0, 1.35, "weights $W$")):  # fmt: skip
+        loop.text(x, y, text, ha="center", size=11)
+    loop.set(xlim=(-2.6, 2.6), ylim=(-2.4, 2.5))
+    loop.set_title("a recurrent network …", loc="left", weight="bold", size=10)
+
+    n = 5
+    for k in range(n):
+        height = 1.6 - 0.8 * k
+        weight = 0.35 + 0.65 * k / (n - 1)
+        chain.plot(-2, height, "s", **dot)
+        chain.text(-2.3, height, f"$x_{k}$", ha="right", va="center", size=11)
+        arrow(chain, (-1.8, height), (1.0, 0), lw=2.4 * weight, shrinkB=7, alpha=weight)
+        name = ("F", "E\\,F")[n - 1 - k] if n - 1 - k < 2 else f"E^{n - 1 - k}F"
+        chain.text(-0.95, 0.67 * height + 0.14, f"${name}\\,u$", ha="center", size=9,
+                   bbox={"fc": "white", "ec": "none", "pad": 0.5})  # fmt: skip
+    chain.plot(1.0, 0, "o", **dot)
+    arrow(chain, (1.2, 0), (2.3, 0))
+    for x, y, text in ((1.0, 0.4, "$y(T)$"), (1.75, -0.5, "$v$"), (2.2, 0.25, "$z$")):
+        chain.text(x, y, text, ha="center", size=11)
+    chain.set(xlim=(-2.9, 2.6), ylim=(-2.0, 2.1))
+    chain.set_title("… is a sum over the past …", loc="left", weight="bold", size=10)
+
+    for axes in (loop, chain):
+        axes.axis("off")
+    n_steps = 70
+    unfolding = unfold(Reservoir.random(12, rng=0), n_steps=n_steps, dt=10 / n_steps)
+    X, y = synthetic_heartbeats(400, n_steps=n_steps, rng=0)
+    stimuli = SampleStimuli(X, y)
+    u = np.random.default_rng(1).standard_normal(12)
+    found = {
+        "solved": optimize(unfolding, stimuli),
+        "random": optimize(unfolding, stimuli, u=u),
+    }
+    for (name, one), colour, dash in zip(
+        found.items(), (SOLVED, RANDOM), ("-", "--"), strict=True
+    ):
+        states = unfolding.states(np.eye(n_steps), one.u)
+        kernel.plot(
+            states @ np.asarray(one.v), dash, color=colour, label=f"{name} $u$, $v$"
+        )
+    kernel.set(xlabel="step $n$", ylabel="kernel $a_n$", yticks=[0])
+    kernel.legend(loc="upper left")
+    text = "… with one weight per step: $z=a\\cdot x$"
+    kernel.set_title(text, loc="left", weight="bold", size=10)
+    return figure
+
+
 def film() -> None:
     """Write about ten seconds of the explorer, from random u to the solved one."""
     from PIL import Image
 
-    sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
-    import explorer  # pyright: ignore[reportMissingImports]
-
+    sys.path.insert(0, str(HERE.parent))
     from tests.apps.report.test_browser import NAMES, Browser
 
     program = next(found for name in NAMES if (found := shutil.which(name)))
@@ -186,7 +252,8 @@ def film() -> None:
     durations: list[int] = []
     with tempfile.TemporaryDirectory() as place:
         page = Path(place) / "explorer.html"
-        explorer.make(page)
+        shown = ["explore", "ECG5000", "--classes", "1,2", "--out", str(page)]
+        subprocess.run([sys.executable, "-m", "greenfold", *shown], check=True)
         browser = Browser(program, Path(place) / "profile")
 
         def shoot(milliseconds: int) -> None:
@@ -197,10 +264,11 @@ def film() -> None:
 
         try:
             browser.visit(page.as_uri(), FILM_WIDTH, "light")
+            browser.ask("document.getElementById('tour-close').click()")
             # From the gauge down to the buttons; the rest of the page stands still.
             box = "document.getElementById('{}').getBoundingClientRect().{}"
             top = browser.ask(box.format("kappa-value", "top")) - 40
-            bottom = browser.ask(box.format("solve", "bottom")) + 24
+            bottom = browser.ask(box.format("solve", "bottom")) + 12
             clip = {
                 "x": 0,
                 "y": top,
@@ -250,6 +318,8 @@ def main() -> None:
         for name, is_narrow in (("clouds", False), ("clouds-narrow", True)):
             figure = draw(made, is_narrow=is_narrow)
             figure.savefig(place / f"{name}.svg", metadata={"Date": None})
+        unfolded = place / "unfolding.svg"
+        draw_unfolding().savefig(unfolded, metadata={"Date": None}, transparent=True)
         social = draw_social(made)
         social.savefig(
             HERE / "_static" / "social.png", dpi=100, metadata={"Software": None}

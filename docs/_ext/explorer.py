@@ -28,7 +28,7 @@ def make(path: Path) -> None:
 
     task = demo_task(0)
     beats = Source(task.name, task.X, task.y, task.X_test, task.y_test, task.note)
-    reservoir = Reservoir.random(60, rng=0)
+    reservoir = Reservoir.random(12, rng=0)
     path.parent.mkdir(parents=True, exist_ok=True)
     make_explorer(path, [beats, built_in_source()], reservoir, command="greenfold explore")
 

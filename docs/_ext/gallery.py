@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ import matplotlib as mpl
 from sphinx_gallery.scrapers import matplotlib_scraper
 from sphinx_gallery.sorting import ExplicitOrder
 
-DOCS = Path(__file__).parents[1]
 SECTIONS = ExplicitOrder(
     [f"../examples/{name}" for name in ("series", "networks", "hardware", "tasks")]
 )
@@ -38,6 +38,8 @@ def svg(block: Any, block_vars: Any, gallery_conf: Any, **given: Any) -> str:
     given |= {"format": "svg", "metadata": {"Date": None}}
     made = matplotlib_scraper(block, block_vars, gallery_conf, **given)
     title = Path(block_vars["src_file"]).read_text("utf-8").splitlines()[1]
+    # A plain image, which `dark` doubles.
+    made = re.sub(r"\n *:srcset: .*", "", made.replace("image-sg::", "image::"))
     return re.sub(r":alt: .*", f":alt: {title}", made)
 
 
@@ -45,7 +47,7 @@ def reset(gallery_conf: Any, fname: str) -> None:
     """Start every example with the look of the pages."""
     mpl.use("agg")
     mpl.rcdefaults()
-    mpl.rc_file(DOCS / "matplotlibrc")
+    mpl.rc_file(os.environ["MATPLOTLIBRC"])
     mpl.rcParams["svg.hashsalt"] = Path(fname).stem
 
 

@@ -312,7 +312,11 @@ def sweep(folder: Path) -> Iterator[str]:
 def study(folder: Path) -> Iterator[str]:
     """Figures and means of a recorded study; the page lies one folder down."""
     for path in sorted(folder.glob("*.svg")):
-        yield f"![{path.stem.replace('_', ' ')}](../_study/{path.name})"
+        yield f"```{{image}} ../_study/{path.name}"
+        yield f":alt: {path.stem.replace('_', ' ')}"
+        # Numbers are written on its heat map, in black and white.
+        yield ":class: plate" if path.stem.endswith("_map") else ""
+        yield "```"
         yield ""
     with open(folder / "study.csv", encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))

@@ -1,6 +1,7 @@
 """Compare the documentation with the code: nothing missing, nothing unexplained."""
 
 import importlib
+import json
 import re
 import sys
 import types
@@ -258,3 +259,8 @@ def test_stars_in_docstrings(monkeypatch):
         r"At rest y\* = φ(y\*), with ‖X‖\_\* ≤ 1 and ``work(*entries, *shared)``.",
         r"a \* b, \|x\| and x\_ are plain; so is \*shared",
     ]
+
+
+def test_the_version_switch_knows_this_version():
+    listed = json.loads((DOCS / "_static" / "switcher.json").read_text("utf-8"))
+    assert greenfold.__version__ in [one["version"] for one in listed]

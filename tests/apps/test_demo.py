@@ -27,5 +27,5 @@ def test_task_is_split_as_announced():
     assert task.X_test is not None
     assert task.y_test is not None
     assert len(task.X_test) == len(task.y_test) == demo.N_TEST
-    assert set(task.y) == {"normal", "ectopic"}
+    assert set(task.y) == {"normal", "premature"}
     assert not np.array_equal(task.X, other.X)

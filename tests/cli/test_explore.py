@@ -51,6 +51,11 @@ def test_built_in_series():
     assert np.array(pair["soft_margin"]) == pytest.approx(np.array(pair["bound"]), rel=0.01)
 
 
+def test_twelve_bars_to_begin_with():
+    write_csv("my.csv")
+    assert explored("my.csv")["neurons"] == 12
+
+
 def test_an_own_file_of_three_classes_and_long_series():
     write_csv("my.csv", n_cases=60, n_steps=400, n_classes=3)
     found = explored("my.csv", *SMALL)

@@ -1,19 +1,77 @@
-"""Common style of all figures: fonts, lines, axes."""
+"""Common style of all figures and pages: palette, fonts, lines, axes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .._base.checks import needs
 
-#: One meaning per colour, in figures, reports, pages and the explorer (Okabe and Ito's
-#: palette, with two colours darkened for white paper). Lines also differ in dash or marker,
-#: so that they differ in grey.
-RANDOM, SOLVED = "#d55e00", "#0072b2"
-CLASS_A, CLASS_B = "#00805c", "#b0568a"
-SIMULATION, BOUND = "#000000", "#7f7f7f"
+#: One meaning per colour, in figures, reports, pages and the explorer: its value on
+#: light and on dark paper (Okabe and Ito's palette, darkened where it would be faint on
+#: white). Lines also differ in dash or marker, so that they differ in grey.
+PALETTE = {
+    "paper": ("#ffffff", "#14171b"),
+    "panel": ("#f6f7f9", "#1d2127"),
+    "ink": ("#16191d", "#e9ecef"),
+    "soft": ("#545c66", "#a6afb9"),
+    "line": ("#d5dae0", "#363d46"),
+    "grid": ("#dfe3e8", "#2f353d"),
+    "solved": ("#0072b2", "#56b4e9"),
+    "random": ("#d55e00", "#ff8a3d"),
+    "bound": ("#6b6f76", "#b6bec8"),
+    "a": ("#00805c", "#2cc89a"),
+    "b": ("#b0568a", "#e59ac6"),
+    "c": ("#c98500", "#f2bd4b"),
+    "d": ("#7357b8", "#b9a4f0"),
+    "e": ("#8a5a44", "#d3a48f"),
+    "good": ("#00704f", "#3fcfa0"),
+    "bad": ("#b03a00", "#ff9d5c"),
+}
+_NAMES = ("solved", "random", "a", "b", "bound")
+SOLVED, RANDOM, CLASS_A, CLASS_B, BOUND = (PALETTE[name][0] for name in _NAMES)
+SIMULATION = "#000000"
+#: The order of the pages' colour cycle: C0 solved, C1 random, C2 and C3 classes, and so on.
+CYCLE = (SOLVED, RANDOM, CLASS_A, CLASS_B, SIMULATION, BOUND)
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+
+
+def css() -> str:
+    """Return the palette as variables of CSS, as the system or ``data-theme`` wants it."""
+    light, dark = (
+        " ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1)
+    )
+    dark += " color-scheme: dark;"
+    return (
+        f":root {{ {light} color-scheme: light; }}\n"
+        "@media screen and (prefers-color-scheme: dark) "
+        f"{{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
+        f":root[data-theme=dark] {{ {dark} }}\n"
+    )
+
+
+def darkened(svg: str) -> str:
+    """Return a figure in the colours of dark pages: ours by name, greys by lightness.
+
+    Other colours stay, and so do images inside the figure, such as heat maps.
+    """
+    ours = dict(PALETTE.values())
+    (_, black), (_, white) = PALETTE["ink"], PALETTE["paper"]
+    ends = [[int(end[i : i + 2], 16) for i in (1, 3, 5)] for end in (black, white)]
+
+    def turn(found: re.Match[str]) -> str:
+        colour = found[0]
+        if colour != f"#{3 * colour[1:3]}":
+            return ours.get(colour, colour)
+        share = int(colour[1:3], 16) / 255
+        parts = (round((1 - share) * a + share * b) for a, b in zip(*ends, strict=True))
+        return "#" + "".join(f"{part:02x}" for part in parts)
+
+    # What names no colour is black by default.
+    return _COLOUR.sub(turn, svg).replace("<svg ", f'<svg fill="{black}" ', 1)
+
 
 #: matplotlib's parameters.
 BASE: dict[Any, Any] = {

@@ -17,7 +17,7 @@ def explore(
     source: str | None = arg(None, "DATA|MODEL", **_SHOWN),
     data: str | None = arg(None, "DATA", **_SHOWN),
     out: Path | None = opt(None, options.MAIN, "-o"),
-    network: Network = Network(neurons=60),
+    network: Network = Network(neurons=12),
     tau: float = opt(0.25, "Network"),
     duration: float = options.DURATION,
     seed: int = options.SEED,
@@ -35,7 +35,7 @@ def explore(
     data : Series for MODEL, in place of those stored in it.
     out : Write the page to this HTML file instead of opening it.
     tau : Time constant, in the unit of the duration.
-    neurons : Number of neurons; keep it small, because the browser does the computing.
+    neurons : Number of neurons, at most 128; with few, each bar matters more.
     """
     options.need("jinja2")
     import tempfile

@@ -330,6 +330,39 @@ def test_every_control_is_reached_by_the_keyboard(browser, page):
     assert wanted <= reached, wanted - reached
 
 
+def test_a_tour_explains_u_kappa_and_eta(browser, page):
+    """By the keyboard alone: it moves to what it explains, and the focus with it."""
+
+    def press(key: str, code: int) -> None:
+        text = {"text": "\r"} if key == "Enter" else {}
+        given = {"key": key, "code": key, "windowsVirtualKeyCode": code, **text}
+        browser.call("Input.dispatchKeyEvent", type="keyDown", **given)
+
+    browser.visit(page.as_uri(), 400, "light")
+    press("Tab", 9)
+    for what, after, place in (
+        ("1 of 3: u, the input projection", "Next", ".net"),
+        ("2 of 3: κ, the soft margin", "Next", ".top"),
+        ("3 of 3: η is how much", "Done", ".controls"),
+    ):
+        assert browser.ask("document.getElementById('tour-said').innerText").startswith(
+            what
+        )
+        assert browser.ask(f"!!document.querySelector('{place} > #tour')")
+        assert browser.ask("document.activeElement.innerText") == after
+        assert browser.ask("document.documentElement.scrollWidth") <= 400
+        press("Enter", 13)
+    assert browser.ask("document.getElementById('tour').hidden")
+    browser.visit(page.as_uri(), 1400, "light")
+    press("Tab", 9)
+    press("Escape", 27)
+    assert browser.ask("document.getElementById('tour').hidden")
+    # A view that somebody shares opens without it.
+    browser.visit(page.as_uri() + "#noise=0.1", 1400, "light")
+    assert browser.ask("document.getElementById('tour').hidden")
+    _quiet(browser)
+
+
 def test_the_view_is_in_the_address(browser, page):
     browser.visit(page.as_uri(), 1400, "light")
     u = np.random.default_rng(2).standard_normal(2 * N_NEURONS)

@@ -116,17 +116,33 @@ def test_every_figure_can_be_written(name):
     assert ElementTree.fromstring(stream.getvalue()).tag.endswith("svg")
 
 
-def test_random_and_solved_have_one_colour_everywhere():
-    """In figures, reports and the explorer; compared without regard to case."""
+def test_every_colour_is_of_one_palette():
+    """Figures, reports and the explorer have no colours of their own."""
     source = Path(greenfold.__file__).parent / "apps"
-    css = (source / "report" / "style.css").read_text(encoding="utf-8").lower()
-    for name in ("RANDOM", "SOLVED", "CLASS_A", "CLASS_B"):
-        assert getattr(colours, name) in css, name
     figures = [path for path in (source / "paper").glob("*.py") if path.stem != "figures"]
     assert {path.stem for path in figures} >= set(paper.figures.FIGURES)
-    for path in figures:
+    pages = [*source.rglob("*.css"), *source.rglob("*.html"), *source.rglob("*.js")]
+    assert {path.suffix for path in pages} == {".css", ".html", ".js"}
+    for path in [*figures, *pages]:
         found = re.findall(r"#[0-9A-Fa-f]{6}", path.read_text(encoding="utf-8"))
         assert not found, f"{path.name} has colours of its own: {found}"
+    assert set(colours.CYCLE) <= {light for light, _ in colours.PALETTE.values()} | {
+        colours.SIMULATION
+    }
+
+
+def test_a_dark_figure_keeps_its_meaning():
+    """Our colours by name, greys by lightness, all else (heat maps) as it was."""
+    drawn = (
+        f'<svg width="9"><path style="stroke: {colours.SOLVED}"/><image href="data:,"/>'
+        '<path style="fill: #ffffff; stroke: #000000"/><path style="fill: #fde725"/></svg>'
+    )
+    ink, paper, solved = (colours.PALETTE[n][1] for n in ("ink", "paper", "solved"))
+    assert colours.darkened(drawn) == (
+        f'<svg fill="{ink}" width="9"><path style="stroke: {solved}"/>'
+        f'<image href="data:,"/><path style="fill: {paper}; stroke: {ink}"/>'
+        '<path style="fill: #fde725"/></svg>'
+    )
 
 
 def test_one_sentence_where_the_data_are_missing(tmp_path, monkeypatch):

@@ -160,7 +160,7 @@ BOXES = """[...document.querySelectorAll('figure')].map(f => {
 COLOURS = """(() => {
   const style = getComputedStyle(document.body);
   const text = document.querySelector('figure g[id*="-text_"] use');
-  const line = document.querySelector('figure path[style*="--c1"]');
+  const line = document.querySelector('figure path[style*="--solved"]');
   return {ink: style.color, paper: style.backgroundColor,
           panel: getComputedStyle(document.querySelector('figure')).backgroundColor,
           soft: getComputedStyle(document.querySelector('figcaption')).color,
@@ -206,6 +206,14 @@ def test_the_page_on_paper(browser, page):
     assert _contrast(colours["label"], colours["panel"]) > 15
     assert len(browser.call("Page.printToPDF")["data"]) > 10_000
     _quiet(browser)
+
+
+def test_the_contents_lead_to_every_section(browser, page):
+    browser.visit(page.as_uri(), 1400, "light")
+    linked = browser.ask(
+        "[...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))"
+    )
+    assert linked == browser.ask("[...document.querySelectorAll('section')].map(s => s.id)")
 
 
 def test_names_are_text(browser, page):

@@ -210,6 +210,18 @@ def test_what_is_compared_is_drawn_to_one_scale(task, rows, monkeypatch):
     assert len(made) == 2
 
 
+def test_time_is_in_the_unit_of_the_duration(task, rows):
+    """A series lasts 10 there, not 10/τ = 40; the first step's middle is at half a step."""
+    from greenfold.apps.report import figures
+
+    duration, half = rows[0].classifier.duration, rows[0].classifier.duration / 48
+    for made in (*figures.class_means(task, rows[0]), *figures.linear_kernels(rows)):
+        assert made.axes.get_xlim() == pytest.approx((half, duration - half))
+    assert figures.margin_over_time(task, rows).axes.get_xlim()[1] == pytest.approx(
+        duration
+    )
+
+
 def test_rare_classes_are_seen_and_many_take_little_room(monkeypatch):
     from greenfold.apps.report import figures
 

@@ -47,7 +47,7 @@ MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
 MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3
 _LEVELS = 32_000
 #: Values of η on the slider, and readout times as shares of the duration.
-ETAS = (1.0, 2.0, 3.0, 5.0, 10.0)
+ETAS = (1.0, 2.0, 5.0, 10.0, 20.0)
 TIMES = (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
 N_RANDOM, N_NOISES = 50, 25
 #: Quantiles of the accuracy of random projections that bound the band.
@@ -56,8 +56,8 @@ BAND = (0.1, 0.5, 0.9)
 #: Modules of JavaScript; each imports only from those before it.
 MODULES = (
     "numbers", "eigen", "sphere", "network", "moments", "problem", "climb", "reference",
-    "own_file", "address", "embed", "draw", "ring", "gauge", "clouds", "curves", "view",
-    "words", "frame", "main",
+    "own_file", "address", "embed", "tour", "draw", "ring", "gauge", "clouds", "curves",
+    "view", "words", "frame", "main",
 )  # fmt: skip
 _IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"\./(\w+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.M)
@@ -258,7 +258,7 @@ class Grid:
 
     etas: tuple[float, ...]
     steps: tuple[int, ...]
-    usual: float = 3.0
+    usual: float = 10.0
 
     @classmethod
     def of(cls, n_steps: int, eta: float | None = None) -> Grid:

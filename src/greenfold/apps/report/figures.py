@@ -31,11 +31,11 @@ from .comparison import Row, Split
 
 #: Width and height in inches: 384 CSS pixels, so that 9 pt stay readable on a phone.
 WIDTH, HEIGHT = 4.0, 2.7
-#: Hues on the page, see the template; each is drawn in a code that `_to_svg` replaces.
-HUES = tuple(f"--c{i}" for i in range(1, 8))
-_CODES = {"--ink": "#0a0b0c", "--grid": "#0a0b0d"}
-_CODES |= {hue: f"#0a0c{i:02x}" for i, hue in enumerate(HUES)}
-INK, GRID = _CODES["--ink"], _CODES["--grid"]
+#: Hues of the palette; each is drawn in a code that `_to_svg` replaces.
+HUES = tuple(f"--{name}" for name in ("solved", "random", "a", "b", "c", "d", "e"))
+_NAMED = (*HUES, "--ink", "--grid", "--bound")
+_CODES = {hue: f"#0a0c{i:02x}" for i, hue in enumerate(_NAMED)}
+INK, GRID, BOUND = (_CODES[f"--{name}"] for name in ("ink", "grid", "bound"))
 COLOURS = tuple(_CODES[hue] for hue in HUES)
 #: Lines also differ by dash.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
@@ -49,7 +49,7 @@ _NUMBERS = 2**25  # numbers held at once for trajectories of a non-linear networ
 _INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
 _LOOK: dict[Any, Any] = BASE | dict.fromkeys(_INKED, INK) | {"grid.color": GRID}
 _LOOK |= dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none")
-_TIME, _KAPPA = "time t (units of τ)", "soft margin κ (unit of the states)"
+_TIME, _KAPPA = "time t (unit of the duration)", "soft margin κ (unit of the states)"
 _ALONG, _SHARE = "readout v·y(T) (unit of the states)", "share of the class (%)"
 
 
@@ -164,14 +164,10 @@ def _first_class(row: Row) -> str:
     return "" if len(classes) == 2 else f" Shown for {classes[0]} against the rest."
 
 
-def _in_tau(row: Row, times: Any) -> np.ndarray:
-    return np.asarray(times) / row.classifier.reservoir_.mean_tau
-
-
 def _steps(row: Row) -> np.ndarray:
-    """Return the middle of every step of a series, in units of τ."""
+    """Return the time of the middle of every step of a series."""
     n_steps = row.classifier.n_features_in_
-    return _in_tau(row, row.classifier.duration / n_steps * (np.arange(n_steps) + 0.5))
+    return row.classifier.duration / n_steps * (np.arange(n_steps) + 0.5)
 
 
 def class_means(task: Split, row: Row) -> list[Picture]:
@@ -323,7 +319,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
                 ax.plot([0], curve, "o", color=COLOURS[SOLVED])
         bounds = [bound for row, _ in curves if np.isfinite(bound := _bound_of_first(row))]
         for bound in bounds:
-            ax.axhline(bound, color=INK, linestyle=DASHES[2], linewidth=1.2)
+            ax.axhline(bound, color=BOUND, linestyle=DASHES[2], linewidth=1.2)
         shown = np.concatenate([curve for _, curve in curves])
         # A start far below would flatten everything of interest.
         low = max(float(shown.min()), float(-0.5 * abs(shown.max())))
@@ -331,7 +327,7 @@ def margin_over_optimisation(task: Split, rows: Sequence[Row]) -> Picture | None
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     made.keys = _keys([row for row, _ in curves])
     if bounds:
-        made.keys.append(Key("upper bound (certificate)", "--ink", "2.4 2.4"))
+        made.keys.append(Key("proven upper bound", "--bound", "2.4 2.4"))
     made.caption = "Best pair of projections so far." + _first_class(rows[0])
     return made
 
@@ -348,17 +344,17 @@ _EARLIER = 1.1
 
 def margin_over_time(task: Split, rows: Sequence[Row]) -> Picture:
     """Draw κ of the fitted u over the readout time."""
-    x = "readout time t (units of τ)"
+    x = "readout time t (unit of the duration)"
     with drawing("readout", "Soft margin over the readout time", x, _KAPPA) as made:
         early = ""
         for row in rows:
             times, values = _margins_over_time(row.classifier, task.X, task.y)
-            in_tau, top = _in_tau(row, times), int(values.argmax())
-            made.axes.plot(in_tau, values, **_style(row))
+            top = int(values.argmax())
+            made.axes.plot(times, values, **_style(row))
             if row.is_solved and not early and values[top] > _EARLIER * abs(values[-1]):
                 early = (
                     f" The {row.network} network is better read earlier: κ of this u is "
-                    f"{values[top]:.3g} at t = {in_tau[top]:.3g} and {values[-1]:.3g} at "
+                    f"{values[top]:.3g} at t = {times[top]:.3g} and {values[-1]:.3g} at "
                     "the end. Cut the series there, or try another tau."
                 )
         made.axes.axhline(0, color=GRID, linewidth=1, zorder=1)
@@ -450,9 +446,9 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
     look: dict[str, Any] = {"cmap": "PuOr", "vmin": -largest, "vmax": largest}
     look |= {"origin": "lower", "interpolation": "nearest"}
     for row, C in shown:
-        end = row.classifier.duration / row.classifier.reservoir_.mean_tau
+        end = row.classifier.duration
         title = f"Quadratic kernel, {row.projection} u, {row.network}"
-        name, x = f"quadratic{row.projection}", "time t′ (units of τ)"
+        name, x = f"quadratic{row.projection}", "time t′ (unit of the duration)"
         with drawing(name, title, x, _TIME, 3.3) as made:
             made.axes.grid(False)
             image = made.axes.imshow(C, extent=(0, end, 0, end), **look)
@@ -468,7 +464,7 @@ def quadratic_kernels(rows: Sequence[Row]) -> list[Picture]:
 def mode_loadings(rows: Sequence[Row]) -> Picture:
     """Draw the loading |w_α·u| of each mode of the network over its time constant."""
     constants = np.empty(0)
-    x = r"time constant $\tau_\alpha$ of the mode (units of $\tau$)"
+    x = r"time constant $\tau_\alpha$ of the mode (unit of the duration)"
     title, y = "Mode loadings of the input projection", r"loading $|w_\alpha \cdot u|$"
     with drawing("modes", title, x, y) as made:
         ax = made.axes
@@ -476,7 +472,7 @@ def mode_loadings(rows: Sequence[Row]) -> Picture:
             modes = row.classifier.reservoir_.modes()
             loading = np.abs(modes.loading(row.classifier.heads_[0].u))
             sizes = np.linalg.norm(loading, axis=1)
-            colour, constants = COLOURS[_hue(row)], _in_tau(row, modes.time_constants)
+            colour, constants = COLOURS[_hue(row)], np.asarray(modes.time_constants)
             filling = colour if row.is_solved else "none"
             ax.plot(constants, sizes, "o^"[bool(row.order)], c=colour, ms=4.5, mfc=filling)
         finite = constants[np.isfinite(constants)]
@@ -512,7 +508,7 @@ def mask_margins(study: MaskStudy) -> Picture:
         ax.errorbar([middle], [1], xerr=reach, fmt="o", color=blue, capsize=4)
         ax.plot([best.soft_margin], [1], "|", color=blue, markersize=16)
         if best.upper_bound is not None:
-            ax.axvline(best.upper_bound, color=INK, linestyle=DASHES[1])
+            ax.axvline(best.upper_bound, color=BOUND, linestyle=DASHES[1])
         ax.set_ylim(-0.7, 1.6)
         ax.set_yticks([0, 1], ["random", "solved"])
         ax.grid(visible=False, axis="y")
@@ -521,7 +517,7 @@ def mask_margins(study: MaskStudy) -> Picture:
         key(f"solved mask with its {interval.level:.0%} interval", SOLVED),
     ]
     if best.upper_bound is not None:
-        made.keys.append(Key("proven upper bound", "--ink", "8 3.2"))
+        made.keys.append(Key("proven upper bound", "--bound", "8 3.2"))
     made.caption = (
         "Dot with bars: expected κ on the device. Vertical stroke: κ on the estimated "
         "response, on which the mask was solved."

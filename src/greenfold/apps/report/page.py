@@ -16,6 +16,7 @@ from ..._base.files import replacing
 from ...analysis.masks import MaskStudy
 from ...devices.response import MeasuredResponse
 from ..runner import versions
+from ..style import css
 from .comparison import Row, Split, headline
 
 
@@ -31,7 +32,7 @@ def fill_template(template: str, **values: Any) -> str:
     strict: Any = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     made = jinja2.Environment(loader=jinja2.FunctionLoader(read), **strict)
     made.filters["ours"] = Markup
-    return made.get_template(template).render(**values)
+    return made.get_template(template).render(palette=css(), **values)
 
 
 def write_page(path: str | Path, text: str) -> Path:

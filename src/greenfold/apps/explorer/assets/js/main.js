@@ -5,6 +5,7 @@ import { climb } from "./climb.js";
 import { setFromText } from "./own_file.js";
 import { addressOf, readAddress, uFromAddress } from "./address.js";
 import { fitIn } from "./embed.js";
+import { beginTour } from "./tour.js";
 import { shown } from "./draw.js";
 import {
   comparison,
@@ -230,12 +231,12 @@ function openData(what) {
 }
 
 function begin() {
-  const wanted = content.start.eta ?? 3;
+  const wanted = content.start.eta ?? 10;
   const closest = grid.etas.map((eta) => Math.abs(Math.log(eta / wanted)));
   state.eta = closest.indexOf(Math.min(...closest));
   state.step = grid.steps.length - 1;
   const most = referenceNow().noises.at(-1);
-  state.noise = Math.min(content.start.noise ?? most / 3, most);
+  state.noise = content.start.noise ? Math.min(content.start.noise, most) : Math.min(0.1, most / 2);
   fillSliders();
 }
 
@@ -364,6 +365,8 @@ ring.onChange = dragged;
 listen();
 restore();
 redraw();
+// Who comes by an address with a view in it has been here, or was sent.
+if (location.hash.length < 2) beginTour();
 
 /** For tests: set a state exactly, and read all numbers of its frame. */
 window.greenfold = {

@@ -28,8 +28,8 @@ export class Ring {
     this.ghost = made("path", { class: "ghost" }, svg);
     this.bars = made("path", { class: "bars" }, svg);
     const width = (2 * Math.PI * RADIUS) / this.n;
-    this.bars.style.strokeWidth = Math.max(1.5, Math.min(11, 0.58 * width));
-    this.ghostHalf = (0.36 * width) / RADIUS;
+    this.bars.style.strokeWidth = Math.max(1.5, Math.min(16, 0.58 * width));
+    this.ghostHalf = Math.min(14, 0.36 * width) / RADIUS;
     this.handles = Array.from({ length: this.n }, (_, i) => this.addHandle(i));
     this.handles[0].setAttribute("tabindex", "0");
     svg.addEventListener("pointermove", (event) => this.drag(event));

@@ -1,0 +1,43 @@
+"""Every figure twice: as it was drawn, and in the dark colours of the same palette.
+
+The theme shows one or the other (``only-light``, ``only-dark``). A figure of the class
+``plate`` stays as it is, on a light plate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+from greenfold.apps.style import darkened
+
+#: Where the dark ones lie, relative to the sources.
+FOLDER = "_build/dark"
+
+
+def double(app: Any, doctree: nodes.document) -> None:
+    """Put a dark figure next to every SVG of a page."""
+    for light in list(doctree.findall(nodes.image)):
+        if not light["uri"].endswith(".svg") or "plate" in light["classes"]:
+            continue
+        source = Path(app.env.relfn2path(light["uri"])[1])
+        text = source.read_text("utf-8")
+        name = f"{source.stem}-dark-{hashlib.sha256(text.encode()).hexdigest()[:8]}.svg"
+        target = Path(app.srcdir) / FOLDER / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(darkened(text), "utf-8")
+        dark = light.deepcopy()
+        dark["ids"], dark["names"] = [], []
+        dark["uri"] = f"/{FOLDER}/{name}"
+        light["classes"] = [*light["classes"], "only-light"]
+        dark["classes"] = [*dark["classes"], "only-dark"]
+        light.parent.insert(light.parent.index(light) + 1, dark)
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Connect to Sphinx, before it collects the images of a page."""
+    app.connect("doctree-read", double, priority=400)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
