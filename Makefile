@@ -62,8 +62,9 @@ test: $(STAMP)  ## run the test suite, two minutes on two cores
 test-contract: $(HEAVY)  ## suites of scikit-learn and aeon, kills, clusters, browsers
 	$(TESTENV) $(BIN)/python -m pytest -m "contract and not slow" -n auto
 
+# CI gives REMAINING=--remaining: then without what passed in the run before.
 test-all: $(HEAVY)  ## both of these, with every optional part
-	$(TESTENV) $(BIN)/python -m pytest -m "not slow" -n auto
+	$(TESTENV) $(BIN)/python -m pytest -m "not slow" -n auto $(REMAINING)
 
 test-slow: $(STAMP)  ## the full-size reproductions, minutes each
 	$(TESTENV) $(BIN)/python -m pytest -m slow -n auto

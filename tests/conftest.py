@@ -1,7 +1,8 @@
 """Shared fixtures: small networks, stimuli, and a judge for slopes.
 
 Marks: ``needs("torch")`` skips a test where an optional part is missing (`tests.parts`);
-`contract` and `slow` keep it out of `make test`.
+`contract` and `slow` keep it out of `make test`. ``--remaining`` runs what the last run
+left: whatever did not pass there, for lack of a part or of a mark.
 """
 
 from __future__ import annotations
@@ -22,6 +23,16 @@ from . import parts
 LIBRARIES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.needs("torch"))]
 #: Fixtures that hand out real data.
 OF_REAL_DATA = {"data_dir", "real_data"}
+#: Where pytest's cache keeps the names of the tests that passed.
+PASSED = "greenfold/passed"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--remaining",
+        action="store_true",
+        help="leave out what passed in the last run without this option",
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -34,9 +45,27 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             return
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--remaining``, leave out what is on record as passed, and nothing else."""
+    cache = getattr(config, "cache", None)
+    if cache is None or not config.getoption("remaining"):
+        return
+    passed = set(cache.get(PASSED, []))
+    config.hook.pytest_deselected(items=[one for one in items if one.nodeid in passed])
+    items[:] = [one for one in items if one.nodeid not in passed]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line what all the skipped tests need."""
-    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
+    """Say in one line what all the skipped tests need; record what passed."""
+    config, stats = terminalreporter.config, terminalreporter.stats
+    cache = getattr(config, "cache", None)
+    if cache is not None and not config.getoption("remaining"):
+        # A test is in both where its teardown failed.
+        passed, failed = (
+            {one.nodeid for one in stats.get(kind, [])} for kind in ("passed", "error")
+        )
+        cache.set(PASSED, sorted(passed - failed))
+    skipped = [report.longrepr for report in stats.get("skipped", [])]
     reasons = [
         one[2].removeprefix("Skipped: ") for one in skipped if isinstance(one, tuple)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import parts
+from . import conftest, parts
 
 GUARDED = """
 import pytest
@@ -126,3 +126,49 @@ def test_every_optional_part_can_be_installed():
     }
     known = heavy | parts.OTHERS.keys() | parts.BROUGHT_BY.keys()
     assert used & parts.optional() <= known
+
+
+# -- The second run of CI ------------------------------------------------------------------
+
+OF_ALL_ENDS = """
+import pytest
+
+@pytest.fixture
+def broken():
+    yield
+    assert False
+
+def test_passes(): ...
+def test_skipped(): pytest.skip("needs a part")
+def test_fails(): assert False
+def test_breaks(broken): ...
+@pytest.mark.xfail
+def test_expected_to_fail(): assert False
+@pytest.mark.contract
+def test_left_out(): ...
+"""
+
+
+def test_what_remains_is_all_that_did_not_pass(tmp_path):
+    class Seen:
+        """Names of the tests that were begun."""
+
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def pytest_runtest_logstart(self, nodeid: str) -> None:
+            self.names.append(nodeid.partition("::test_")[2])
+
+    def run(*options: str) -> list[str]:
+        seen = Seen()
+        given = ["-q", f"--rootdir={tmp_path}", *options]
+        pytest.main([*given, str(tmp_path / "test_it.py")], plugins=[conftest, seen])
+        return seen.names
+
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = contract", "utf-8")
+    (tmp_path / "test_it.py").write_text(OF_ALL_ENDS, "utf-8")
+    every = ["passes", "skipped", "fails", "breaks", "expected_to_fail", "left_out"]
+    assert run("--remaining") == every  # there is no record
+    assert run("-m", "not contract") == every[:-1]
+    for _ in range(2):  # a run of what remains changes no record
+        assert run("--remaining") == every[1:]

@@ -14,7 +14,8 @@ import pytest
 
 from greenfold.datasets import synthetic_heartbeats, write_npz
 
-SMALL = ["--neurons", "15"]
+#: η is given, as its choice takes most of the time of a fit.
+SMALL = ["--neurons", "15", "--eta", "10"]
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 

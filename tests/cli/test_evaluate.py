@@ -13,9 +13,7 @@ from .conftest import SMALL, invoke, spawn
 
 
 def test_evaluate_compares_four(beats):
-    found = json.loads(
-        invoke("evaluate", beats, *SMALL, "--eta", 10, "--alpha", 0.02, "--json").stdout
-    )
+    found = json.loads(invoke("evaluate", beats, *SMALL, "--alpha", 0.02, "--json").stdout)
     rows = found["rows"]
     assert [(row["projection"], row["order"]) for row in rows] == [
         ("random", 0),
@@ -34,9 +32,9 @@ def test_evaluate_compares_four(beats):
 
 def test_eta_is_cross_validated_unless_it_is_given(beats):
     """For each of the rows: η need not be the same, and is one that was tried."""
-    found = json.loads(invoke("evaluate", beats, *SMALL, "--order", 0, "--json").stdout)
-    given = invoke("evaluate", beats, *SMALL, "--order", 0, "--eta", 7, "--json").stdout
-    assert [row["eta"] for row in json.loads(given)["rows"]] == [7, 7]
+    small = ("evaluate", beats, "--neurons", 5, "--order", 0, "--json")
+    found, given = (json.loads(invoke(*small, *eta).stdout) for eta in ((), ("--eta", 7)))
+    assert [row["eta"] for row in given["rows"]] == [7, 7]
     assert 7 not in [row["eta"] for row in found["rows"]]
     assert len(found["random_draws"]["accuracy"]) == 11
 
@@ -68,7 +66,7 @@ def test_pipes_stay_clean(beats):
 
 def test_progress_on_a_terminal(beats):
     ours, theirs = pty.openpty()
-    with spawn("fit", beats, *SMALL, "--eta", 10, "--json", stderr=theirs) as process:
+    with spawn("fit", beats, *SMALL, "--json", stderr=theirs) as process:
         os.close(theirs)
         shown = b""
         try:

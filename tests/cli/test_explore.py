@@ -13,7 +13,9 @@ from greenfold.apps.explorer import page
 from greenfold.datasets import synthetic_heartbeats
 from greenfold.networks.echo_state import EchoStateNetwork
 
-from .conftest import SMALL, invoke, one_sentence
+from .conftest import invoke, one_sentence
+
+SMALL = ["--neurons", "15"]
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +75,7 @@ def test_an_own_file_of_three_classes_and_long_series():
 
 def test_a_saved_model_with_the_series_it_has_kept(beats):
     options = ("--noise", "0.1", "--model", "m.gfm", "--json")
-    model = json.loads(invoke("fit", beats, *SMALL, *options).stdout)
+    model = json.loads(invoke("fit", beats, *SMALL, "--eta", 10, *options).stdout)
     eta = model["eta"]
     found = explored("m.gfm")
     (one,) = found["sets"]

@@ -121,7 +121,7 @@ def test_an_interrupt_while_the_model_is_written(beats, model, monkeypatch):
 
     before = Path(model).read_bytes()
     monkeypatch.setattr(_files.os, "replace", pressed)
-    invoke("fit", beats, "--model", model, "--seed", 2, *SMALL, "--eta", 10, code=130)
+    invoke("fit", beats, "--model", model, "--seed", 2, *SMALL, code=130)
     assert Path(model).read_bytes() == before
     assert sorted(path.name for path in Path().iterdir()) == ["beats.npz", model]
 
@@ -129,7 +129,7 @@ def test_an_interrupt_while_the_model_is_written(beats, model, monkeypatch):
 @pytest.mark.contract
 def test_kill_while_the_model_is_written(beats, model):
     before = Path(model).read_bytes()
-    command = ("fit", beats, "--model", model, "--seed", 2, *SMALL, "--eta", 10)
+    command = ("fit", beats, "--model", model, "--seed", 2, *SMALL)
     with watched("watch(files.os, 'replace', 60)", *command) as process:
         process.kill()
     assert Path(model).read_bytes() == before

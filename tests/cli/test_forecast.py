@@ -15,10 +15,14 @@ from .conftest import invoke
 FEW = ["--neurons", "15", "--steps", "20"]
 
 
+@pytest.fixture(scope="module")
+def values():
+    return lorenz(400, rng=0)
+
+
 @pytest.fixture
-def sensor(tmp_path):
+def sensor(tmp_path, values):
     """A CSV file with a time column."""
-    values = lorenz(400, rng=0)
     path = tmp_path / "sensor.csv"
     time = 0.05 * np.arange(400)[:, None]
     np.savetxt(

@@ -439,7 +439,7 @@ def test_labels_in_the_last_column():
         "24 series with 24 different labels, taken from its first column" in result.stderr
     )
     assert "--label-column" in result.stderr
-    for column in ("last", "-1", "12"):
+    for column in ("last", "12"):
         told = invoke("fit", "last.csv", *SMALL, "--label-column", column).stdout
         assert "2 classes (1, 2)" in told
     refused = invoke("fit", "last.csv", "--label-column", "laser", code=1).stderr
@@ -507,7 +507,7 @@ def test_control_characters_of_labels_do_not_reach_the_terminal():
 
 
 def test_what_unpacks_to_far_too_much_is_refused_at_once():
-    Path("bomb.csv.gz").write_bytes(gzip.compress(b"0" * 2**27))
+    Path("bomb.csv.gz").write_bytes(gzip.compress(b"0" * (2**26 + 1), 1))
     refused = invoke("fit", "bomb.csv.gz", code=1).stderr
     one_sentence(refused)
     assert "unpacks to more than 64 MiB" in refused

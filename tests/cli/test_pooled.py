@@ -70,7 +70,7 @@ def test_options_of_the_other_classifier_are_refused(unaligned, option):
 
 
 def test_evaluate_shows_the_pooled_classifier_beside_the_networks(unaligned, small_bank):
-    arguments = ("evaluate", unaligned, "--order", 0, "--pooled", "-n", 10, "--eta", 10)
+    arguments = ("evaluate", unaligned, "--order", 0, "--pooled", "-n", 40, "--eta", 10)
     assert "Pooled classifier: accuracy" in invoke(*arguments).stdout
     assert json.loads(invoke(*arguments, "--json").stdout)["pooled"]["accuracy"] > 0.8
 

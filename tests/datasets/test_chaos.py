@@ -36,11 +36,11 @@ def test_each_sample_follows_from_the_one_before(make, field, dt):
     series = make(25, rng=0)
     again = [
         solve_ivp(field, (0, dt), one, method="Radau", rtol=1e-11, atol=1e-11).y[:, -1]
-        for one in series[:-1]
+        for one in series[:6]
     ]
     # Radau's own tolerance over one interval, and the dense output of DOP853, whose order
     # is 7 of 8: ten times the 1e-8 that was seen.
-    assert np.abs(np.array(again) - series[1:]).max() < 1e-7 * series.std()
+    assert np.abs(np.array(again) - series[1:7]).max() < 1e-7 * series.std()
 
 
 def test_mackey_glass_is_that_of_an_ode_solver():
@@ -65,8 +65,9 @@ def test_mackey_glass_does_not_depend_on_its_substeps():
     other = datasets.mackey_glass(9, dt=0.05, rng=3)
     # A thousand units of time are six Lyapunov times: errors of 1e-9 grow 400 times.
     assert one == pytest.approx(other[::2], abs=1e-4)
-    assert datasets.mackey_glass(2000, rng=0).min() > 0.2
-    assert datasets.mackey_glass(2000, rng=0).max() < 1.5
+    long = datasets.mackey_glass(2000, rng=0)
+    assert long.min() > 0.2
+    assert long.max() < 1.5
 
 
 def test_kuramoto_sivashinsky_follows_its_equation():

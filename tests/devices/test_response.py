@@ -24,7 +24,7 @@ from ..conftest import small, unit
 
 @pytest.fixture(scope="module")
 def network():
-    return unfold(small(n=30), n_steps=10, dt=0.5)
+    return unfold(small(n=12), n_steps=10, dt=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def stimuli():
 def test_it_is_a_linear_system(device):
     assert isinstance(device, System)
     assert isinstance(device, LinearSystem)
-    assert (device.n_steps, device.n_outputs, device.n_inputs) == (10, 30, 30)
+    assert (device.n_steps, device.n_outputs, device.n_inputs) == (10, 12, 12)
 
 
 @pytest.mark.parametrize("n_channels", [1, 2])
@@ -58,13 +58,13 @@ def test_the_exact_response_has_the_optimum_and_bound_of_its_network(
 
 
 def test_states_kernels_and_gradient_are_those_of_the_network(network, device, rng):
-    X, u, v = rng.standard_normal((7, 2, 10)), unit(rng, 30, 2), unit(rng, 30)
+    X, u, v = rng.standard_normal((7, 2, 10)), unit(rng, 12, 2), unit(rng, 12)
     states = network.states(X, u)
     np.testing.assert_allclose(device.states(X, u), states, atol=1e-12)
     np.testing.assert_allclose(
         device.kernels(u, v).decision_values(X), states @ v, atol=1e-12
     )
-    bar = rng.standard_normal((7, 30))
+    bar = rng.standard_normal((7, 12))
     np.testing.assert_allclose(
         device.pullback(X, u, bar), network.pullback(X, u, bar), atol=1e-11
     )

@@ -58,8 +58,8 @@ def test_a_sum_of_many_becomes_a_matrix(rng):
 @pytest.mark.parametrize("n_channels", [1, 3])
 def test_the_optimum_and_its_bound_are_the_same(factored, monkeypatch, n_channels):
     """To 1e-9 of κ: both are solved to a relative tolerance far below that."""
-    X, y = few_series(n_channels, 26)
-    unfolding = unfold(Reservoir.random(8, rng=3, max_draws=100), n_steps=26, dt=0.3)
+    X, y = few_series(n_channels, 14)
+    unfolding = unfold(Reservoir.random(8, rng=3, max_draws=100), n_steps=14, dt=0.3)
     kept = SampleStimuli(X, y)
     assert isinstance(kept.psi, Factored)
     with monkeypatch.context() as plain:
@@ -117,13 +117,13 @@ def test_best_input_without_the_large_matrix(factored):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_classifier_is_the_same(factored, monkeypatch, n_classes):
-    X, y = few_series(2, 40, 15)
+    X, y = few_series(2, 24, 15)
     y = np.arange(15) % n_classes
     weights = np.linspace(0.5, 2, 15)
 
     def fitted() -> ReservoirClassifier:
         made = ReservoirClassifier(
-            n_neurons=20, random_state=0, eta=10.0, certify=n_classes == 2
+            n_neurons=10, random_state=0, eta=10.0, certify=n_classes == 2
         )
         return made.fit(X, y, weights)
 

@@ -1,5 +1,7 @@
 """The loss of a sequence task, judged by windows, Taylor remainders and plain loops."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -23,8 +25,13 @@ NETWORKS = {
 }
 
 
+@cache
+def series(n_samples):
+    return lorenz(n_samples, rng=0) / 10
+
+
 def problem_of(network, *, washout=15, see_input=False, n=160, ridge=1e-4, **options):
-    z = lorenz(n + 1, rng=0) / 10
+    z = series(n + 1)
     task = SequenceTask.from_sequences(
         z[:-1],
         z[1:],
@@ -68,7 +75,7 @@ def test_loss_is_that_of_a_plain_loop():
     network = NETWORKS["echo state"]
     problem = problem_of(network, washout=60, n_read=30)
     u, task = unit(problem), problem.task
-    z = lorenz(161, rng=0) / 10
+    z = series(161)
     y, rows = np.zeros(12), []
     for x in z[:-1]:
         pushed = network.weights @ y + u @ [*x, 1.0]

@@ -45,7 +45,7 @@ def assert_same_up_to_rounding(one: Any, two: Any, X) -> None:
 def test_small_batches_come_close_to_one_fit(beats):
     X, y, X_test, y_test = beats
     whole = make().fit(X, y)
-    stream = streamed(make(), X, y, 20)
+    stream = streamed(make(), X, y, 40)
     # The last choice saw two thirds of the series or more; its η may be one or two
     # steps of the grid away, which changes an accuracy on 200 series by a few of them.
     assert stream._stream.chosen_at * 1.5 >= len(X)
@@ -74,8 +74,8 @@ def test_the_choice_is_made_again_as_the_stream_grows(beats, monkeypatch):
         return engine(system, folds, *rest)
 
     monkeypatch.setattr(fitting, "cross_validate", counted)
-    streamed(make(n_neurons=5), X, y, 10)
-    assert seen == [10, 20, 30, 50, 80, 120, 180]
+    streamed(make(n_neurons=3), X[:60, ::4], y[:60], 5)
+    assert seen == [5, 10, 15, 25, 40, 60]
 
 
 def test_an_automatic_time_constant_is_chosen_again(beats):
@@ -97,14 +97,14 @@ def test_goes_on_after_a_file(beats, tmp_path, monkeypatch, size, projection):
     monkeypatch.setattr(sample, "SIZE", size)
     np.random.seed(3)  # noqa: NPY002 - what random_state=None draws from
     before = make(input_projection=projection, random_state=None)
-    streamed(before, X[:120], y[:120], 40)
+    streamed(before, X[:80], y[:80], 40)
     before.save(tmp_path / "model")
     after = load(tmp_path / "model")
     np.testing.assert_array_equal(
         after.decision_function(X_test), before.decision_function(X_test)
     )
     for classifier in (before, after):
-        streamed(classifier, X[120:], y[120:], 40)
+        streamed(classifier, X[80:], y[80:], 60)
     assert after.eta_ == before.eta_
     assert_same_up_to_rounding(after, before, X_test)
 

@@ -32,10 +32,10 @@ def bumps(n_cases: int, seed: int, n_classes: int = 3):
 
 SETTINGS = {
     "defaults": {},
-    "balanced": {"class_weight": "balanced"},
+    "balanced": {"class_weight": "balanced", "eta": 10.0},
     "order 1": {"order": 1, "alpha": 0.01, "eta": 10.0},
-    "automatic time constant": {"tau": "auto", "n_neurons": 4},
-    "noise": {"readout_noise": 0.2},
+    "automatic time constant": {"tau": "auto", "eta": 10.0, "n_neurons": 4},
+    "noise": {"readout_noise": 0.2, "eta": 10.0},
 }
 
 
@@ -48,7 +48,7 @@ SETTINGS = {
         ("balanced", 3),
         ("order 1", 2),
         ("automatic time constant", 2),
-        ("noise", 3),
+        ("noise", 2),
     ],
 )
 def test_a_weight_is_a_number_of_copies(name, n_classes):
@@ -69,7 +69,7 @@ def test_a_weight_is_a_number_of_copies(name, n_classes):
 
 
 def test_series_of_several_lengths_have_weights_too():
-    X, y = bumps(30, 0)
+    X, y = bumps(24, 0, n_classes=2)
     lengths = np.random.default_rng(4).integers(8, 13, len(X))
     ragged = [x[-n:] for x, n in zip(X, lengths, strict=True)]
     weights = np.random.default_rng(1).integers(1, 3, len(X))

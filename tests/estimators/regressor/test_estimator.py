@@ -34,15 +34,15 @@ def data():
 
 def test_predictions_are_those_of_the_network(data):
     X, y = data
-    regressor = ReservoirRegressor(n_neurons=8, random_state=0).fit(X[:200], y[:200])
+    regressor = ReservoirRegressor(n_neurons=12, random_state=0).fit(X[:200], y[:200])
     assert regressor.score(X[200:], y[200:]) > 0.9
-    states = regressor.unfolding_.states(X, regressor.projections_.u.reshape(8, 2))
+    states = regressor.unfolding_.states(X, regressor.projections_.u.reshape(12, 2))
     fit = np.linalg.lstsq(np.column_stack([states, np.ones(260)]), regressor.predict(X))
     again = np.column_stack([states, np.ones(260)]) @ fit[0]
     np.testing.assert_allclose(again, regressor.predict(X), atol=1e-8)
     copy = pickle.loads(pickle.dumps(regressor))
     np.testing.assert_array_equal(copy.predict(X), regressor.predict(X))
-    same = ReservoirRegressor(n_neurons=8, random_state=0).fit(X[:200], y[:200])
+    same = ReservoirRegressor(n_neurons=12, random_state=0).fit(X[:200], y[:200])
     np.testing.assert_array_equal(same.kernel_, regressor.kernel_)
 
 
@@ -50,17 +50,17 @@ def test_leave_one_out_is_what_scikit_learn_finds(data, monkeypatch):
     from greenfold.estimators import regressor as estimator
 
     # Noisy enough for a penalty inside the grid, whose steps are of a factor of two.
-    X, noise = data[0][:40], np.random.default_rng(1).standard_normal((40, 1))
-    y = data[1][:40, :1] + 2 * noise
+    X, noise = data[0][:24], np.random.default_rng(1).standard_normal((24, 1))
+    y = data[1][:24, :1] + 2 * noise
     regressor = ReservoirRegressor(n_neurons=8, ridge=1e-3, random_state=0).fit(X, y[:, 0])
     x, t = (X - X.mean(0)) / np.sqrt(((X - X.mean(0)) ** 2).mean()), y - y.mean(0)
     unfolding, u = regressor.unfolding_, regressor.projections_.u
-    states = x.reshape(40, -1) @ unfolding.input_response(u)
+    states = x.reshape(24, -1) @ unfolding.input_response(u)
     errors = []
     monkeypatch.setattr(estimator, "_RIDGES", np.geomspace(1e-4, 6.4e-3, 7))
     for ridge in estimator._RIDGES:
         # The penalty of all cases, as ours is one of their mean.
-        held: Any = cross_val_predict(Ridge(alpha=40 * ridge), states, t, cv=LeaveOneOut())
+        held: Any = cross_val_predict(Ridge(alpha=24 * ridge), states, t, cv=LeaveOneOut())
         errors.append(((np.reshape(held, t.shape) - t) ** 2).sum())
     wanted = estimator._RIDGES[int(np.argmin(errors))]
     assert estimator._leave_one_out(unfolding, x, t, u) == pytest.approx(wanted)
