@@ -63,21 +63,24 @@ def test_neither_names_nor_order_nor_unit_choose_eta(n_classes):
         assert found == pytest.approx(told, abs=1e-4)
 
 
-def test_the_smallest_eta_within_one_standard_error_is_chosen(samples):
-    """η = 10 is better by less than its error, η = 1 by more."""
+def test_a_peak_at_a_single_eta_is_taken_for_chance(samples):
+    """Its neighbours do worse than those of a lower and broader one; equals: the first."""
     X, labels = samples
     codes = (labels > 0).astype(int)
     each = np.ones(len(codes))
     folds = Folds(Series(X[:, None]), codes, each, np.ones(2), 0)
-    judged = np.ones((3, len(codes)))
-    judged[0] -= 0.5
-    judged[1, ::7] -= 0.5 * np.array([1, -0.8] * len(codes))[: len(judged[1, ::7])]
-    behind = judged[2] - judged[1]
-    assert 0 < behind.mean() < behind.std() / np.sqrt(len(codes))
-    fold = _Fold(np.ones(3), np.arange(len(codes)), judged, *[np.empty(0)] * 4)
-    score, best = folds.choose([fold])
-    assert score == pytest.approx(judged.mean(1), abs=1e-12)
-    assert best == 1
+
+    def choose(*alone):
+        judged = np.tile(np.array(alone)[:, None], len(codes))
+        fold = _Fold(np.ones(len(alone)), np.arange(len(codes)), judged, *[each] * 4)
+        return folds.choose([fold])
+
+    score, best = choose(0.5, 0.9, 0.5, 0.8, 0.85, 0.8)
+    assert score[1:3] == pytest.approx([0.7, 0.675], abs=1e-12)
+    assert score[[0, -1]] == pytest.approx([0.6, 0.8125], abs=1e-12)
+    assert best == 4
+    assert choose(0.7, 0.7, 0.7)[1] == 0
+    assert choose(0.7)[1] == 0
 
 
 class _SeedOf(np.random.Generator):

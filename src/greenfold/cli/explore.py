@@ -131,7 +131,7 @@ def _show(record: dict[str, Any], page: Any, opened: bool) -> None:
         shown = "; ".join(" or ".join(pair["classes"]) for pair in one["pairs"])
         more = len(material.pairs()) - len(one["pairs"])
         rest = f", without a bound {more} more" if more else ""
-        print(show.printable(f"{one['name']}: {shown}{rest}."), *one["thinned"])
+        print(show.printable(f"{one['name']}: solved for {shown}{rest}."), *one["thinned"])
     if not opened:
         print("No browser was found; open that file in one.")
 

@@ -17,8 +17,9 @@ from ...chunked import from_array
 pytestmark = pytest.mark.needs("dask")
 
 #: The quick ascent ends where a step gains less than 1e-6 of κ; κ is flat there, so that u
-#: is known to the root of it. The same series in another order differ as much.
-MARGIN, PROJECTION = 1e-6, 3e-3
+#: is known to some times the root of it, at a large η to more. The same series in another
+#: order differ as much.
+MARGIN, PROJECTION = 1e-6, 6e-3
 
 
 @pytest.fixture(scope="module")
