@@ -36,7 +36,7 @@ NAMES = (
 
 
 def main() -> None:
-    """Parse, run, print, write."""
+    """Parse the arguments, run the benchmarks, print and write the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the numbers")

@@ -1,9 +1,9 @@
 """The same network in torchdiffeq: dopri5, with autograd and with its adjoint.
 
-It is given the stimulus both ways that it has for input that jumps: one call for each step
-of the stimulus, or one call for all with ``jump_t``. Both are tried with several tolerances
-on the judged series; the setting of fewest evaluations counts whose error is at most ten
-times ours. What its gradient then differs by is reported too: with ``jump_t`` that of its
+torchdiffeq has two ways to handle input that jumps: one call per step of the stimulus, or
+one call for all with ``jump_t``. Both are tried with several tolerances on the judged
+series; the setting with the fewest evaluations counts among those whose error is at most
+ten times ours. The difference of its gradient is reported too: with ``jump_t`` that of its
 adjoint was off by 9 %.
 """
 
@@ -22,7 +22,7 @@ TOLERANCES = (1e-6, 1e-7, 1e-8)
 
 @dataclass(frozen=True)
 class Way:
-    """A way of running torchdiffeq, and what it gave without gradients."""
+    """A way of running torchdiffeq, and its result without gradients."""
 
     one_call: bool
     rtol: float
@@ -32,11 +32,11 @@ class Way:
 
     @property
     def name(self) -> str:
-        return f"{'jump_t' if self.one_call else 'a call a step'}, rtol {self.rtol:g}"
+        return f"{'jump_t' if self.one_call else 'one call per step'}, rtol {self.rtol:g}"
 
 
 class Peer:
-    """The network as torchdiffeq takes it."""
+    """The network in torchdiffeq's form."""
 
     def __init__(self, setting: Setting) -> None:
         import torch
@@ -89,7 +89,7 @@ class Peer:
         return y
 
     def ways(self, truth: np.ndarray) -> list[Way]:
-        """Every setting, run forward on the series whose true states are given."""
+        """Run every setting forward on the series with known true states."""
         from torchdiffeq import odeint  # pyright: ignore[reportMissingImports]
 
         found = []

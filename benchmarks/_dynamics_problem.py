@@ -1,4 +1,4 @@
-"""The network, the series and the count of matrix products that the benchmark shares."""
+"""The network, the series and the count of matrix products for the benchmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """A stepper that counts how it is used."""
+    """A stepper that counts its calls."""
 
     inner: ExponentialStep
     count: Count = field(default_factory=Count)
@@ -49,7 +49,7 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A tanh network of the paper's kind, read at the end, one step a stimulus step."""
+    """A tanh network of the paper's kind, read at the end, one step per stimulus step."""
 
     weights: np.ndarray
     X: np.ndarray
@@ -62,7 +62,7 @@ class Setting:
         return DURATION / self.X.shape[2]
 
     def products(self, X: Any, cotangent: Any) -> tuple[float, float]:
-        """N×N products of one row in a gradient of these series, and rows a product has."""
+        """N×N products of one row in a gradient of these series, and rows per product."""
         step = self.plan.step
         assert isinstance(step, ExponentialStep)
         counted = Counted(step)
@@ -90,7 +90,7 @@ def setting(n_neurons: int, n_cases: int, n_steps: int, n_sub: int = 1) -> Setti
 
 
 def gradient(plan: Plan, X: Any, u: np.ndarray, cotangent: Any) -> Any:
-    """States and the pullback of a cotangent: what one step of an ascent costs."""
+    """States and the pullback of a cotangent: the cost of one step of an ascent."""
     walk = Walk(plan, X, u, keep=True)
     _ = walk.states
     return walk.pullback(cotangent)[0]

@@ -1,7 +1,7 @@
 """How a benchmark measures: medians of repeated calls, peak memory of a fresh process.
 
-Run as a module it is that fresh process: ``python -m benchmarks._measure MODULE FUNCTION
-JSON_ARGUMENTS`` calls the function and prints what it returns, with the peak memory.
+Run as a module this is that fresh process: ``python -m benchmarks._measure MODULE FUNCTION
+JSON_ARGUMENTS`` calls the function and prints its result with the peak memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 MIB = 2**20
-#: The peers that `make peers` installs, by the names they are imported by.
+#: The peers that `make peers` installs, by the names of their modules.
 PEERS = ("aeon", "reservoirpy", "reservoir_computing", "torchdiffeq")
 
 
@@ -38,9 +38,9 @@ class Row:
         The measured figure: a ratio, or an amount of ``unit``.
     unit : str
     target : str
-        What is aimed at; empty where nothing is.
+        The target; empty if there is none.
     met : bool or None
-        Whether the target was met; None without one.
+        Whether the target was met; None without a target.
     detail : dict
         The numbers behind the figure, printed after it and kept in the JSON.
     """
@@ -62,7 +62,7 @@ class Report:
     rows: list[Row]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return everything for JSON."""
         return asdict(self)
 
     def show(self) -> None:
@@ -98,7 +98,7 @@ def median_seconds(work: Callable[[], Any], repeats: int, warm_up: int = 1) -> f
 def alternating_seconds(
     jobs: dict[str, tuple[Callable[[], Any], int]], rounds: int
 ) -> dict[str, list[float]]:
-    """Time several jobs in turn, so that other load on the machine meets all of them.
+    """Time several jobs in turn, so that other load on the machine affects all of them.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def alternating_seconds(
 
 
 def _status_kib(field: str) -> int | None:
-    """One line of the kernel's account of this process, where there is such a thing."""
+    """One line of the kernel's status of this process, or None if there is none."""
     try:
         text = Path("/proc/self/status").read_text()
     except OSError:
@@ -132,8 +132,8 @@ def _status_kib(field: str) -> int | None:
 
 def peak_bytes() -> int:
     """Largest resident memory of this process so far."""
-    # Linux carries ru_maxrss over from the process that started this one; the kernel's
-    # high-water mark starts afresh with the program, so it is asked first.
+    # On Linux ru_maxrss includes the process that started this one; the kernel's high-water
+    # mark starts afresh with the program, so ask for it first.
     mark = _status_kib("VmHWM")
     if mark is not None:
         return mark * 1024
@@ -142,25 +142,25 @@ def peak_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Resident memory now; the peak where the system does not tell."""
+    """Resident memory now; the peak if the system does not report it."""
     now = _status_kib("VmRSS")
     return peak_bytes() if now is None else now * 1024
 
 
 def in_fresh_process(function: Callable[..., dict[str, Any]], **arguments: Any) -> dict:
-    """Call a module-level function in a process of its own.
+    """Call a module-level function in a separate process.
 
     Parameters
     ----------
     function : callable
-        Returns a dict that JSON can hold.
-    **arguments
-        JSON can hold them.
+            It must return a dict that JSON can hold.
+        **arguments
+            Values that JSON can hold.
 
     Returns
     -------
     dict
-        What the function returned, with ``peak_bytes`` of its process added.
+        The result of the function, with ``peak_bytes`` of its process added.
     """
     command = [sys.executable, "-m", "benchmarks._measure"]
     command += [function.__module__, function.__name__, json.dumps(arguments)]
@@ -172,7 +172,7 @@ def in_fresh_process(function: Callable[..., dict[str, Any]], **arguments: Any) 
 
 @contextmanager
 def peers_needed() -> Iterator[None]:
-    """Say what to install where a peer is missing."""
+    """Say what to install if a peer is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -200,7 +200,7 @@ def machine() -> dict[str, Any]:
 def write_json(path: Path, reports: list[Report], **more: Any) -> None:
     """Write reports and the machine, its load now, for the documentation.
 
-    ``more`` is kept beside them.
+    ``more`` is written with them.
     """
     found = {"machine": machine(), "benchmarks": [report.as_dict() for report in reports]}
     found |= more

@@ -1,4 +1,4 @@
-"""What the non-linear fit costs, and how that grows."""
+"""Cost of the non-linear fit, and its growth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROWTH = [
 
 
 def fit() -> dict[str, Any]:
-    """The whole non-linear fit on the heartbeats; runs in a process of its own."""
+    """The whole non-linear fit on the heartbeats, in a separate process."""
     from .optimum import load_heartbeats
 
     X, labels, _ = load_heartbeats()
@@ -34,7 +34,7 @@ def fit() -> dict[str, Any]:
 
 
 def cost_rows(rounds: int) -> list[Row]:
-    """The whole fit beside one pass of reservoirpy over the same series."""
+    """The whole fit compared with one pass of reservoirpy over the same series."""
     from .optimum import load_heartbeats, random_unit
     from .unfolding import fastest_peers
 
@@ -79,7 +79,7 @@ def cost_rows(rounds: int) -> list[Row]:
 
 
 def one_evaluation(n_neurons: int, n_steps: int, n_series: int) -> dict[str, Any]:
-    """One value and gradient of F, in a process of its own."""
+    """One value and gradient of F, in a separate process."""
     rng = np.random.default_rng(0)
     half = n_series // 2
     walk = np.cumsum(rng.standard_normal((2 * half, n_steps)), axis=1) / np.sqrt(n_steps)
@@ -99,7 +99,7 @@ def one_evaluation(n_neurons: int, n_steps: int, n_series: int) -> dict[str, Any
         start = time.perf_counter()
         problem.evaluate(u)
         taken.append(time.perf_counter() - start)
-    # The first one also makes the products of the stimuli, once for all evaluations.
+    # The first evaluation also makes the products of the stimuli, once for all.
     return {"build_s": built, "first_s": taken[0], "seconds": taken[-1]}
 
 

@@ -1,8 +1,8 @@
 """The problems that the non-linear benchmarks share.
 
 Networks are the draws of N(0, g²/N) with the seeds 0, 1, 2, …; a non-linear network must be
-stable, so the seeds whose draw is not (14 and 19 of the first 20) are left out and the next
-ones taken. Random input projections come from streams of their own.
+stable, so unstable seeds (14 and 19 of the first 20) are replaced by the next ones. Random
+input projections come from separate streams.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def artificial(seed: int, strength: float) -> tuple[Unfolding, GaussianStimuli]:
 
 
 def solve(unfolding: Unfolding, stimuli: Any, *arguments: Any, **options: Any):
-    """`optimize`, its verdict on the expansion kept in the result instead of printed."""
+    """`optimize`, with its verdict on the expansion in the result instead of printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExpansionWarning)
         return optimize(unfolding, stimuli, ETA, *arguments, **options)
@@ -62,5 +62,5 @@ def solved(seed: int, strength: float) -> tuple[Projections, Projections]:
 
 
 def listed(values: Any, form: str = ".3g") -> str:
-    """Figures one after the other, one for each network."""
+    """Figures one after another, one per network."""
     return " ".join(f"{value:{form}}" for value in values)

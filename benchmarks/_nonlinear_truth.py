@@ -1,4 +1,4 @@
-"""How far the optimum of order 1 is that of the simulated network."""
+"""How close the optimum of order 1 is to that of the simulated network."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from greenfold.math.sphere import maximize_on_sphere
 from ._measure import Row
 from ._nonlinear_problems import ETA, SEEDS, STRENGTHS, artificial, listed, solved
 
-#: Series of each class on which the unfolded states are compared with simulated ones.
+#: Number of series per class for comparing unfolded with simulated states.
 N_SIMULATED = 1000
 
 
 def simulated(network: Reservoir, X: np.ndarray, u: np.ndarray, dt: float) -> np.ndarray:
-    """Simulated states; NaN for the series after which the true network diverges."""
+    """Simulated states; NaN for series after which the true network diverges."""
     try:
         return simulate(network, X, u, dt, rtol=1e-7)
     except FloatingPointError:
@@ -32,8 +32,8 @@ def simulated(network: Reservoir, X: np.ndarray, u: np.ndarray, dt: float) -> np
 def compared_with_simulation(seed: int, strength: float) -> dict[str, Any]:
     """Errors of orders 1 and 2 at the optimum of order 1, on drawn series.
 
-    Each order has the readout that its own closed moments make optimal. The errors of κ
-    are relative to the κ of the unfolding on the same series. Series after which the true
+    Each order has its own optimal readout, from its closed moments. The errors of κ are
+    relative to the κ of the unfolding on the same series. Series after which the true
     network diverges are counted and left out.
     """
     unfolding, stimuli = artificial(seed, strength)

@@ -1,10 +1,10 @@
-"""The estimator beside two reservoir libraries, under readout noise, and on the archive.
+"""The estimator against two reservoir libraries, with readout noise, and on the archive.
 
-Both peers get the same task, 100 neurons and one BLAS thread, like ours; ours runs with
-its default settings, choosing η by cross-validation included in the time. reservoirpy has
-no classifier of its own: the last state of each series goes to a RidgeClassifierCV. Of
-reservoir-computing both simple representations run; the faster counts for time and the
-better for accuracy. Nothing is chosen on test data.
+Both peers get the same task, 100 neurons and one BLAS thread, like ours; ours runs with its
+default settings, and its time includes the cross-validation of η. reservoirpy has no
+classifier of its own: the last state of each series goes to a RidgeClassifierCV. Both
+simple representations of reservoir-computing run; the faster counts for time and the better
+for accuracy. Nothing is chosen on test data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from greenfold.estimators.margin.classifier import noisy_accuracy
 from ._measure import Report, Row, alternating_seconds, median_seconds
 
 N_NEURONS = 100
-#: Networks over which accuracies are averaged.
+#: Number of networks to average accuracies over.
 N_NETWORKS = 10
 N_ARCHIVE_SEEDS = 3
 SIGMA = 0.1
@@ -48,7 +48,7 @@ Split = tuple[np.ndarray, np.ndarray]
 
 
 def heartbeats(split: Any, seed: int) -> Split:
-    """Classes 1 and 2 of ECG5000, or synthetic beats where there are no data."""
+    """Classes 1 and 2 of ECG5000, or synthetic beats if there are no data."""
     if os.environ.get("GREENFOLD_DATA"):
         X, y = load_dataset("ECG5000", split, download=False)
         return np.asarray(X)[y <= 2], y[y <= 2]
@@ -108,7 +108,7 @@ def peers(
 
 
 def speed_rows(rounds: int) -> tuple[list[Row], list[str]]:
-    """Fit, predict and accuracy beside the peers, in one run."""
+    """Fit, predict and accuracy against the peers, in one run."""
     train, test = heartbeats("train", 0), heartbeats("test", 1)
     ours = ReservoirClassifier(random_state=0)
 
@@ -155,7 +155,7 @@ def speed_rows(rounds: int) -> tuple[list[Row], list[str]]:
     best = max(value for name, value in accuracy.items() if name != "ours")
     rows.append(
         Row(
-            "accuracy beside the better of both",
+            "accuracy, compared with the better of both",
             100 * accuracy["ours"],
             "%",
             f"target ≥ {100 * best - 0.3:.2f} %",
@@ -245,7 +245,7 @@ def published() -> dict[str, dict[str, float]]:
 
 
 def archive_rows() -> list[Row]:
-    """Default settings on every data set, beside published accuracies."""
+    """Default settings on every data set, with published accuracies."""
     others = published()
     rows, found = [], {}
     for name in UCR + UEA:

@@ -1,8 +1,8 @@
-"""Data that do not fit: dask beside the same series in memory.
+"""Data larger than memory: dask against the same series in memory.
 
-Series are made on the workers, chunk by chunk, and never here. Times are processor times,
-of the workers, the scheduler and this process together, because other load on the machine
-does not change them; evaluations on the cluster and here alternate.
+Series are made on the workers, chunk by chunk, and never here. Times are processor times of
+the workers, the scheduler and this process together, because other load on the machine does
+not change them; evaluations on the cluster and here alternate.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from greenfold.stimuli.design import StateMoments
 from ._measure import MIB, Report, Row
 
 N_SERIES, N_STEPS, N_CHUNKS, LIMIT = 2_000_000, 140, 40, 400
-#: Series on which the linear order is compared with the same in memory.
+#: Number of series for comparing the linear order with the same in memory.
 N_COMPARED = 4 * N_SERIES // N_CHUNKS
-#: Beyond the linear order.
+#: Number of series beyond the linear order.
 N_NONLINEAR, N_PIECES = 50_000, 20
 ETA = 10.0
 
 
 def run(rounds: int) -> Report:
-    """All parts, on one cluster after the other."""
-    # First, while this process is small: a new one counts the memory it was made from.
+    """All parts, on one cluster after another."""
+    # First, while this process is small: a new one inherits its memory count.
     rows = [*_long_and_wide(), *_linear(), *_growth_of_solve()]
     with _cluster("4GiB") as client:
         rows += _overhead(_Problem("order 1", 100, N_STEPS), client, rounds)
@@ -48,10 +48,9 @@ def run(rounds: int) -> Report:
         f"LocalCluster of two workers with one thread each; linear order: {N_SERIES:,} "
         f"series of {N_STEPS} steps in {N_CHUNKS} chunks, workers of {LIMIT} MiB; beyond: "
         f"{N_NONLINEAR:,} series in {N_PIECES} chunks",
-        "times are processor times of workers, scheduler and client together, less what "
-        "the cluster takes in the same time without work, so that other load on the "
-        "machine does not count; the plain loop is the same evaluation on arrays in one "
-        "process, in turn with it",
+        "times are processor times of workers, scheduler and client together, minus those "
+        "of an idle cluster, so that other load on the machine does not count; the plain "
+        "loop is the same evaluation on arrays in one process, in turn with it",
     ]
     return Report("data: larger than memory", notes, rows)
 
@@ -63,7 +62,7 @@ def _cluster(memory: str) -> Iterator[Any]:
 
     made: Any = LocalCluster
     with (
-        # How long others wait for a worker that was killed; 30 s by default.
+        # How long others wait for a killed worker; 30 s by default.
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         made(
             n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None
@@ -95,19 +94,19 @@ def _series(n: int, n_steps: int, n_chunks: int) -> tuple[Any, np.ndarray]:
 
 
 def _peak() -> tuple[int, float]:
-    """Process and its largest memory so far, in bytes."""
+    """Process, and its peak memory in bytes."""
     with open("/proc/self/status", encoding="ascii") as lines:
         found = next(line for line in lines if line.startswith("VmHWM"))
     return os.getpid(), 1024.0 * int(found.split()[1])
 
 
 def _cpu(client: Any) -> float:
-    """Processor time of all; the scheduler lives in this process."""
+    """Processor time of all; the scheduler is in this process."""
     return sum(client.run(time.process_time).values()) + time.process_time()
 
 
 def _idle(client: Any, seconds: float = 5.0) -> float:
-    """Processor time that a cluster without work takes in a second."""
+    """Processor time per second of a cluster without work."""
     start, spent = time.perf_counter(), _cpu(client)
     time.sleep(seconds)
     return (_cpu(client) - spent) / (time.perf_counter() - start)
@@ -153,7 +152,7 @@ def _linear() -> list[Row]:
 
 
 def _growth_of_solve() -> list[Row]:
-    """Time to solve the linear order once the moments are there."""
+    """Time to solve the linear order when the moments are known."""
     unfolding = unfold(Reservoir.random(100, rng=0), n_steps=N_STEPS, dt=10 / N_STEPS)
     found = {}
     for n, n_chunks in ((10_000, 2), (200_000, 8)):
@@ -202,7 +201,7 @@ def _long_and_wide() -> list[Row]:
 
 
 def _fit(X: np.ndarray) -> tuple[dict[str, Any], Any]:
-    """What the command says of these series, and what its process took."""
+    """Output of the command for these series, and the cost of its process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "series.npz")
         np.savez(path, X=X, y=np.arange(len(X)) % 2)
@@ -255,7 +254,7 @@ def _overhead(problem: _Problem, client: Any, rounds: int) -> list[Row]:
             for name, moments in at.items():
                 start, wall = _cpu(client), time.perf_counter()
                 moments(u).pull(v, ETA)
-                if turn:  # the first one brings the system, and makes the series
+                if turn:  # the first one sends the system, and makes the series
                     walls[name].append(time.perf_counter() - wall)
                     own = _cpu(client) - start
                     spent[name].append(own - idle * walls[name][-1])
@@ -267,7 +266,7 @@ def _overhead(problem: _Problem, client: Any, rounds: int) -> list[Row]:
     overhead = 100 * (found[few]["ratio"] - 1)
     return [
         Row(
-            f"{what}: an evaluation of {few:,} series on the cluster, beyond the loop",
+            f"{what}: evaluation of {few:,} series on the cluster, extra time over a loop",
             overhead,
             "%",
             "≤ 20",
@@ -275,7 +274,7 @@ def _overhead(problem: _Problem, client: Any, rounds: int) -> list[Row]:
             found[few],
         ),
         Row(
-            f"{what}: exponent by which an evaluation grows with the series, {few:,} to "
+            f"{what}: exponent of the growth of an evaluation with the series, {few:,} to "
             f"{many:,}",
             float(growth),
             "",
@@ -287,7 +286,7 @@ def _overhead(problem: _Problem, client: Any, rounds: int) -> list[Row]:
 
 
 def _ratio(times: dict[str, list[float]]) -> float:
-    """Of what was measured in turn."""
+    """Ratio of times measured in turn."""
     return median(a / b for a, b in zip(times["cluster"], times["here"], strict=True))
 
 

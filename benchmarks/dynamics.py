@@ -1,8 +1,8 @@
-"""One gradient through the true dynamics: its matrix products, its memory, torchdiffeq.
+"""One gradient through the true dynamics: matrix products, memory, and torchdiffeq.
 
 A gradient is `Walk(..., keep=True).pullback(...)`: the states of all series, and the
-adjoint of a cotangent. The N×N products in it are counted where they are made and timed as
-bare calls of the same shapes, in the same rounds.
+adjoint of a cotangent. Its N×N products are counted where they are made, and timed as bare
+calls of the same shapes in the same rounds.
 
 ``python -m benchmarks.dynamics cuda`` measures a large network on a CUDA device instead and
 writes docs/_benchmarks/dynamics-cuda.json.
@@ -36,7 +36,7 @@ from ._measure import (
 )
 
 N_NEURONS, N_CASES, N_STEPS = 100, 354, 140
-#: Series whose true states are computed, to know the error.
+#: Number of series whose true states are computed, to know the error.
 N_JUDGED = 24
 #: A fit to convergence: series and steps.
 FIT_CASES, FIT_STEPS = 200, 40
@@ -47,7 +47,7 @@ CUDA_JSON = Path(__file__).parents[1] / "docs" / "_benchmarks" / "dynamics-cuda.
 
 
 def _bare_products(problem: Setting, X: Any, cotangent: Any) -> tuple[Callable, float]:
-    """The products of one gradient and nothing else, on the matrices it uses."""
+    """The products of one gradient alone, on the matrices it uses."""
     from greenfold._base.arrays import namespace
 
     products, rows = problem.products(X, cotangent)
@@ -68,7 +68,7 @@ def _bare_products(problem: Setting, X: Any, cotangent: Any) -> tuple[Callable, 
 
 
 def cost_row(problem: Setting, library: str, rounds: int) -> Row:
-    """A gradient in NumPy or PyTorch beside its products."""
+    """A gradient in NumPy or PyTorch against its products."""
     X, cotangent = problem.X, problem.cotangent
     if library == "torch":
         import torch
@@ -103,7 +103,7 @@ def cost_row(problem: Setting, library: str, rounds: int) -> Row:
 
 
 def one_gradient() -> dict[str, Any]:
-    """A gradient in a process of its own, for its memory."""
+    """A gradient in a separate process, for its memory."""
     problem = setting(N_NEURONS, N_CASES, N_STEPS)
     before = resident_bytes()
     gradient(problem.plan, problem.X, problem.u, problem.cotangent)
@@ -134,7 +134,7 @@ def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
     error = float(np.abs(Walk(problem.plan, judged, problem.u).states - truth).max())
     peer = Peer(problem)
     ways = peer.ways(truth)
-    # By evaluations: a single timing says little on a machine with other work.
+    # By evaluations: a single timing says little on a busy machine.
     way = min((w for w in ways if w.error <= 10 * error), key=lambda w: w.evaluations)
     found: dict[str, np.ndarray] = {}
 
@@ -159,7 +159,7 @@ def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
         differs = np.abs(found[kind] - found["ours"]).max() / np.abs(found["ours"]).max()
         rows.append(
             Row(
-                f"ours, beside torchdiffeq, {kind}",
+                f"ours, against torchdiffeq, {kind}",
                 median(ratios),
                 "× faster",
                 "target ≥ 3×",
@@ -186,9 +186,9 @@ def peer_rows(problem: Setting, rounds: int) -> tuple[list[Row], list[str]]:
 
 
 def fit_row() -> Row:
-    """A tanh network fitted to convergence from one start, beside order 1 of its series.
+    """A tanh network fitted to convergence from one start, against order 1 of its series.
 
-    Processor time: a fit is too long to be repeated, and other load does not count there.
+    In processor time: a fit is too long to repeat, and other load does not count there.
     """
     from greenfold import Dynamics, Gain, Reservoir, SampleStimuli, optimize, unfold
 
@@ -212,7 +212,7 @@ def fit_row() -> Row:
             seconds[name] = time.process_time() - before
     ratio = seconds["order_1"] / seconds["dynamics"]
     return Row(
-        f"fit of {FIT_CASES} series × {FIT_STEPS}: Dynamics beside order 1",
+        f"fit of {FIT_CASES} series × {FIT_STEPS}: Dynamics against order 1",
         ratio,
         "× faster",
         "",
@@ -231,7 +231,7 @@ def run(rounds: int) -> Report:
     peers, notes = peer_rows(problem, rounds)
     notes = [
         f"tanh, N = {N_NEURONS}, {N_CASES} series × {N_STEPS} steps of "
-        f"{problem.dt / TAU:.2f} τ, one step a stimulus step, float64, one thread",
+        f"{problem.dt / TAU:.2f} τ, one step per stimulus step, float64, one thread",
         *notes,
     ]
     costs = [cost_row(problem, library, rounds) for library in ("numpy", "torch")]

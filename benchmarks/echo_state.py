@@ -1,13 +1,13 @@
 """A reservoirpy node with solved input weights, judged by reservoirpy's own ridge.
 
-ECG5000, classes 1 and 2 as the archive splits them; sparse tanh nodes read at the last
-step. The random `Win` is dense and normal, and both have unit norm. Noise is added to every
-neuron at the readout. The penalty of the ridge is chosen by cross-validation *with* that
-noise, for each node alike, so that both readouts know of it. An accuracy with noise is its
-mean over all noise, Φ(margin / (σ ‖w‖)) of each series, not a draw.
+ECG5000, classes 1 and 2 in the archive's split; sparse tanh nodes read at the last step.
+The random `Win` is dense and normal, and both have unit norm. Noise is added to every
+neuron at the readout. Cross-validation *with* that noise chooses the penalty of the ridge
+for each node, so that both readouts know it. An accuracy with noise is its mean over all
+noise, Φ(margin / (σ ‖w‖)) of each series, not a draw.
 
-``python -m benchmarks.echo_state saturating`` takes the series as they are, which drive the
-nodes into saturation, and solves through the network itself too; it writes
+``python -m benchmarks.echo_state saturating`` uses the unscaled series, which drive the
+nodes into saturation, and also solves through the network itself; it writes
 docs/_benchmarks/echo-state-saturating.json.
 """
 
@@ -32,9 +32,9 @@ LEAK, RADIUS, CONNECTIVITY = 0.3, 0.9, 0.1
 ETA = 10.0
 PENALTIES = 10.0 ** np.arange(-8, 5)
 N_FOLDS = 5
-#: Accuracy that the noise is to cost a random `Win`.
+#: Loss of accuracy by noise of a random `Win`, which sets the noise.
 LOSS = 0.05
-#: Test series whose states reservoirpy computes too; it takes 5 ms for each.
+#: Number of test series that reservoirpy computes too; it takes 5 ms for each.
 N_JUDGED = 200
 SATURATING_JSON = (
     Path(__file__).parents[1] / "docs" / "_benchmarks" / "echo-state-saturating.json"
@@ -85,7 +85,7 @@ def ridge(states: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray
 
 
 def accuracy(readout: tuple, states: np.ndarray, y: np.ndarray, noise: float) -> float:
-    """Mean over the noise of the share of series on the right side."""
+    """Share of series on the right side, averaged over the noise."""
     w, b = readout
     margin = y * (states @ w + b)
     if noise == 0:
@@ -94,7 +94,7 @@ def accuracy(readout: tuple, states: np.ndarray, y: np.ndarray, noise: float) ->
 
 
 class Judged:
-    """Readouts of one node for every penalty, and their accuracy at any noise."""
+    """Readouts of one node for all penalties, and their accuracy at any noise."""
 
     def __init__(self, train: np.ndarray, test: np.ndarray, given: Task) -> None:
         self.train, self.test, self.given = train, test, given
@@ -106,7 +106,7 @@ class Judged:
         ]
 
     def at(self, noise: float) -> float:
-        """Accuracy on the test series; the penalty is chosen on the training ones."""
+        """Accuracy on the test series; the penalty is chosen on the training series."""
         score = np.zeros(len(PENALTIES))
         for f, readouts in enumerate(self.held_out):
             there = self.folds == f
@@ -136,7 +136,7 @@ def last_states(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """States at the last step, by reservoirpy for training and some test series.
 
-    The other test series are run by greenfold; the third result is how far the two differ
+    greenfold runs the other test series; the third result is the difference of the two
     where both ran.
     """
     from greenfold import Dynamics
@@ -159,7 +159,7 @@ def last_states(
 
 @dataclass(frozen=True)
 class Trial:
-    """Nodes of one seed by the way their Win was found."""
+    """Nodes of one seed by the method for their Win."""
 
     nodes: dict[str, Judged]
     differ: float
@@ -201,15 +201,15 @@ class Trials:
         return np.array([100 * trial.nodes[way].at(noise) for trial in self.trials])
 
     def lost(self, way: str, noise: float) -> float:
-        """Accuracy that the noise costs on average."""
+        """Mean loss of accuracy by the noise."""
         return float((self.percent(way, 0.0) - self.percent(way, noise)).mean()) / 100
 
     def loss_row(self, name: str, way: str, *, target: bool = True) -> Row:
-        """The loss of one way as a share of the random one's."""
+        """The loss of one method as a share of the random one's."""
         random, ours = self.lost("random", self.noise), self.lost(way, self.noise)
         share = ours / random
         return Row(
-            f"{name}: what noise costs the {way} Win, of the random one's loss",
+            f"{name}: accuracy that noise costs the {way} Win, share of the random Win's",
             100 * share,
             "%",
             "target ≤ 50 %" if target else "",
@@ -224,7 +224,7 @@ class Trials:
         )
 
     def clean_row(self, name: str, way: str) -> Row:
-        """What the solved Win changes without noise."""
+        """Change of accuracy by the solved Win without noise."""
         random, ours = self.percent("random", 0.0), self.percent(way, 0.0)
         change = ours - random
         return Row(
@@ -267,7 +267,7 @@ def run(rounds: int) -> Report:
 
 
 def run_saturating() -> Report:
-    """The series as the archive has them, which drive the nodes into saturation."""
+    """The unscaled series of the archive, which drive the nodes into saturation."""
     given = task(scaled=False)
     n_neurons, n_seeds = 50, 5
     found = Trials(
@@ -277,7 +277,7 @@ def run_saturating() -> Report:
     rows = [found.loss_row(f"N = {n_neurons}", way, target=False) for way in ways]
     rows += [found.clean_row(f"N = {n_neurons}", way) for way in ways]
     half = (given.X[given.y > 0].mean(0) - given.X[given.y < 0].mean(0)) / 2
-    as_is = f"series as they are, ‖μ‖ = {np.linalg.norm(half):.1f}"
+    as_is = f"series not scaled, ‖μ‖ = {np.linalg.norm(half):.1f}"
     notes = [f"{given.source}, {as_is}", *_notes(n_seeds), "exact: through the node itself"]
     return Report("echo state: saturating", notes, rows)
 

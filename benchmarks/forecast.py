@@ -1,10 +1,10 @@
-"""How far small reservoirs forecast with input weights as drawn, best of many, and solved.
+"""Valid time of small reservoirs with drawn, best of many, and solved input weights.
 
 Spectral radius, input scale, leak and bias scale are searched *for the drawn network*, on
-other seeds. The solved one takes them over, with the same recurrent weights and the same
+other seeds. The solved one uses the same values, the same recurrent weights and the same
 norm of its input weights. Each model chooses its own ridge penalty by closed loops on
-stretches that are held out. Valid times are means over 200 starts on a fresh trajectory:
-the first step whose root mean squared error over the channels passes 0.4 deviations.
+held-out blocks. Valid times are means over 200 starts on a fresh trajectory: the first step
+whose root mean squared error over the channels exceeds 0.4 deviations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GRID = {
 
 @dataclass(frozen=True)
 class Task:
-    """A system, the samples of one Lyapunov time, and the longest forecast judged."""
+    """A system, its samples per Lyapunov time, and the longest forecast to judge."""
 
     name: str
     make: Callable[[int, int], np.ndarray]
@@ -48,7 +48,7 @@ class Task:
         return self.make(TRAIN, seed), self.make(FRESH, 10_000 + seed)
 
     def series(self, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Training series, what is seen of the fresh one, and the fresh one itself."""
+        """Training series, the observed fresh series, and the fresh series itself."""
         train, fresh = self.clean(seed)
         rng = np.random.default_rng([seed, 2])
         size = noise * train.std(0)
@@ -80,7 +80,7 @@ TASKS = (
 def valid_time(
     task: Task, model: Any, seen: np.ndarray, truth: np.ndarray, n_starts: int = N_STARTS
 ) -> float:
-    """Mean over starts, in Lyapunov times; a loop ends where no lane is valid any more."""
+    """Mean over starts, in Lyapunov times; a loop ends when no lane is valid any more."""
     from greenfold.estimators.sequences import VALID
 
     washout = max(model.washout_, 1)
@@ -114,7 +114,7 @@ def forecaster(n_neurons: int, seed: int, **more: Any) -> Any:
 
 @cache
 def searched(task: Task, n_neurons: int, noise: float) -> dict[str, float]:
-    """The setting of the longest valid time of drawn networks, on other seeds."""
+    """The setting with the longest valid time of drawn networks, on other seeds."""
     best: tuple[float, dict] = (-1.0, {})
     for values in itertools.product(*GRID.values()):
         setting = dict(zip(GRID, values, strict=True))
@@ -130,7 +130,7 @@ def searched(task: Task, n_neurons: int, noise: float) -> dict[str, float]:
 def best_of_draws(
     task: Task, n_neurons: int, seed: int, noise: float, setting: dict
 ) -> Any:
-    """The draw of the smallest training loss, of as many as solving evaluates."""
+    """The draw with the smallest training loss; solving evaluates the same number."""
     from greenfold import Dynamics, SequenceTask
     from greenfold.optimizers.sequences import SequenceProblem
 
@@ -158,7 +158,7 @@ def best_of_draws(
 
 
 def compared(task: Task, n_neurons: int, noise: float, target: float | None) -> Row:
-    """Valid times of ten seeds, drawn, best of many draws and solved."""
+    """Valid times of ten seeds: drawn, best of many draws, and solved."""
     setting = searched(task, n_neurons, noise)
     rows = []
     for seed in range(N_SEEDS):
@@ -192,7 +192,7 @@ def compared(task: Task, n_neurons: int, noise: float, target: float | None) -> 
     )
 
 
-#: Aims by system, size and noise.
+#: Targets by system, size and noise.
 TARGETS = {
     ("Lorenz", 50, 0.0): 1.4,
     ("Lorenz", 100, 0.0): 1.1,
@@ -225,8 +225,8 @@ def run(rounds: int) -> Report:
         f"setting: the best of {n_settings} for the drawn network by valid time on seeds "
         f"{SEARCHED[0]} and {SEARCHED[1]}, for each size and noise",
         f"best of draws: of {EVALUATIONS} draws of input weights and bias on the same "
-        "recurrent weights, by training loss, as many as solving evaluates",
-        "noise is on what is seen, in training and before the forecast; the truth has none",
+        "recurrent weights, by training loss; solving evaluates the same number",
+        "noise is on the observed series, in training and before forecasts, not the truth",
         f"greenfold {version('greenfold')}",
     ]
     return Report("forecast: solved and drawn input weights", notes, rows)

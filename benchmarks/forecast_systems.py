@@ -1,14 +1,14 @@
 """Twenty chaotic systems of dysts, and two peers, with the defaults of every model.
 
 The systems are the first twenty of dysts' list, in its alphabetical order, that are
-autonomous flows of three to six variables on no angles, and can be integrated; none was
-chosen after its result was seen. dysts gives the equations, a point on the attractor, the
-period and the Lyapunov exponent; SciPy integrates, 30 samples per period.
+autonomous flows of three to six variables without angles, and can be integrated; none was
+chosen by its result. dysts gives the equations, a point on the attractor, the period and
+the Lyapunov exponent; SciPy integrates, 30 samples per period.
 
-Beside them, on Lorenz and Mackey–Glass: reservoirpy with a random search of as many
-evaluations as solving takes, judged as greenfold chooses its penalty, by closed loops on
-held-out stretches; and a quadratic next-generation reservoir (Gauthier et al. 2021) of two
-delays, with the penalty chosen alike.
+The peers run on Lorenz and Mackey–Glass: reservoirpy with a random search of as many
+evaluations as solving takes, judged like greenfold's penalty by closed loops on held-out
+blocks; and a quadratic next-generation reservoir (Gauthier et al. 2021) of two delays, with
+its penalty chosen in the same way.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def flow(name: str) -> Any:
 
 
 def trajectory(name: str, n: int, seed: int) -> np.ndarray:
-    """Samples of a system, from a point on its attractor moved a little."""
+    """Samples of a system, from a point near its attractor."""
     system = flow(name)
     start = np.asarray(system.ic, dtype=float)
     start = start * (1 + 1e-3 * np.random.default_rng(seed).standard_normal(start.shape))
@@ -62,7 +62,7 @@ def trajectory(name: str, n: int, seed: int) -> np.ndarray:
 
 
 def eligible(name: str) -> bool:
-    """Whether a system is an autonomous flow of three to six variables on no angles."""
+    """Whether a system is an autonomous flow of three to six variables without angles."""
     system = flow(name)
     start = np.asarray(system.ic, dtype=float)
     if start.ndim != 1 or not 3 <= len(start) <= 6 or hasattr(system, "_postprocessing"):
@@ -72,7 +72,7 @@ def eligible(name: str) -> bool:
 
 
 def systems() -> list[Task]:
-    """The twenty, each with its Lyapunov time in samples."""
+    """The twenty systems, each with its Lyapunov time in samples."""
     from dysts.systems import (  # pyright: ignore[reportMissingImports]
         get_attractor_list,
     )
@@ -86,7 +86,7 @@ def systems() -> list[Task]:
                 continue
             task = Task(name, partial(trajectory, name), lyapunov_samples(name), HORIZON)
             train, fresh = task.clean(0)
-        except Exception as error:  # whatever a system of theirs raises
+        except Exception as error:  # a system may raise anything
             print(f"{name} is left out: {error}", flush=True)
             continue
         if min(train.std(0).min(), fresh.std(0).min()) > 1e-6:
@@ -95,13 +95,13 @@ def systems() -> list[Task]:
 
 
 def lyapunov_samples(name: str) -> float:
-    """Samples of one Lyapunov time."""
+    """Number of samples per Lyapunov time."""
     system = flow(name)
     return 1 / (system.maximum_lyapunov_estimated * system.period / PER_PERIOD)
 
 
 def over_systems() -> Row:
-    """Valid times of drawn and solved input weights, defaults, three seeds each."""
+    """Valid times of drawn and solved input weights, with defaults, three seeds each."""
     table, above = {}, 0
     for task in systems():
         rows = []
@@ -155,12 +155,12 @@ class NextGeneration:
         return np.column_stack([np.ones(len(both)), both, *products])
 
     def solve(self, rows: np.ndarray, targets: np.ndarray, penalty: float) -> None:
-        """The readout of one penalty."""
+        """Solve the readout for one penalty."""
         A = rows.T @ rows / len(rows) + penalty * np.eye(rows.shape[1])
         self.W = np.linalg.lstsq(A, rows.T @ targets / len(rows), rcond=None)[0]
 
     def held_out(self, z: np.ndarray) -> float:
-        """Valid steps of loops on a stretch that was not fitted."""
+        """Valid steps of loops on a held-out block."""
         at = np.linspace(1, len(z) // 2, 16).astype(int)
         return float(self.steps(z, z, at, len(z) // 2 - 2).sum())
 
@@ -188,10 +188,10 @@ class NextGeneration:
 
 
 def reservoirpy_searched(n_neurons: int, seed: int, train: np.ndarray) -> Any:
-    """The best of as many random settings of a reservoirpy node as solving evaluates.
+    """The best random setting of a reservoirpy node; solving evaluates the same number.
 
-    reservoirpy draws the node; its states, the ridge and the loop are run by greenfold,
-    which is faster and gives the same numbers.
+    reservoirpy draws the node; greenfold runs its states, the ridge and the loop, which is
+    faster and gives the same numbers.
     """
     from reservoirpy.nodes import Reservoir
 

@@ -1,9 +1,9 @@
 """Large batches on a CUDA device: order 0, order 1, the integrated network, whole solves.
 
-``python -m benchmarks.large_cuda [SHARE]`` writes docs/_benchmarks/large-cuda.json; a share
-below one takes so many of the series. Matrix products are counted by PyTorch as they are
-made; the rate they are compared with is that of two large square matrices, measured in the
-same run. The host does a hundred of the series, on all its cores.
+``python -m benchmarks.large_cuda [SHARE]`` writes docs/_benchmarks/large-cuda.json; SHARE
+below one uses that share of the series. PyTorch counts the matrix products; they are
+compared with the rate of two large square matrices, measured in the same run. The host
+computes a hundred of the series, on all its cores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._measure import MIB, Report, Row, write_json
 JSON = Path(__file__).parents[1] / "docs" / "_benchmarks" / "large-cuda.json"
 N_NEURONS, N_STEPS, DT, TAU = 1000, 140, 10 / 140, 0.25
 N_SERIES, N_SOME = 100_000, 10_000
-#: Series that the host is timed with.
+#: Number of series for timing the host.
 HOST_SERIES = 100
 #: Side of the square matrices whose product gives the rate of the device.
 SQUARE = 8192
@@ -98,7 +98,7 @@ def row(
 def solve_row(
     name: str, system: Any, X: np.ndarray, labels: np.ndarray, *, host: bool
 ) -> Row:
-    """A whole solve with the series on the device and, if asked, on the host."""
+    """A whole solve with the series on the device and, optionally, on the host."""
     import torch
 
     found, taken = {}, {}
@@ -149,7 +149,7 @@ def run_cuda(share: float = 1.0, rounds: int = 2) -> Report:
     prepared: dict[int, Any] = {}
 
     def walked(x: Any) -> Any:
-        """An evaluation of the ascent: its sub-steps were planned once."""
+        """One evaluation of the ascent, with planned sub-steps."""
         if id(x) not in prepared:
             prepared.clear()
             prepared[id(x)] = integrated.prepare(x)
@@ -176,7 +176,7 @@ def run_cuda(share: float = 1.0, rounds: int = 2) -> Report:
     ]
 
     def keep(rows: list[Row]) -> Report:
-        """Write what there is, so that a run that is cut off leaves it."""
+        """Write the rows so far, so that an interrupted run keeps them."""
         report = Report("large batches: cuda", notes, rows)
         write_json(JSON, [report])
         return report

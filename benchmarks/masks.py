@@ -1,7 +1,7 @@
-"""Masks that a device can have, as shares of the bound that no mask can pass.
+"""Masks of a device, as shares of the bound for all masks.
 
 ECG5000, classes 1 and 2, on the paper's networks. The bound is that of all unit vectors, so
-that it holds for masks of two levels, of four and without negative entries as well.
+it also holds for masks of two levels, of four and without negative entries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._measure import Report, Row
 N_NEURONS = 100
 N_NETWORKS = 10
 N_RANDOM = 20
-#: What is solved for, by its name in the table; with the least share aimed at.
+#: Kinds of masks by their name in the table, with the smallest share aimed at.
 KINDS = {
     "two levels, ±1": (Device(mask="sign"), 88.0),
     "four levels": (Device(levels=4), 96.5),
@@ -48,8 +48,8 @@ def run(rounds: int) -> Report:
             shares[name].append(100 * best.soft_margin / bound)
     notes = [
         f"ECG5000, classes 1 and 2, N = {N_NEURONS}, η = 10; mean over networks 0 to "
-        f"{N_NETWORKS - 1}, random masks the mean of {N_RANDOM} a network",
-        "100 % is the proven bound of the free problem: no mask of any kind passes it",
+        f"{N_NETWORKS - 1}; random masks: mean of {N_RANDOM} per network",
+        "100 % is the proven bound of the free problem: no mask of any kind exceeds it",
     ]
     rows = [_row(name, values) for name, values in shares.items()]
     return Report("masks: share of the proven bound", notes, rows)

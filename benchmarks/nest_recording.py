@@ -1,8 +1,8 @@
 """From a recording of a network in NEST to its mask, which NEST then runs.
 
-A tanh rate network in the NEST simulator is treated as a device: white noise into every
-neuron, its states recorded with some noise, the response fitted, a mask of signs solved on
-it. The network's weights are used by NEST alone. What the mask delivers is judged by NEST.
+A tanh rate network in the NEST simulator serves as a device: white noise drives every
+neuron, its states are recorded with some noise, the response is fitted, and a mask of signs
+is solved on it. Only NEST uses the network's weights. NEST also judges the mask.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def in_nest(X: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def record() -> tuple[np.ndarray, np.ndarray]:
-    """White drive into every neuron and what was read, (n_samples, n_neurons) each."""
+    """White drive into every neuron and recorded states, (n_samples, n_neurons) each."""
     rng = np.random.default_rng(0)
     drive = DRIVE * rng.standard_normal((N_SAMPLES, N_NEURONS))
     states = in_nest(drive.T[None], np.eye(N_NEURONS))[0]
@@ -77,7 +77,7 @@ def run(rounds: int) -> Report:
     drawn = [delivered(stimuli, X, y, optimize(device, stimuli, u=one)) for one in signs]
     rows = [
         Row(
-            "κ of the solved mask of signs in NEST, as a share of that expected",
+            "κ of the solved mask of signs in NEST, as a share of the expected κ",
             100 * ours / interval.estimate,
             "%",
             "inside the 95 % interval",
@@ -101,7 +101,7 @@ def run(rounds: int) -> Report:
     ]
     notes = [
         f"a tanh rate network of {N_NEURONS} neurons in the NEST simulator as the device: "
-        f"{N_SAMPLES} samples of white drive, noise of {NOISE:g} on what is read; "
+        f"{N_SAMPLES} samples of white drive, noise of {NOISE:g} on the recorded states; "
         f"synthetic series of {N_STEPS} steps",
     ]
     return Report("recording: a network in NEST", notes, rows)

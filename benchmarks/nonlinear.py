@@ -1,7 +1,7 @@
-"""Non-linear reservoirs: what order 1 gains, what it costs, and how far it is the truth.
+"""Non-linear reservoirs: gain and cost of order 1, and its distance from the truth.
 
 ``python -m benchmarks.nonlinear [PART …]`` runs parts of it. The part ``alternating``, the
-ascent beside the paper's algorithm, takes minutes a problem and runs only if it is named.
+ascent against the paper's algorithm, takes minutes per problem and runs only if named.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ._nonlinear_problems import (
 )
 from ._nonlinear_truth import truth_rows
 
-#: Starts of both methods where they are compared.
+#: Number of starts of both methods in their comparison.
 N_STARTS = 2
-#: Random input projections for each network, artificial stimuli and heartbeats.
+#: Number of random input projections per network, for artificial stimuli and heartbeats.
 N_RANDOM, N_RANDOM_ECG = 20, 50
 N_NETWORKS = 20
 
 
 def table_rows() -> list[Row]:
-    """Optimised and random projections, linear beside non-linear, on the 25 problems."""
+    """Optimised and random projections, linear against non-linear, on the 25 problems."""
     rows, pairs = [], []
     for strength in STRENGTHS:
         found = [solved(seed, strength) for seed in SEEDS]
@@ -100,7 +100,7 @@ def table_rows() -> list[Row]:
 
 
 def alternating_row(n_problems: int) -> Row:
-    """Ascent beside the paper's alternation, the same number of starts."""
+    """Ascent against the paper's alternation, with the same number of starts."""
     problems = [(seed, strength) for strength in STRENGTHS for seed in SEEDS]
     done = []
     for seed, strength in problems[:n_problems]:
@@ -123,7 +123,7 @@ def alternating_row(n_problems: int) -> Row:
     speed = median(one["alternating_s"] / one["ascent_s"] for one in done)
     wins = sum(gain >= 1 for gain in gains)
     return Row(
-        f"ascent beside alternating, {N_STARTS} starts, {len(done)} of 25 problems",
+        f"ascent against alternating, {N_STARTS} starts, {len(done)} of 25 problems",
         speed,
         "× faster",
         "≥ 23 of 25, none −1 %",
@@ -222,8 +222,8 @@ def rows_of(
 NOTES = [
     f"N = {N_NEURONS}, τ = {TAU}, g = {G}, η = {ETA:g}, α = {ALPHA}; artificial stimuli of "
     "10 steps of 1, their networks and classes drawn with 5 seeds",
-    "listed figures are one for each network, in the order of the seeds",
-    "over_linear_bound: beside the proven upper bound of the linear soft margin",
+    "lists have one figure per network, in the order of the seeds",
+    "over_linear_bound: relative to the proven upper bound of the linear soft margin",
     "soft_margin_same_v / _best_v: κ of the simulated network over κ of the unfolded one, "
     "minus 1, with the unfolding's v and with v re-optimised on both",
     "foretold: `validity.soft_margin_error`, the change by order 2 with the same v",
@@ -233,7 +233,7 @@ NOTES = [
 
 
 def run(rounds: int) -> Report:
-    """All rows of this benchmark but the alternation."""
+    """All rows of this benchmark except the alternation."""
     rows = [row for part in PARTS for row in rows_of(part, rounds)]
     return Report("nonlinear", NOTES, rows)
 

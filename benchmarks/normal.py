@@ -1,7 +1,7 @@
-"""Normal networks to 10⁵ neurons: the joint optimum, proven, and how time grows with N.
+"""Normal networks to 10⁵ neurons: the proven joint optimum, and how time grows with N.
 
 ECG5000, classes 1 and 2, K = 140, on rings and on damped oscillators with decay times and
-frequencies drawn log-uniformly. Every solve runs in a process of its own, which gives its
+frequencies drawn log-uniformly. Every solve runs in a separate process, which gives its
 peak memory.
 """
 
@@ -22,7 +22,7 @@ from ._measure import MIB, Report, Row, in_fresh_process, resident_bytes
 SIZES = (1000, 10_000, 100_000)
 KINDS = ("ring", "oscillators")
 N_STEPS, DT = 140, 10 / 140
-#: Gap and exponent aimed at.
+#: Target of the gap and of the exponent.
 GAP, EXPONENT = 1e-6, 1.1
 
 
@@ -36,10 +36,10 @@ def made(kind: str, n: int) -> ModalSystem:
 
 
 def solved(kind: str, n: int, rounds: int) -> dict[str, Any]:
-    """Median time of a solve, from the modes on, with what it found."""
+    """Median time of a solve, starting from the modes, with its result."""
     split = ecg5000_paper()
     stimuli = SampleStimuli(split.X_train, split.y_train)
-    optimize(made(kind, 100), stimuli)  # what is made once
+    optimize(made(kind, 100), stimuli)  # imports and caches
     before, seconds = resident_bytes(), []
     system = best = None
     for _ in range(rounds):

@@ -1,8 +1,8 @@
-"""The certified optimum: speed beside alternation and reservoirpy, gaps, and cost.
+"""The certified optimum: speed against alternation and reservoirpy, gaps, and cost.
 
-Networks are the first draws of N(0, g²/N), taken as they come: seeds 0, 1, 2, …, a few of
+Networks are the first draws of N(0, g²/N), without selection: seeds 0, 1, 2, …, a few of
 them slightly unstable over the length of a stimulus. Random input projections come from
-streams of their own.
+separate streams.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from ._measure import (
 
 N_NEURONS, TAU, G, ETA, DURATION = 100, 0.25, 0.9, 10.0, 10.0
 N_NETWORKS, N_STARTS = 20, 10
-#: Times that alternation is sent off from random starts to reach the bound.
+#: Number of tries of alternation to reach the bound from random starts.
 N_TRIES = 5
-#: What counts as having reached the bound.
+#: Relative distance at which the bound counts as reached.
 CLOSE = 1e-3
-#: Rounds of alternation after which the search for the bound is given up.
+#: Rounds of alternation after which a try is given up.
 MAX_ROUNDS = 2000
-#: Networks for the weakly separable sets, and the rounds of alternation beside them.
+#: Number of networks for the weakly separable sets, and rounds of alternation there.
 WEAK_SEEDS, WEAK_ROUNDS = range(5), (30, 300)
-#: Series streamed: a tenth of the target's number, the target's, and twice as many.
+#: Numbers of streamed series: a tenth of the target's, the target's, and twice that.
 STREAM_CASES = (100_000, 1_000_000, 2_000_000)
 STREAM_BATCH, STREAM_STEPS = 10_000, 140
 
@@ -57,7 +57,7 @@ def random_unit(rng: np.random.Generator, n_neurons: int = N_NEURONS) -> np.ndar
 
 
 def load_heartbeats() -> tuple[np.ndarray, np.ndarray, str]:
-    """The paper's 354 training series, or a synthetic stand-in of the same size."""
+    """The paper's 354 training series, or synthetic series of the same size."""
     folder = os.environ.get("GREENFOLD_DATA")
     if folder and (Path(folder) / "ucr" / "ECG5000").exists():
         task = ecg5000_paper(folder)
@@ -70,7 +70,7 @@ def load_heartbeats() -> tuple[np.ndarray, np.ndarray, str]:
 def seconds_to_reach(
     problem: LinearProblem, goal: float, rng: np.random.Generator
 ) -> tuple:
-    """Time and rounds until alternation reaches ``goal``; infinite where it gives up.
+    """Time and rounds until alternation reaches ``goal``; infinite if it gives up.
 
     It starts again from another random u whenever a round gains less than 1e-7.
     """
@@ -123,7 +123,7 @@ def speed_rows(stimuli: SampleStimuli) -> list[Row]:
     short = np.array(ends) > CLOSE
     return [
         Row(
-            "certified, beside alternation to 0.1 %",
+            "certified, against alternation to 0.1 %",
             median(ratios),
             "× faster",
             "target ≥ 4×",
@@ -165,7 +165,7 @@ def speed_rows(stimuli: SampleStimuli) -> list[Row]:
 
 
 def fit_row(X: np.ndarray, labels: np.ndarray, rounds: int) -> Row:
-    """Moments, propagators and certified optimum beside one pass of reservoirpy."""
+    """Moments, propagators and certified optimum against one pass of reservoirpy."""
     from .unfolding import DT, fastest_peers
 
     reservoir = Reservoir.random(N_NEURONS, G, TAU, rng=0)
@@ -183,7 +183,7 @@ def fit_row(X: np.ndarray, labels: np.ndarray, rounds: int) -> Row:
     peer = [min(both) for both in zip(*(times[way] for way in peers), strict=True)]
     ratios = [theirs / ours for theirs, ours in zip(peer, times["fit"], strict=True)]
     return Row(
-        "whole fit, beside reservoirpy's single pass",
+        "whole fit, against reservoirpy's single pass",
         median(ratios),
         "× faster",
         "target > 1×",
@@ -223,7 +223,7 @@ def weak_sets() -> Iterator[tuple[str, float, list[tuple[Unfolding, Any]]]]:
 
 
 def weak_rows() -> list[Row]:
-    """Gap of the certified value, and what alternation from one random start leaves."""
+    """Gap of the certified value, and that of alternation from one random start."""
     rows = []
     for name, target, made in weak_sets():
         gaps, times, short = [], [], {n: [] for n in WEAK_ROUNDS}
@@ -268,7 +268,7 @@ def random_batches(n_cases: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def stream(n_cases: int) -> dict[str, Any]:
-    """Accumulate a stream and fit; runs in a process of its own."""
+    """Accumulate a stream and fit, in a separate process."""
     before = resident_bytes()
     start = time.perf_counter()
     for _ in random_batches(n_cases):
@@ -290,7 +290,7 @@ def stream(n_cases: int) -> dict[str, Any]:
 
 
 def large(n_neurons: int) -> dict[str, Any]:
-    """Certify a large network to 1e-2; runs in a process of its own."""
+    """Certify a large network to 1e-2, in a separate process."""
     X, labels, _ = load_heartbeats()
     stimuli = SampleStimuli(X, labels)
     unfolding = network(0, 140, DURATION / 140, n_neurons)
@@ -308,8 +308,8 @@ def cost_rows() -> list[Row]:
             extra[1],
             "MiB extra",
             "target: bounded",
-            # The allocator may or may not take up a batch that was just given back, so
-            # that repeats of one size scatter by up to one batch.
+            # The allocator may or may not reuse a batch that was just freed, so repeats of
+            # one size differ by up to one batch.
             max(extra) - extra[0] <= STREAM_BATCH * STREAM_STEPS * 8 / MIB,
             {
                 **{f"{n}_mib": mib for n, mib in zip(STREAM_CASES, extra, strict=True)},
@@ -345,8 +345,8 @@ def run(rounds: int) -> Report:
         f"g = {G}, η = {ETA:g}",
         "alternation: the paper's, from a random start, and another when it saturates; "
         f"median of {N_TRIES} tries on each network",
-        "short_after_n: mean distance to the bound of 3 random starts after n rounds, a "
-        "figure for each network",
+        "short_after_n: mean distance to the bound of 3 random starts after n rounds, one "
+        "figure per network",
     ]
     rows = [*speed_rows(stimuli), fit_row(X, labels, rounds), *weak_rows(), *cost_rows()]
     return Report("optimum", notes, rows)

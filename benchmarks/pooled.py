@@ -1,8 +1,8 @@
-"""The pooled classifier: accuracy beside published values, speed beside aeon's fastest.
+"""The pooled classifier: accuracy against published values, speed against aeon's fastest.
 
-All run with default settings, one thread, the compilers warmed up; times are of fit and
-predict together, in turn, on the same series. Nothing is chosen on test data. What runs on
-a GPU is in `pooled_cuda`.
+All run with default settings and one thread, after the compilers are warmed up; times are
+of fit and predict together, in turn, on the same series. Nothing is chosen on test data.
+`pooled_cuda` runs on a GPU.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .classification import UCR, UEA
 
 N_SEEDS = 5
 PUBLISHED = ("ROCKET", "MiniROCKET", "MR-Hydra", "HC2")
-#: Steps of the long series, and how many of them.
+#: Number of steps and number of the long series.
 N_LONG, LONG_STEPS = 2000, 1000
 
 
 def long_series(n_cases: int, n_steps: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Four classes of noisy oscillations that begin anywhere."""
+    """Four classes of noisy oscillations that begin at random times."""
     rng = np.random.default_rng(seed)
     y = np.arange(n_cases) % 4
     phase = rng.uniform(0, 2 * np.pi, (n_cases, 1))
@@ -43,7 +43,7 @@ def long_series(n_cases: int, n_steps: int, seed: int = 0) -> tuple[np.ndarray, 
 
 
 def heartbeats() -> tuple[tuple[Any, Any], tuple[Any, Any], str]:
-    """ECG5000, five classes, or synthetic beats where there are no data."""
+    """ECG5000, five classes, or synthetic beats if there are no data."""
     if os.environ.get("GREENFOLD_DATA"):
         train, test = (
             load_dataset("ECG5000", s, download=False) for s in ("train", "test")
@@ -95,13 +95,13 @@ def speed_rows(rounds: int) -> tuple[list[Row], list[str]]:
 
         for make in makers.values():  # compile
             make().fit(X[few], y[few]).predict(X_test[:5])
-        # ROCKET takes minutes, and its ratio is far from its target: it runs once.
+        # ROCKET takes minutes, and its ratio is far from the target: it runs once.
         slow = {"ROCKET"}
         quick = [name for name in makers if name not in slow]
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # All run in one thread, so that processor time is theirs alone, whatever else
-            # the machine does.
+            # All run in one thread, so processor time is their own, whatever else the
+            # machine does.
             times: dict[str, list[float]] = {name: [] for name in quick}
             for _ in range(rounds):
                 for name in quick:
@@ -146,7 +146,7 @@ def _processor_seconds(work: Callable[[], Any]) -> float:
 
 
 def cost_row() -> Row:
-    """Time of the features of a series against what its operations must take."""
+    """Time of the features of a series against the time its operations must take."""
     n, n_steps = 256, 140
     X, _ = long_series(n, n_steps)
     features = ReservoirFeatures(random_state=0).fit(X)
@@ -184,7 +184,7 @@ def cost_row() -> Row:
 
 
 def _fit_and_predict(n_cases: int, n_steps: int) -> dict[str, Any]:
-    """For a fresh process: fit on a thousand, predict the others; processor time."""
+    """In a fresh process: fit on a thousand, predict the others; processor time."""
     X, y = long_series(n_cases, n_steps)
     n_train = min(1000, n_cases // 2)
     start = time.process_time()
@@ -200,10 +200,10 @@ def _fit_and_predict(n_cases: int, n_steps: int) -> dict[str, Any]:
 
 
 def _fit_many(n_cases: int, n_steps: int) -> dict[str, Any]:
-    """For a fresh process: fit on all; processor time."""
+    """In a fresh process: fit on all; processor time."""
     X, y = long_series(n_cases, n_steps)
     few = X[:200]
-    ours().fit(few, y[:200]).predict(few[:2])  # compile, or load what was compiled
+    ours().fit(few, y[:200]).predict(few[:2])  # compile, or load from the cache
     start = time.process_time()
     fitted = ours().fit(X, y)
     taken = time.process_time() - start
@@ -278,7 +278,7 @@ def published() -> dict[str, dict[str, float]]:
 
 
 def archive_rows() -> list[Row]:
-    """Default settings on every data set, beside published accuracies."""
+    """Default settings on every data set, with published accuracies."""
     others = published()
     rows, found = [], {}
     for name in UCR:
@@ -323,7 +323,7 @@ def archive_rows() -> list[Row]:
 
 
 def several_channels_rows() -> list[Row]:
-    """The UEA sets, beside aeon's MiniRocket in the same run."""
+    """The UEA sets, against aeon's MiniRocket in the same run."""
     from aeon.classification.convolution_based import MiniRocketClassifier
 
     rows = []
@@ -348,7 +348,7 @@ def several_channels_rows() -> list[Row]:
 
 
 def _same_length(X: Any, X_test: Any) -> tuple[Any, Any]:
-    """Series padded with zeros at their ends, for a peer that wants equal lengths."""
+    """Pad series with zeros at their ends, for a peer that needs equal lengths."""
     longest = max(one.shape[-1] for one in [*X, *X_test])
 
     def pad(one: np.ndarray) -> np.ndarray:
@@ -370,5 +370,5 @@ def run(rounds: int) -> Report:
     else:
         notes.append("without GREENFOLD_DATA: no accuracies on real data")
     rows += growth_rows()
-    notes.append("growth: processor time of one thread, in a process of its own")
+    notes.append("growth: processor time of one thread, in a separate process")
     return Report("pooled", notes, rows)

@@ -1,7 +1,7 @@
 """Features of many series on a GPU: ``python -m benchmarks.pooled_cuda``.
 
-Needs PyTorch with CUDA. Prints the time, and how it compares with writing and reading every
-read-out value once and with the matrix products alone, both measured in the same run.
+Needs PyTorch with CUDA. Prints the time, compared with writing and reading every readout
+value once and with the matrix products alone, both measured in the same run.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from greenfold.estimators.series import Collection
 
 from ._measure import Report, Row, write_json
 
-#: Series whose features are made together.
+#: Number of series whose features are computed together.
 CHUNK = 10_000
 
 
 def cuda(n_cases: int = 100_000, n_steps: int = 500) -> Report:
-    """Features of many series on a GPU: time, and share of what the device can do."""
+    """Features of many series on a GPU: time, and share of the device's peak."""
     import torch
 
     if not torch.cuda.is_available():
@@ -52,7 +52,7 @@ def cuda(n_cases: int = 100_000, n_steps: int = 500) -> Report:
     sums = torch.zeros(1, device="cuda")
 
     def all_features() -> None:
-        # The features of all together would be 30 GB; they are made and summed up.
+        # All features together would take 30 GB; they are computed and summed.
         for first in range(0, n_cases, CHUNK):
             values = X[first : first + CHUNK, None, :]
             part = Collection([(np.arange(len(values)), values)], len(values), 1)
@@ -67,7 +67,7 @@ def cuda(n_cases: int = 100_000, n_steps: int = 500) -> Report:
     flops = n_cases * sum(
         2 * k * 2 * len(one.decay_times) * (one.n_readouts + one.stride) for k, one in reads
     )
-    # What the device does: a copy, and products of the shape that is used.
+    # The peak of the device: a copy, and products of the same shape.
     block = torch.empty(2**29, device="cuda")
     bandwidth = 2 * 4 * 2**29 / seconds(block.clone)
     del block
@@ -83,7 +83,7 @@ def cuda(n_cases: int = 100_000, n_steps: int = 500) -> Report:
         "readings": values,
         "ns_a_reading": 1e9 * taken / values,
         "bandwidth_TB_s": bandwidth / 1e12,
-        # Written once and read once: what fusing everything into one kernel would leave.
+        # Written once and read once: the least that a single fused kernel would need.
         "share_of_memory_limit": 2 * 4 * values / bandwidth / taken,
         "product_TFLOP_s": rate / 1e12,
         "share_of_matrix_limit": flops / rate / taken,

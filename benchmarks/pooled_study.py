@@ -1,7 +1,6 @@
-"""The pooled classifier looked at closely: calibration, irregular series, solved readouts.
+"""The pooled classifier in detail: calibration, irregular series, solved readouts.
 
-Nothing is chosen on test data; what is compared runs on the same series with the same
-seeds.
+Nothing is chosen on test data; comparisons use the same series and seeds.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from greenfold.math.calibration import expected_calibration_error
 from ._measure import Report, Row
 from .classification import UCR
 
-#: Test series of a set, at most, where many small classifiers are compared.
+#: Largest number of test series per set in comparisons of many small classifiers.
 MOST_TESTED = 300
 #: Sets of the study of solved readouts.
 STUDIED = ("GunPoint", "ECG200", "Trace", "ItalyPowerDemand", "ArrowHead", "CBF", "Plane")
@@ -46,7 +45,7 @@ def both(name: str) -> tuple[Any, Any, Any, Any]:
 
 
 def calibration_rows(n_seeds: int = 3) -> list[Row]:
-    """Expected calibration error: clouds of training series, held out, pooled."""
+    """Expected calibration error: Gaussian clouds, held-out calibration, pooled."""
     rows, halved = [], []
     for name in UCR:
         X, y, X_test, y_test = both(name)
@@ -54,7 +53,7 @@ def calibration_rows(n_seeds: int = 3) -> list[Row]:
         for seed in range(n_seeds):
             one = ReservoirClassifier(random_state=seed).fit(X, y)
             codes = np.searchsorted(one.classes_, y_test)
-            # Before the series held out said how far the clouds can be trusted.
+            # Before calibration on held-out series.
             clouds = one.decision_.log_odds(one.read_out(X_test))
             pooled = PooledReservoirClassifier(random_state=seed).fit(X, y)
             for kind, p in (
@@ -94,7 +93,7 @@ def calibration_rows(n_seeds: int = 3) -> list[Row]:
 
 
 def cropped(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Stretches of each series, of 60 to 100 % of its length, from anywhere."""
+    """Stretches of each series, of 60 to 100 % of its length, at random places."""
     found = []
     for one in X:
         length = int(rng.uniform(0.6, 1.0) * len(one)) + 1
@@ -115,7 +114,7 @@ def with_gaps(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def filled(X: Any, n_steps: int) -> np.ndarray:
-    """For a peer that takes complete series of one length: lines through gaps, zeros."""
+    """For a peer that needs complete series of one length: lines through gaps, zeros."""
     made = np.zeros((len(X), 1, n_steps))
     for row, one in zip(made[:, 0], X, strict=True):
         known = np.flatnonzero(~np.isnan(one))
@@ -124,7 +123,7 @@ def filled(X: Any, n_steps: int) -> np.ndarray:
 
 
 def irregular_rows(n_seeds: int = 3) -> list[Row]:
-    """Series of unequal length and with missing values, beside MiniRocket."""
+    """Series of unequal length and with missing values, against MiniRocket."""
     from aeon.classification.convolution_based import MiniRocketClassifier
 
     rows = []
@@ -166,10 +165,10 @@ def irregular_rows(n_seeds: int = 3) -> list[Row]:
 
 
 class HalfSolved(PooledReservoirClassifier):
-    """Half the readouts of every reservoir solved for, in place of random ones.
+    """Half the readouts of every reservoir solved, in place of random ones.
 
-    A solved readout has the largest ratio of one class's power to that of all classes,
-    over all steps of the training series; the variance of the noise counts to the latter.
+    A solved readout has the largest ratio of one class's power to that of all classes, over
+    all steps of the training series; the latter includes the variance of the noise.
     """
 
     noise = 0.0
@@ -223,7 +222,7 @@ def readout_noise(sigma: float, seed: int) -> Iterator[None]:
     def noisy(X: Any, drive: Any, decay: Any, readouts: Any) -> Any:
         Z = original(X, drive, decay, readouts)[:, 0]
         shape = (*Z.shape[:2], readouts.shape[0])
-        # At the same readings, noise of the states reaches every readout of them.
+        # At the same readings, noise of the states reaches every readout.
         Z = Z + (sigma * rng.standard_normal(shape, np.float32)) @ readouts
         first = np.diff(Z, axis=1, prepend=np.zeros_like(Z[:, :1]))
         second = np.diff(first, axis=1, prepend=np.zeros_like(Z[:, :1]))
@@ -234,11 +233,11 @@ def readout_noise(sigma: float, seed: int) -> Iterator[None]:
 
 
 def solved_rows(n_seeds: int = 3) -> list[Row]:
-    """Half the readouts solved for against all random, in small banks."""
+    """Half the readouts solved against all random, in small banks."""
     rows = []
     banks: tuple[tuple[str, float, dict[str, Any]], ...] = (
         (
-            "64 neurons, 16 readouts a reservoir",
+            "64 neurons, 16 readouts per reservoir",
             0.0,
             {"n_scales": 4, "n_oscillators": 8, "n_readouts": 16},
         ),
@@ -307,12 +306,12 @@ def run(rounds: int) -> Report:
     with threadpool_limits(1):
         rows = calibration_rows(n_seeds) + irregular_rows(n_seeds) + solved_rows(n_seeds)
     notes = [
-        "calibration error: 15 bins of equal width, test series; clouds is what the "
-        "classifier with solved projections gave before it was calibrated",
-        "MiniROCKET takes complete series of one length: gaps filled by straight lines as "
-        "ours are, short series padded with zeros",
+        "calibration error: 15 bins of equal width, test series; clouds: the classifier "
+        "with solved projections before it was calibrated",
+        "MiniROCKET needs complete series of one length: gaps are filled by straight lines "
+        "like ours, short series padded with zeros",
         f"solved readouts: {', '.join(STUDIED)}; up to {MOST_TESTED} test series",
         "noise: standard deviation on every state, which white noise of unit variance "
         "drives to about one",
     ]
-    return Report("pooled, closer", notes, rows)
+    return Report("pooled: details", notes, rows)

@@ -1,10 +1,10 @@
 """What is proven: random problems, noise on the states, masks of ±1, and the tree.
 
 ``python -m benchmarks.proofs [PART …] [--count N] [--cases PATH] [--json PATH]`` runs some
-parts, up to N problems of each kind. What was run is kept in ``--cases``, so that a second
-call goes on where the first one was stopped. The judge of all of them is ascents from
-random projections, run where a gap of more than 1e-6 is left: where there is none, the
-bound says that they would find nothing.
+parts, up to N problems of each kind. Results are kept in ``--cases``, so that a second call
+continues a stopped one. They are compared with ascents from random projections, which run
+if a gap of more than 1e-6 is left; without a gap, the bound proves that they would find
+nothing.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ N_ASCENTS, JUDGED_FROM, MAX_SHORT = 300, 1e-6, 1e-6
 NOISE_SIZES, NOISES = (10, 30, 100), ("diagonal", "full", "white inside")
 WEIGHTS, N_NOISE, NOISE = ("Gaussian", "symmetric", "orthogonal", "sparse"), 100, 0.15
 MASK_SIZE, N_MASKS = 30, 10
-#: Neurons, problems, and the seconds that each of them has.
+#: Neurons, number of problems, and seconds for each of them.
 TREES, SECONDS = {20: 20, 50: 10, 100: 3}, 600
-#: The same where all benchmarks are run.
+#: The same for a run of all benchmarks.
 FEW, FEW_SECONDS = 2, 20
-#: Percent certified (the first 40 problems each) and bounds of masks, of the version before
+#: Percent certified (the first 40 problems each) and bounds of masks in the version before
 #: one bound served all problems, measured once.
 CERTIFIED_BEFORE = {
     "N = 5, strength 0.19": 87.5,
@@ -68,7 +68,7 @@ Case = dict[str, Any]
 
 
 def network(n: int, seed: int) -> Reservoir:
-    """A Gaussian network as it is drawn."""
+    """A Gaussian network, as drawn."""
     return Reservoir.random(n, g=G, tau=TAU, rng=seed, allow_unstable=True)
 
 
@@ -80,7 +80,7 @@ def gaussian_problem(n: int, strength: float, seed: int) -> LinearProblem:
 
 
 def solved(problem: LinearProblem, max_nodes: int = 30) -> tuple[Case, Search]:
-    """What the search finds, beside what random ascents find where a gap is left."""
+    """Result of the search, and of random ascents if a gap is left."""
     started = time.perf_counter()
     search = Search(problem, max_iter=300, tol=TOL, max_nodes=max_nodes)
     found, _ = search.run()
@@ -93,7 +93,7 @@ def solved(problem: LinearProblem, max_nodes: int = 30) -> tuple[Case, Search]:
 
 
 def judged(problem: LinearProblem, case: Case) -> Case:
-    """The same, with the best of many ascents."""
+    """The same with the best of many ascents."""
     if case["gap"] <= JUDGED_FROM:
         return case
     rng, best = np.random.default_rng(5), -np.inf
@@ -175,7 +175,7 @@ def mask_cases(count: int) -> Iterator[tuple[str, Callable[[], Case]]]:
 
 
 def tree_cases(count: int) -> Iterator[tuple[str, Callable[..., Case]]]:
-    """Problems whose relaxation is not tight, to the end or to the limit of time."""
+    """Problems whose relaxation is not tight, solved to the end or to the time limit."""
     for n, wanted in TREES.items():
         for place in range(min(count, wanted)):
             yield f"N = {n}|{place}", partial(_grown, n, place)
@@ -185,7 +185,7 @@ _OPEN: dict[int, list[tuple[int, float]]] = {n: [] for n in TREES}
 
 
 def _open_problem(n: int, place: int) -> tuple[int, float]:
-    """Seed and strength of a problem that has a gap before it is branched."""
+    """Seed and strength of a problem with a gap before branching."""
     known = _OPEN[n]
     at = 2 * known[-1][0] + STRENGTHS.index(known[-1][1]) + 1 if known else 0
     while len(known) <= place:
@@ -222,7 +222,7 @@ PARTS: dict[str, Callable[[int], Iterator[tuple[str, Callable[..., Case]]]]] = {
 
 
 def run(rounds: int) -> Report:
-    """A few problems of each part; `main` runs as many as are asked for."""
+    """A few problems of each part; `main` runs more."""
     cases: dict[str, dict[str, Case]] = {}
     for part, make in PARTS.items():
         given = {"seconds": FEW_SECONDS} if part == "tree" else {}
@@ -231,7 +231,7 @@ def run(rounds: int) -> Report:
 
 
 def report(cases: dict[str, dict[str, Case]]) -> Report:
-    """The table of what was run."""
+    """The table of the results."""
     rows: list[Row] = []
     by_kind: dict[str, list[Case]] = {}
     for key, case in cases.get("random", {}).items():
@@ -253,11 +253,11 @@ def report(cases: dict[str, dict[str, Case]]) -> Report:
         f"shortfall: below the best of {N_ASCENTS} ascents from random projections, which "
         f"are run where the gap is above {JUDGED_FROM:g}",
     ]
-    return Report("proofs: what is certified, and what random ascents find", notes, rows)
+    return Report("proofs: certified problems, and random ascents", notes, rows)
 
 
 def _shortfalls(cases: list[Case]) -> list[float]:
-    """How far what was found is below the ascents, relative; zero where it is not."""
+    """Relative distance of the results below the ascents; zero if they are not below."""
     pairs = [(one["ascents"], one["value"]) for one in cases if "ascents" in one]
     return [relative_gap(best, value) for best, value in pairs]
 
@@ -293,7 +293,7 @@ def _mask_row(cases: list[Case]) -> Row:
     facts["gap"] = [one["gap"] for one in cases]
     facts["median_s"] = float(np.median([one["seconds"] for one in cases]))
     met = max(ratios, default=0.0) <= 1 + 1e-9
-    name = f"masks of ±1, {len(cases)} networks of {MASK_SIZE}: bound beside the one before"
+    name = f"masks of ±1, {len(cases)} networks of {MASK_SIZE}: bound over the earlier one"
     return Row(name, 100 * max(ratios, default=1.0), "% at most", "≤ 100 %", met, facts)
 
 
@@ -309,7 +309,7 @@ def _tree_row(kind: str, cases: list[Case]) -> Row:
 
 
 def main() -> None:
-    """Run parts, and go on from what was run before."""
+    """Run parts, and continue from earlier results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proofs")
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--count", type=int, default=10**6, help="problems of a kind")

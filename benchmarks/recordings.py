@@ -1,8 +1,8 @@
-"""Poor recordings of devices: what is refused, and what the promise of a mask is worth.
+"""Poor recordings of devices: which are refused, and how reliable a mask's interval is.
 
-A hundred recordings of simulated linear devices of 1 to 32 inputs, with noise that leaves
-a linearity of 0 to 0.99, whole, clipped, shifted in time or short. Each goes through what
-`greenfold mask` does. What a mask delivers is judged on the response of the device itself.
+A hundred recordings of simulated linear devices of 1 to 32 inputs, with noise that leaves a
+linearity of 0 to 0.99: complete, clipped, shifted in time or short. Each is processed like
+in `greenfold mask`. The true response of the device judges the mask.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Case:
 
 
 def make(n_inputs: int, linearity: float, defect: str, seed: int) -> Case:
-    """A leaky network under white drive, read with noise at six of its nodes."""
+    """A leaky network with white drive, six of its nodes read with noise."""
     rng = np.random.default_rng([n_inputs, round(100 * linearity), len(defect), seed])
     n_nodes, n_outputs = max(n_inputs, 6), 6
     W = 0.75 * np.linalg.qr(rng.standard_normal((n_nodes, n_nodes)))[0]
@@ -68,7 +68,7 @@ def make(n_inputs: int, linearity: float, defect: str, seed: int) -> Case:
 
 
 def judge(case: Case, stimuli: SampleStimuli, quick: bool = False) -> dict[str, Any]:
-    """What `greenfold mask` says of a recording, and what its mask delivers."""
+    """Output of `greenfold mask` for a recording, and κ of its mask on the device."""
     kind = Device(mask="sign" if case.n_inputs % 4 else None)
     told = {"case": case.name, "linearity": case.linearity, "defect": case.defect}
     try:
@@ -132,7 +132,7 @@ def run(rounds: int) -> Report:
             f"of {len(kept)}",
             "none",
             not over,
-            {"gains that the interval does not carry": len(gains)},
+            {"gains that the interval does not support": len(gains)},
         ),
         Row(
             "delivered κ inside the 95 % interval, where a mask is written",
@@ -153,4 +153,4 @@ def run(rounds: int) -> Report:
     ]
     sizes = f"{INPUTS[0]} to {INPUTS[-1]} inputs, linearity 0 to 0.99"
     notes = [f"{len(rows)} recordings of simulated devices: {sizes}; {', '.join(DEFECTS)}"]
-    return Report("recordings: poor ones", notes, table)
+    return Report("recordings: poor quality", notes, table)

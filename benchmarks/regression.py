@@ -1,12 +1,12 @@
-"""NARMA-10 and a non-linear channel, by a reservoirpy node as drawn and with `Win` solved.
+"""NARMA-10 and a non-linear channel, with a drawn and a solved `Win` of a reservoirpy node.
 
-Both nodes are run by reservoirpy over the whole series and read by its own ridge at every
-step, so that they differ in the direction of `Win` alone. Leak, spectral radius, scale and
+reservoirpy runs both nodes over the whole series and reads them with its own ridge at every
+step, so they differ only in the direction of `Win`. Leak, spectral radius, scale and
 connectivity of `Win` and the bias are chosen *for the drawn node*, by its validation error
-on other seeds, once for each task and noise; the solved one takes them over, with the same
+on other seeds, once per task and noise; the solved node uses the same values, with the same
 norm of `Win`. The penalty of the ridge is chosen on the validation part, for each node
-alike. Noise is on every state as it is read; an error with noise is its mean over all
-noise, not a draw, and the penalty is chosen with it.
+separately. Noise is on every state when it is read; an error with noise is its mean over
+all noise, not a draw, and the penalty is chosen with it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SEARCHED = (100, 101)
 WASHOUT, TRAIN, VALIDATION, TEST = 200, 2000, 1000, 10_000
 NOISES = (0.0, 0.03)
 PENALTIES = 10.0 ** np.arange(-12, 4.1, 0.5)
-#: Steps that the ascent lets a window of the series run, its least penalty, and its length.
+#: Washout of a window of the ascent, its smallest penalty, and its length.
 WINDOW, LEAST, EVALUATIONS = 40, 1e-10, 60
 SNR = 16.0
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is chosen for the drawn node, in reservoirpy's words."""
+    """Settings chosen for the drawn node, in reservoirpy's terms."""
 
     lr: float
     sr: float
@@ -63,12 +63,12 @@ class Setting:
 
 
 def settings(scales: tuple[float, ...]) -> list[Setting]:
-    """All that are compared."""
+    """All settings to compare."""
     values = (1.0, 0.5), (0.8, 0.95), scales, (0.1, 1.0), (0.0, 0.3, 1.0)
     return [Setting(*one) for one in itertools.product(*values)]
 
 
-#: reservoirpy's weights and intercept, states, targets and noise to an error.
+#: Weights and intercept of reservoirpy, states, targets and noise to an error.
 Judge = Callable[[np.ndarray, float, np.ndarray, np.ndarray, float], float]
 
 
@@ -79,7 +79,7 @@ def root_error(w: np.ndarray, b: float, S: np.ndarray, y: np.ndarray, noise: flo
 
 
 def symbol_errors(w: np.ndarray, b: float, S: np.ndarray, y: np.ndarray, noise: float):
-    """Share of symbols that are taken for another of −3, −1, 1, 3."""
+    """Share of symbols that are mistaken for another of −3, −1, 1, 3."""
     z = S @ w + b
     spread = max(noise * float(np.linalg.norm(w)), 1e-300)
     below = np.where(y < 3, ndtr((y + 1 - z) / spread), 1.0)
@@ -89,7 +89,7 @@ def symbol_errors(w: np.ndarray, b: float, S: np.ndarray, y: np.ndarray, noise: 
 
 @dataclass(frozen=True)
 class Task:
-    """Series, what is to be read from them, and how it is judged."""
+    """Series, the targets to read from them, and the error measure."""
 
     name: str
     error: str
@@ -133,7 +133,7 @@ def ridge(S: np.ndarray, y: np.ndarray, penalty: float) -> tuple[np.ndarray, flo
 
 @dataclass(frozen=True)
 class Errors:
-    """Of one node, with the penalty of the smallest validation error."""
+    """Errors of one node, with the penalty of the smallest validation error."""
 
     validation: float
     test: float
@@ -152,14 +152,14 @@ def judged(task: Task, S: np.ndarray, y: np.ndarray, noise: float) -> Errors:
 
 
 def states(node: Any, x: np.ndarray) -> np.ndarray:
-    """States of a node at every step, as reservoirpy runs it."""
+    """States of a node at every step, run by reservoirpy."""
     node.reset()
     return np.asarray(node.run(x[:, None]))
 
 
 @cache
 def chosen(task: Task) -> dict[float, Setting]:
-    """The setting of the smallest validation error of drawn nodes, for each noise."""
+    """The setting with the smallest validation error of drawn nodes, per noise."""
     scores: dict[float, list[tuple[float, Setting]]] = {noise: [] for noise in NOISES}
     for one in settings(task.scales):
         found: dict[float, list[float]] = {noise: [] for noise in NOISES}
@@ -194,7 +194,7 @@ def solved(node: Any, x: np.ndarray, y: np.ndarray, noise: float, seed: int) -> 
 
 
 def compared(task: Task, noise: float) -> Row:
-    """Errors of ten nodes as drawn and as solved."""
+    """Errors of ten nodes, drawn and solved."""
     setting = chosen(task)[noise]
     drawn, ours = [], []
     for seed in range(N_SEEDS):

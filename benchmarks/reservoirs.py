@@ -1,9 +1,9 @@
-"""The certified κ* ascended in τ and g, beside as many random draws of them.
+"""Ascent of the certified κ* in τ and g, against an equal number of random draws.
 
 Networks are chosen by κ* on one half of the series, stratified, and reported on the other:
 κ there of the u and v solved on the first half, and κ* there, solved anew. Both searches
 have the same bounds; the ascent may solve as many networks as there are draws, and often
-ends before.
+ends earlier.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from greenfold.datasets import ecg5000_paper, load_dataset
 
 from ._measure import Report, Row
 
-#: Data sets, and the two classes where there are more.
+#: Data sets, and two classes if there are more.
 DATA = {"ECG5000": ("1", "2"), "ECGFiveDays": (), "ItalyPowerDemand": (), "TwoLeadECG": ()}
 N_NEURONS, DURATION, ETA = 50, 10.0, 10.0
 BUDGET, STARTS, N_SEEDS = 20, 5, 3
 #: The paper's training set and its number of neurons.
 FEW, FEW_NEURONS = 354, 100
-#: τ as `choose_tau` spans it; g of the random network, whose radius is about that.
+#: Range of τ as in `choose_tau`; g of the random network, about its radius.
 TAU, G = (DURATION / 200, DURATION), (0.1, 0.99)
 
 
@@ -43,14 +43,14 @@ def run(rounds: int) -> Report:
         f"{BUDGET} networks solved in each search, the given one (radius 0.9, τ = 0.25) "
         f"among them; of the ascent's, {STARTS} to start from",
         "a ratio is the mean of the ascent over the mean of the best of the draws",
-        f"few series: the paper's {FEW} training heartbeats alone, half to choose by; one "
+        f"few series: the paper's {FEW} training heartbeats, half for the choice; one "
         f"network of {FEW_NEURONS} neurons",
     ]
     return Report("reservoirs: κ* as a function of the network", notes, rows)
 
 
 def few_series() -> list[Row]:
-    """What an ascent does to series held out where there are few to choose by."""
+    """Effect of an ascent on held-out series if there are few series to choose with."""
     split = ecg5000_paper()
     stimuli = SampleStimuli(split.X_train, split.y_train)
     assert stimuli.n_series == FEW
@@ -58,7 +58,7 @@ def few_series() -> list[Row]:
     path = optimize_reservoir(network, stimuli, DURATION / stimuli.n_steps, eta=ETA, rng=0)
     rows = []
     for values, words in (
-        (path.soft_margin, "κ* on the half chosen by"),
+        (path.soft_margin, "κ* on the half used for the choice"),
         (path.held_out, "κ of the same u and v on the other half"),
     ):
         before, after = float(values[0]), float(values[path.best])
@@ -100,7 +100,7 @@ def _compare(stimuli: SampleStimuli, seed: int) -> dict[str, Any]:
     for number in range(BUDGET):
         tau = float(np.exp(rng.uniform(*np.log(TAU))))
         g = float(rng.uniform(*G)) / 0.9
-        # Where the ascent begins is among the draws, so that it is no advantage.
+        # The draws include the start of the ascent, so that it is no advantage.
         network = base if number == 0 else Reservoir(g * base.weights, tau)
         found = task.solve(network)
         held = task.margin(network, found, reported)

@@ -1,9 +1,9 @@
 """Projections on the true network: random, linear, order 1, and solved through `Dynamics`.
 
-``python -m benchmarks.saturation [--jobs N] [--gain NAME] [--strength X]`` adds what is
-missing to docs/_benchmarks/saturation.json, one network after the other, so that it can be
-stopped and taken up again; with ``--device cuda`` the networks are integrated by PyTorch
-there. ``python -m benchmarks saturation`` judges what is recorded.
+``python -m benchmarks.saturation [--jobs N] [--gain NAME] [--strength X]`` adds missing
+problems to docs/_benchmarks/saturation.json, one network after another, so that you can
+stop and resume it; with ``--device cuda`` PyTorch integrates the networks there. ``python
+-m benchmarks saturation`` judges the recorded problems.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STRENGTHS, SEEDS = (0.19, 1.0), range(5)
 
 
 def recorded() -> list[dict[str, Any]]:
-    """Problems that are in the file."""
+    """Problems in the file."""
     if not JSON.exists():
         return []
     return json.loads(JSON.read_text(encoding="utf-8"))["problems"]
@@ -64,7 +64,7 @@ class _FromDevice:
 
 
 def integrate_on(device: str | None) -> None:
-    """Let every network of this process be integrated there, seen from the host."""
+    """Integrate every network of this process on a device, but return host arrays."""
     if device is None:
         return
     import torch
@@ -94,7 +94,7 @@ def record(
     n_starts: int,
     device: str | None = None,
 ) -> None:
-    """Solve what is missing."""
+    """Solve the missing problems."""
     known = {_key(problem) for problem in recorded()}
     items = [
         (gain, strength, seed)
@@ -103,7 +103,7 @@ def record(
         for seed in SEEDS
         if (gain, strength, seed) not in known
     ]
-    # A process of its own each: CUDA does not outlive a fork.
+    # A separate process for each: CUDA does not survive a fork.
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, context, integrate_on, (device,)) as pool:
         work = [pool.submit(_solve, item, n_starts) for item in items]
@@ -149,12 +149,12 @@ def _rows_of(gain: str, strength: float, problems: list[dict[str, Any]]) -> list
 
 
 def _claim(gain: str, strength: float, chosen: list[dict[str, Any]]) -> Row:
-    """κ that the library reports on fresh draws of its own, beside that of the judge."""
+    """κ that the library reports on its own fresh draws, against that of the judge."""
     off, good = [], []
     for problem in chosen:
         judged = problem["rows"]["Dynamics"]
         claimed = problem["claimed_fresh"]
-        if claimed is None:  # it diverges after a fresh draw, and there is no such κ
+        if claimed is None:  # the network diverges after a fresh draw, so there is no κ
             continue
         apart = abs(claimed - judged["soft_margin"])
         error = (problem["claimed_error"] ** 2 + judged["error"] ** 2) ** 0.5
@@ -188,16 +188,16 @@ def run(rounds: int) -> Report:
 
 
 def judged(problems: list[dict[str, Any]]) -> Report:
-    """What the problems show."""
+    """The table of the problems."""
     rows: list[Row] = []
     for gain in GAINS:
         for strength in STRENGTHS:
             rows += _rows_of(gain, strength, problems)
     notes = [
         "networks of the paper's kind (N = 100, τ = 0.25, g = 0.9), 10 steps of Δ = 1, "
-        "η = 10; fitted on 10,000 draws a class, judged on 10,000 others a class that are "
-        "integrated to 1e-4 and checked against `simulate` on 50",
-        "detail: κ ± its standard error / accuracy, one entry a network",
+        "η = 10; fitted on 10,000 draws per class, judged on 10,000 others per class that "
+        "are integrated to 1e-4 and checked against `simulate` on 50",
+        "detail: κ ± its standard error / accuracy, one entry per network",
     ]
     return Report("saturation", notes, rows)
 
@@ -208,7 +208,7 @@ if __name__ == "__main__":
     parser.add_argument("--gain", choices=list(GAINS), action="append")
     parser.add_argument("--strength", type=float, choices=STRENGTHS, action="append")
     parser.add_argument("--starts", type=int, default=4)
-    parser.add_argument("--device", help="such as cuda; NumPy without")
+    parser.add_argument("--device", help="such as cuda; NumPy by default")
     options = parser.parse_args()
     record(
         options.gain or list(GAINS),

@@ -1,8 +1,8 @@
-"""What sequences cost: a gradient, a fit, a stream of a million steps; and two filters.
+"""Cost of sequences: a gradient, a fit, a stream of a million steps; and two filters.
 
-``python -m benchmarks sequences`` on the host, beside reservoirpy in turn;
-``python -m benchmarks.sequences --cuda`` the gradient at N = 1000 on a GPU, as a share of
-the matrix products alone.
+``python -m benchmarks sequences`` runs on the host, in turn with reservoirpy; ``python -m
+benchmarks.sequences --cuda`` computes the gradient at N = 1000 on a GPU, as a share of the
+matrix products alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ._measure import (
 )
 
 N_NEURONS, TRAIN, STREAM = 100, 3000, 1_000_000
-#: Seeds of network and series of the two filters.
+#: Number of seeds of network and series for the two filters.
 N_SEEDS = 10
 
 
@@ -192,11 +192,11 @@ def run(rounds: int) -> Report:
         f"filters: defaults, 3000 samples to fit, 5000 to judge, {N_SEEDS} seeds; the "
         "channel has a noise of 16 dB",
     ]
-    return Report("sequences: what they cost, and two filters", notes, rows)
+    return Report("sequences: cost, and two filters", notes, rows)
 
 
 def cuda(n_neurons: int = 1000, n_samples: int = 100_000) -> Report:
-    """A gradient on a GPU, and the matrix products that it takes at the least."""
+    """A gradient on a GPU, against the matrix products that it needs at least."""
     import torch
 
     if not torch.cuda.is_available():
@@ -222,7 +222,7 @@ def cuda(n_neurons: int = 1000, n_samples: int = 100_000) -> Report:
     Y = torch.randn((n_segments, n_neurons), dtype=torch.float64, device="cuda")
 
     def products() -> None:
-        for _ in range(2 * n_steps):  # one a step forward, one back
+        for _ in range(2 * n_steps):  # one per step forward, one back
             torch.mm(Y, W)
         rows = torch.empty((n_segments * 50, n_neurons), dtype=torch.float64, device="cuda")
         torch.mm(rows.T, rows)

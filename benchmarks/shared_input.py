@@ -1,8 +1,8 @@
-"""One input projection for all classes beside one for each, and beside random ones.
+"""One input projection for all classes, against one per class and random ones.
 
 The sum of the soft margins with its bound at η = 10, and test accuracy with η
 cross-validated, read without noise and with noise of 0.1 on every state, for which it was
-fitted. The noise of every class's readout is drawn for itself, in the unit in which the
+fitted. The noise of each class's readout is drawn separately, in the unit in which the
 means of the class and the rest are two apart.
 """
 
@@ -35,7 +35,7 @@ def run(rounds: int) -> Report:
     notes = [
         f"N = {N_NEURONS}, archive's split; margins at η = {ETA:g} of network 0, "
         f"accuracies with η cross-validated, mean of {N_SEEDS} networks",
-        "optimal: a u for each class; random: one drawn u for all",
+        "optimal: one u per class; random: one drawn u for all",
     ]
     return Report("shared input: one u for all classes", notes, rows)
 
@@ -54,14 +54,14 @@ def _margins(name: str, X: Any, y: np.ndarray) -> Row:
     detail["optimal_bound"] = float(np.sum(fits["optimal"].soft_margin_bound_))
     share = 100 * totals["shared"] / bound
     n_classes = len(fits["shared"].classes_)
-    beside = f"a u each {totals['optimal']:.4f}, random {totals['random']:.4f}"
+    beside = f"one u per class {totals['optimal']:.4f}, random {totals['random']:.4f}"
     title = f"{name}, {n_classes} classes: Σκ of the shared u, {totals['shared']:.4f} "
     title += f"({beside}), as a share of its bound"
     return Row(title, share, "%", "", None, detail)
 
 
 def _accuracies(name: str, train: Any, test: Any) -> list[Row]:
-    """Shared accuracy, with that of the others behind it, for each noise."""
+    """Accuracy of the shared u, with that of the others, for each noise."""
     rows = []
     for noise in NOISES:
         percent = {
@@ -74,7 +74,7 @@ def _accuracies(name: str, train: Any, test: Any) -> list[Row]:
         }
         means = {kind: float(np.mean(values)) for kind, values in percent.items()}
         detail = {**means, "each": percent}
-        beside = f"a u each {means['optimal']:.1f}, random {means['random']:.1f}"
+        beside = f"one u per class {means['optimal']:.1f}, random {means['random']:.1f}"
         title = f"{name}: accuracy of the shared u, noise {noise:g} ({beside})"
         rows.append(Row(title, means["shared"], "%", "", None, detail))
     return rows

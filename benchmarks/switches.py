@@ -1,9 +1,9 @@
-"""How far a reader travels: modules that a fit enters, and switches between them.
+"""Modules that a fit enters, and switches between them, as a reader of the code would.
 
 `python -m benchmarks.switches` fits a classifier with η cross-validated on 200 synthetic
 heartbeats and follows every call of a function of greenfold. A switch is a call in another
-module than the call before it. Run it with another checkout first on the PYTHONPATH to
-compare two of them.
+module than the call before it. To compare two checkouts, put the other one first on the
+PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def count(**parameters: Any) -> tuple[set[str], Counter[tuple[str, str]]]:
 
     X, y = synthetic_heartbeats(200, rng=0)
     classifier = ReservoirClassifier(random_state=0, **parameters)
-    classifier.fit(X, y)  # what is imported late is imported now
+    classifier.fit(X, y)  # do late imports now
     modules: set[str] = set()
     switches: Counter[tuple[str, str]] = Counter()
     last = ""

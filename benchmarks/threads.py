@@ -1,7 +1,7 @@
-"""The library as it comes beside the same with one BLAS thread, and with all of them.
+"""The library with default settings, against one BLAS thread and all threads.
 
-Each variant is a process of its own, because BLAS reads its variables when it is loaded.
-All stay alive and are asked in turn, so that other load on the machine meets all of them.
+Each variant is a separate process, because BLAS reads its variables when it is loaded. All
+stay alive and work in turn, so that other load on the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Ask = Callable[[str, int], tuple[float, float]]
 
 SIZES = (60, 100, 500, 1000)
 N_SERIES = 200
-#: Series, steps and evaluations through `Dynamics`, which at N = 1000 takes long.
+#: Numbers of series, steps and evaluations through `Dynamics`, which is slow at N = 1000.
 N_INTEGRATED, N_STEPS, N_EVALUATIONS = 50, 10, 2
 LARGEST = 1.2
-#: Load average below which a machine of two cores has both of them to offer.
+#: Load average below which both cores of a machine of two are free.
 IDLE = 0.5
-#: A job is called so often at most, or until that much time has passed.
+#: Largest number of calls of a job, and the time after which to stop.
 MOST_CALLS, ENOUGH_SECONDS = 10, 2.0
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Threads that the user asks for; None says nothing.
+#: Number of threads that the user sets; None for no setting.
 VARIANTS = {"as it comes": None, "one thread": 1, "all threads": os.cpu_count()}
 #: Longest life of a process that keeps a core busy.
 _BUSY_SECONDS = 1800
@@ -51,18 +51,18 @@ def run(rounds: int) -> Report:
     notes = [
         f"{N_SERIES} series of 140 steps, N neurons; pooled: N series. Through Dynamics: "
         f"{N_INTEGRATED} series of {N_STEPS} steps, {N_EVALUATIONS} evaluations, one start",
-        "as it comes: no variable set. One thread, all threads: OMP_NUM_THREADS and its "
-        "likes set. Busy: beside as many endless loops as there are cores; else the "
-        "machine as it was, with its load average",
+        "default: no variable set. One thread, all threads: OMP_NUM_THREADS and similar "
+        "variables set. Busy: with one endless loop per core; otherwise the machine as it "
+        "was, with its load average",
         f"median over {rounds} rounds of the ratio within a round; a time is the least of "
         f"up to {MOST_CALLS} calls. All threads: up to N = 100, beyond on an idle machine",
     ]
-    return Report("threads: as it comes over one BLAS thread", notes, rows)
+    return Report("threads: default settings over one BLAS thread", notes, rows)
 
 
 def _rows(ask: dict[str, Ask], job: str, n: int, busy: bool, rounds: int) -> list[Row]:
     load = os.getloadavg()[0]
-    # With all threads a large solve takes minutes where a core is taken by others.
+    # With all threads a large solve takes minutes if another job uses a core.
     everything = not busy and (n <= 100 or load < IDLE)
     names = [name for name in ask if name != "all threads" or everything]
     if n < 500 or job.startswith("Pooled"):
@@ -101,7 +101,7 @@ def _rows(ask: dict[str, Ask], job: str, n: int, busy: bool, rounds: int) -> lis
 
 @contextmanager
 def _worker(n_threads: int | None) -> Iterator[Ask]:
-    """A process that does jobs when asked."""
+    """A process that does jobs on request."""
     env = {key: value for key, value in os.environ.items() if key not in _VARIABLES}
     if n_threads is not None:
         env |= dict.fromkeys(_VARIABLES, str(n_threads))
@@ -124,7 +124,7 @@ def _worker(n_threads: int | None) -> Iterator[Ask]:
 
 @contextmanager
 def _busy(n_cores: int) -> Iterator[None]:
-    """Endless loops on so many cores."""
+    """Run endless loops on ``n_cores`` cores."""
     loop = f"import time\nend = time.time() + {_BUSY_SECONDS}\n"
     loop += "while time.time() < end: pass"
     loops = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(n_cores)]
@@ -174,7 +174,7 @@ def _pooled(n: int) -> Callable[[], Any]:
     return lambda: PooledReservoirClassifier(random_state=0).fit(*_series(n))
 
 
-#: What is timed, by its name in the table: from the size to the work.
+#: Timed jobs by their name in the table: functions from the size to the work.
 JOBS = {
     "optimize, linear": _linear,
     "optimize, Dynamics": _dynamics,
@@ -194,7 +194,7 @@ def _serve() -> None:
 
 
 def _least_seconds(work: Callable[[], Any]) -> tuple[float, float]:
-    """Wall and processor time, the shortest of a few calls: what others do only adds."""
+    """Wall and processor time, the shortest of a few calls: other load only adds."""
     walls: list[float] = []
     processor: list[float] = []
     while len(walls) < MOST_CALLS and sum(walls) < ENOUGH_SECONDS:

@@ -1,12 +1,12 @@
-"""Final states, decision values and memory of the unfolding, beside reservoirpy.
+"""Final states, decision values and memory of the unfolding, against reservoirpy.
 
-reservoirpy is given the same network: dense W, its input weights u, a leak of dt/tau and
-the identity as activation, which makes it the Euler step of our linear network and is the
-cheapest activation it has. Its ways of running many series (its default sparse network,
-one worker or one per core, BLAS threads or not) are tried on a part of the series; the two
-fastest run in every round, and the faster of them counts. Both sides compute in float64,
-and building is left out on both sides. It returns whole trajectories, because it has no
-way to return the last state only.
+reservoirpy gets the same network: dense W, its input weights u, a leak of dt/tau and the
+identity as activation, which makes it the Euler step of our linear network and is its
+cheapest activation. Its ways of running many series (its default sparse network, one worker
+or one per core, BLAS threads or not) are tried on some of the series; the two fastest run
+in every round, and the faster of them counts. Both sides compute in float64, without the
+time for building. reservoirpy returns whole trajectories, because it cannot return the last
+state only.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ N_NEURONS, N_STEPS, N_CASES = 100, 140, 4217
 TAU, DT = 0.25, 10 / N_STEPS
 #: Side of the square matrices whose product gives the peak; three of them exceed caches.
 GEMM_SIDE = 1500
-#: Series with which reservoirpy's ways of running are compared.
+#: Number of series for comparing reservoirpy's ways of running.
 N_PROBE = 400
-#: Series sent through a kernel: the target's number, then two beyond several full batches.
+#: Numbers of series for a kernel: the target's, then two beyond several full batches.
 SCALE_CASES = (100_000, 200_000, 400_000)
 
 
@@ -63,7 +63,7 @@ def _unit(rng: np.random.Generator) -> np.ndarray:
 def fastest_peers(
     series: np.ndarray, weights: np.ndarray, u: np.ndarray
 ) -> tuple[dict[str, Callable[[], np.ndarray]], dict[str, float]]:
-    """Final states from reservoirpy, by the two fastest of its ways of running.
+    """Final states from reservoirpy, in its two fastest ways of running.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def fastest_peers(
 def state_flops(unfolding: Unfolding, n_cases: int, u: np.ndarray) -> float:
     """Floating-point operations of the matrix products in `Unfolding.states`.
 
-    Counted from the same plan that the library walks, on the route it chooses.
+    Counted from the library's own plan, on the route it chooses.
     """
     plan = unfolding._plan
     n, k, q = unfolding.n_neurons, plan.n_whole, len(plan.step.nodes)
@@ -126,7 +126,7 @@ def state_flops(unfolding: Unfolding, n_cases: int, u: np.ndarray) -> float:
 
 
 def speed_rows(rounds: int) -> tuple[list[Row], list[str]]:
-    """Time final states and decision values beside reservoirpy."""
+    """Time final states and decision values against reservoirpy."""
     series, source = load_series()
     rng = np.random.default_rng(1)
     u, v = _unit(rng), _unit(rng)
@@ -172,7 +172,7 @@ def speed_rows(rounds: int) -> tuple[list[Row], list[str]]:
         "series, the faster in each round of",
         *(f"    {way}: {median(times[way]):.2f} s" for way in peers),
         *(
-            f"    tried {way}: {1e3 * t / N_PROBE:.2f} ms a series"
+            f"    tried {way}: {1e3 * t / N_PROBE:.2f} ms per series"
             for way, t in probes.items()
         ),
         f"peak of this machine, float64 product of side {GEMM_SIDE}: {rate:.0f} GFLOP/s",
@@ -210,7 +210,7 @@ def _speed_row(
 
 
 def build_large(n_neurons: int, n_steps: int) -> dict[str, Any]:
-    """Build a large linear unfolding and its kernel; runs in a process of its own."""
+    """Build a large linear unfolding and its kernel, in a separate process."""
     reservoir = Reservoir.random(n_neurons, rng=0)
     before = resident_bytes()
     start = time.perf_counter()
@@ -225,7 +225,7 @@ def build_large(n_neurons: int, n_steps: int) -> dict[str, Any]:
 
 
 def many_series(n_cases: int, order: int) -> dict[str, Any]:
-    """Send many series through one kernel; runs in a process of its own."""
+    """Send many series through one kernel, in a separate process."""
     rng = np.random.default_rng(0)
     reservoir = Reservoir.random(N_NEURONS, gain=Gain.quadratic(0.05), rng=rng)
     u, v = _unit(rng), _unit(rng)
@@ -262,9 +262,9 @@ def scale_rows() -> list[Row]:
         found = [in_fresh_process(many_series, n_cases=n, order=order) for n in SCALE_CASES]
         extra = [(one["peak_bytes"] - one["before_bytes"]) / MIB for one in found]
         results = [one["result_bytes"] / MIB for one in found]
-        # Up to two batches are held at once, so memory still grows until two are full.
-        # Beyond that, between the two larger sizes, only the results may grow: they
-        # exist twice while the batches are joined. 8 MiB is the allocator's noise.
+        # Up to two batches are held at once, so memory grows until two are full. Beyond
+        # that, between the two larger sizes, only the results may grow: they exist twice
+        # while the batches are joined. 8 MiB is the allocator's noise.
         growth, allowed = extra[2] - extra[1], 2 * (results[2] - results[1]) + 8
         rows.append(
             Row(
@@ -287,6 +287,6 @@ def run(rounds: int) -> Report:
     """All rows of this benchmark."""
     speed, notes = speed_rows(rounds)
     notes.append(
-        "memory: peak of a fresh process; extra = peak − what was there with the input"
+        "memory: peak of a fresh process; extra = peak − memory with the input loaded"
     )
     return Report("unfolding", notes, speed + scale_rows())

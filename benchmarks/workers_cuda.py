@@ -1,9 +1,8 @@
-"""A cluster whose workers hold their chunks as CUDA arrays, beside one array on the device.
+"""A cluster whose workers hold chunks as CUDA arrays, against one array on the device.
 
-``python -m benchmarks.workers_cuda [SHARE]`` writes docs/_benchmarks/workers-cuda.json; a
-share below one takes so many of the series. Two workers share one GPU, so that what they
-take longer than one process is what the cluster costs; where each has its own, they would
-halve the time.
+``python -m benchmarks.workers_cuda [SHARE]`` writes docs/_benchmarks/workers-cuda.json;
+SHARE below one uses that share of the series. Two workers share one GPU, so their extra
+time is the cost of the cluster; with a GPU each, they would halve the time.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def relative(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def evaluation(name: str, system: Any, stimuli: dict[str, SampleStimuli]) -> Row:
-    """One M, Σ and gradient: how far apart, and how long."""
+    """One M, Σ and gradient: differences and times."""
     rng = np.random.default_rng(1)
     u, v = rng.standard_normal((2, system.n_neurons)) / np.sqrt(system.n_neurons)
     found: dict[str, tuple[np.ndarray, ...]] = {}
@@ -57,7 +56,7 @@ def evaluation(name: str, system: Any, stimuli: dict[str, SampleStimuli]) -> Row
             start = time.perf_counter()
             at = moments(u[:, None])
             found[place] = at.M, at.Sigma, at.pull(v, ETA)
-            if turn:  # the first one brings the system and the series
+            if turn:  # the first one sends the system and the series
                 taken[place].append(time.perf_counter() - start)
     apart = max(relative(a, b) for a, b in zip(*found.values(), strict=True))
     cluster, here = (float(np.median(times)) for times in taken.values())
@@ -72,7 +71,7 @@ def evaluation(name: str, system: Any, stimuli: dict[str, SampleStimuli]) -> Row
 
 
 def solve(name: str, system: Any, stimuli: dict[str, SampleStimuli], *, exact: bool) -> Row:
-    """The solved u, how far apart; ``exact`` where no part is in single precision."""
+    """The solved u and its difference; ``exact`` if no part is in single precision."""
     found, taken = {}, {}
     for place, one in stimuli.items():
         start = time.perf_counter()
@@ -121,9 +120,8 @@ def run_cuda(share: float = 1.0) -> Report:
         f"series of {N_STEPS} steps in {N_CHUNKS} chunks; two workers share one "
         f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; wall clock, median "
         "of three",
-        "an ascent through the true network begins in single precision, where a device "
-        "rounds otherwise in batches of another size; it ends elsewhere within the "
-        "tolerance of κ",
+        "an ascent through the true network begins in single precision, where rounding "
+        "depends on the batch size; it ends at another u within the tolerance of κ",
     ]
     report = Report("chunks on a GPU: cuda", notes, rows)
     write_json(JSON, [report])
