@@ -194,11 +194,9 @@ class Search:
         return False
 
     def _polish(self) -> None:
-        """If two optima are within the tolerance, look for the better one."""
-        if (
-            relative_gap(self.bound, self.value) > _EQUAL
-            and self.relaxation.shares.size > 1
-        ):
+        """If two optima are within the tolerance, look for the better one, if small."""
+        gap, mixed = relative_gap(self.bound, self.value), self.relaxation.shares.size > 1
+        if gap > _EQUAL and mixed and self.relaxation.cost <= _TREE_COST:
             for start in self.relaxation.starts():
                 self.ascend(start, _REACH)
 
