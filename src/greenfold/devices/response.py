@@ -17,12 +17,12 @@ from scipy.stats import t as student_t
 
 from .._base import checks as check
 from .._base import codec
-from .._base.arrays import like, namespace, to_host
+from .._base.arrays import to_host
 from .._base.printing import Shown
 from .._base.threads import with_few_threads
 from ..datasets.files import DataError
 from ..systems import MatrixSum
-from ..unfolding.kernel import Kernel
+from ..unfolding.kernel import KnownByMaps
 
 #: Share of samples at the largest or smallest value from which an output counts as clipped;
 #: a Gaussian signal of 12 bits has far fewer.
@@ -111,7 +111,7 @@ class FitReport(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasuredResponse(Shown, codec.Saved, kind="response"):
+class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
     """A linear system given by its pulse responses G.
 
     Use it in place of an `Unfolding` in `optimize`, `choose_eta`, `margin_over_angle` and
@@ -269,9 +269,6 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
 
     # Maps of a linear system; without checks, because optimisers call them often.
 
-    is_linear = True
-    degree = 1
-
     @property
     def n_steps(self) -> int:
         """Number of steps of the stimuli."""
@@ -292,11 +289,6 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         """T = KΔ."""
         return self.n_steps * self.dt
 
-    @property
-    def maps(self) -> MeasuredResponse:
-        """The system itself."""
-        return self
-
     def input_response(self, u: Any) -> np.ndarray:
         """Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs,) or with channels."""
         u = np.asarray(u, dtype=np.float64).reshape(self.n_inputs, -1)
@@ -313,41 +305,9 @@ class MeasuredResponse(Shown, codec.Saved, kind="response"):
         """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return MatrixSum(np.tensordot(d, self.G, axes=1).transpose(1, 0, 2))
 
-    # Methods of every system.
-
-    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
-        X = check.stimuli(X, self.n_steps)
-        return X, check.input_projection(u, self.n_inputs, X.shape[1])
-
-    def states(self, X: Any, u: Any) -> Any:
-        """Outputs at the readout, (n_cases, n_outputs), on the device of ``X``."""
-        X, projection = self._inputs(X, u)
-        xp = namespace(X)
-        flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
-        return flat @ like(self.input_response(projection), X)
-
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Gradient with respect to the projections; see `Unfolding.pullback`."""
-        X, projection = self._inputs(X, u)
-        flat = check.host_array(X, "X").reshape(X.shape[0], -1)
-        readout = None if v is None else check.readout_vector(v, self.n_outputs)
-        wanted = (len(flat),) if readout is not None else (len(flat), self.n_outputs)
-        bar = check.host_array(cotangent, "cotangent")
-        fits = bar.shape == wanted
-        check.must(fits, "cotangent", f"have shape {wanted}", f"shape {bar.shape}")
-        states_bar = bar if readout is None else bar[:, None] * readout
-        # ∂L/∂R by step and output, passed through G.
-        R_bar = (flat.T @ states_bar).reshape(projection.shape[1], self.n_steps, -1)
-        u_bar = np.einsum("cno,noi->ic", R_bar, self.G).reshape(np.shape(u))
-        if readout is None:
-            return u_bar
-        return u_bar, (flat @ self.input_response(projection)).T @ bar
-
-    def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
-        projection = check.input_projection(u, self.n_inputs)
-        readout = check.readout_vector(v, self.n_outputs)
-        return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
+    def carry_back(self, R_bar: np.ndarray) -> np.ndarray:
+        """∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs)."""
+        return np.einsum("cno,noi->ic", R_bar, self.G)
 
     def with_readout(self, readout: float) -> MeasuredResponse:
         """The same device read earlier, at a multiple of dt; later steps are zero."""

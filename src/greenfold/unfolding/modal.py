@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
-from .._base.arrays import like, namespace
 from .._base.printing import Shown
-from .kernel import Kernel
+from .kernel import KnownByMaps
 from .linear import modal_responses
 
 #: Up to this number of neurons, a sum of Green's functions is formed as a matrix.
@@ -19,7 +18,7 @@ _DENSE_SIZE = 400
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModalSystem(Shown):
+class ModalSystem(KnownByMaps, Shown):
     """A normal linear network given by its modes: a diagonal state-space model.
 
     Use it in place of an `Unfolding` in `optimize`. Memory and time grow with n_neurons ·
@@ -55,9 +54,6 @@ class ModalSystem(Shown):
     n_steps: int
     pairs: Any = None
     on_ring: bool = False
-
-    is_linear = True
-    degree = 1
 
     def __post_init__(self) -> None:
         for name in ("E", "F"):
@@ -166,11 +162,6 @@ class ModalSystem(Shown):
         """The system itself: it has responses, and vectors of coordinates."""
         return self
 
-    @property
-    def maps(self) -> ModalSystem:
-        """Itself."""
-        return self
-
     @cached_property
     def _fourier(self) -> np.ndarray:
         """Size of the coordinate of each Fourier mode, √2 if it represents a pair."""
@@ -213,38 +204,10 @@ class ModalSystem(Shown):
         """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return ModalSum(self, d @ self.responses)
 
-    def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
-        X = check.stimuli(X, self.n_steps)
-        return X, check.input_projection(u, self.n_inputs, X.shape[1])
-
-    def states(self, X: Any, u: Any) -> Any:
-        """Return states at the readout, (n_cases, n_neurons), on the device of ``X``."""
-        X, projection = self._inputs(X, u)
-        xp = namespace(X)
-        flat = xp.reshape(check.finite_batch(X, xp), (X.shape[0], -1))
-        return flat @ like(self.input_response(projection), X)
-
-    def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Return the gradient with respect to the projections; see `Unfolding.pullback`."""
-        X, projection = self._inputs(X, u)
-        flat = check.host_array(X, "X").reshape(X.shape[0], -1)
-        bar = check.host_array(cotangent, "cotangent")
-        if v is not None:
-            readout = check.readout_vector(v, self.n_outputs)
-            d = (bar @ flat).reshape(projection.shape[1], -1)
-            u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))
-            return u_bar, (flat @ self.input_response(projection)).T @ bar
-        by_step = self.coordinates(bar.T @ flat).reshape(
-            -1, *projection.shape[1:], self.n_steps
-        )
-        pulled = np.einsum("bcn,nb->bc", by_step, self.responses.conj())
-        return self.vectors(pulled).reshape(np.shape(u))
-
-    def kernels(self, u: Any, v: Any) -> Kernel:
-        """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""
-        projection = check.input_projection(u, self.n_inputs)
-        readout = check.readout_vector(v, self.n_outputs)
-        return Kernel(np.ascontiguousarray((self.readout_response(readout) @ projection).T))
+    def carry_back(self, R_bar: np.ndarray) -> np.ndarray:
+        """∂L/∂u (n_neurons, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_neurons)."""
+        by_step = self.coordinates(R_bar.transpose(2, 0, 1))
+        return self.vectors(np.einsum("bcn,nb->bc", by_step, self.responses.conj()))
 
 
 @dataclass(frozen=True, eq=False)
