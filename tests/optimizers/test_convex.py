@@ -191,6 +191,14 @@ def test_unit_of_the_stimuli_does_not_matter(scale):
     assert found.status == plain.status == "certified"
 
 
+@pytest.mark.parametrize(("scale", "eta"), [(1e150, 10.0), (1.0, 1e200)])
+def test_what_exceeds_floats_is_one_sentence(scale, eta):
+    unfolding, stimuli = setting()
+    large = GaussianStimuli(scale * stimuli.mu, scale**2 * stimuli.psi)
+    with pytest.raises(OverflowError, match="η times the variance of `stimuli`"):
+        optimize(unfolding, large, eta)
+
+
 @pytest.mark.parametrize("size", [1e-14, 1e-15, 1e-16, 1e-30, 1e-160, 1e-300])
 @pytest.mark.parametrize("n", [4, 12])
 def test_class_means_that_coincide_up_to_rounding(size, n):

@@ -137,19 +137,32 @@ class Folds:
         return [found for found in done if found]
 
     def choose(self, done: list[_Fold]) -> tuple[np.ndarray, int]:
-        """Score of each η, averaged with its neighbours, and the first of the best.
+        """Score of each η, averaged with its neighbours, and the index of the choice.
 
         η half a decade apart do about equally well, so a peak at a single one is chance.
+        The choice is the first η within a standard error of the best. The error is that of
+        the difference of both scores over the distinct series. A small η uses the class
+        means alone, a large one all of their scatter: if the series cannot tell which is
+        better, the simpler one is more robust.
         """
         # Accuracy on a class of n series is known to 1/√n. Classes of equal weight count in
         # proportion to √n, by how much is known of them; otherwise the two series of a rare
         # class would choose η by chance.
         each = self.weights * np.sqrt(self.class_weights[self.codes])
-        weight = sum(each[fold.cases].sum() for fold in done)
-        alone = sum(fold.judged @ each[fold.cases] for fold in done) / weight
-        beside = np.pad(alone, 1, mode="edge")
-        score = (beside[:-2] + 2 * alone + beside[2:]) / 4
-        return score, int(np.argmax(score >= score.max() - _ROUNDING))
+        weight = np.zeros(self.n_distinct)
+        total = np.zeros((len(done[0].judged), self.n_distinct))
+        for fold in done:
+            group, w = self._distinct[0][fold.cases], each[fold.cases]
+            np.add.at(weight, group, w)
+            np.add.at(total.T, group, (w * fold.judged).T)
+        padded = np.pad(total, ((1, 1), (0, 0)), mode="edge")
+        total = (padded[:-2] + 2 * total + padded[2:]) / 4
+        score = total.sum(1) / weight.sum()
+        best = int(np.argmax(score >= score.max() - _ROUNDING))
+        behind = score[best] - score
+        apart = (total[best] - total) - behind[:, None] * weight
+        error = np.sqrt((apart**2).sum(1)) / weight.sum()
+        return score, int(np.argmax(behind <= error + _ROUNDING))
 
     def _judge(
         self, system: LinearSystem, held_out: np.ndarray, etas: np.ndarray, solved: bool
@@ -242,7 +255,7 @@ class EtaChoice(Shown):
         margins m in log-odds, both averaged with the two neighbouring η; classes of
         larger weight count with the square root of it.
     best : float
-        The η of the highest score, the smallest among equals.
+        The smallest η whose score is within one standard error of the highest.
     overlap : ndarray (n_etas, n_etas) or None
         Cosine between the readouts of any two η, if one u was given; near one where η
         hardly matters.

@@ -16,6 +16,7 @@ from .._base import checks as check
 from .._base.progress import is_part, watched
 from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device
+from ..math.covariances import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.samples import SampleStimuli
@@ -35,6 +36,8 @@ from .sequences import solve_sequences
 #: Separability below which the linear optimum is a poor start for the non-linear problem,
 #: and relative change of κ that ends the ascent to an order-1 optimum used as a start.
 _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
+#: Largest η times a variance: its square is still a number.
+_LARGEST = 1e100
 #: From this tolerance of the gap on, a share of it ends the ascents too.
 _COARSE, _SHARE = 1e-3, 0.2
 #: Approximate number of walks through all series that an ascent takes: of the integrated
@@ -231,6 +234,10 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
             return found
         return replace(found, u=part.whole_input(found.u), V=part.whole_readout(found.V))
     eta = check.positive(eta, "eta")
+    size = eta * trace(stimuli.psi)
+    why = "beyond what floats resolve; scale the stimuli to about one, or lower `eta`"
+    problem = f"η times the variance of `stimuli` is {size:.1g}, {why}."
+    check.require(size <= _LARGEST, problem, OverflowError)
     read = None if part is None else part.outputs
     noise = device.noise(len(stimuli.mu), whole.n_outputs, read)
     device.match(system.n_inputs * stimuli.n_channels)

@@ -57,7 +57,7 @@ class ModalSystem(KnownByMaps, Shown):
 
     def __post_init__(self) -> None:
         for name in ("E", "F"):
-            given = np.asarray(getattr(self, name))
+            given = np.asarray(check.unmasked(getattr(self, name), name))
             wanted = "have one finite number per mode"
             fits = given.ndim == 1 and given.size and np.isfinite(given).all()
             check.must(fits, name, wanted, f"shape {given.shape}")
