@@ -12,7 +12,6 @@ from greenfold.apps.report import comparison
 from greenfold.estimators.margin import ReservoirClassifier
 from greenfold.saving import ModelFileError
 
-from ...contracts import pass_quick_checks
 from .conftest import make
 
 
@@ -110,10 +109,6 @@ def test_two_channels_and_unequal_lengths(three):
 def test_linear_order_only(order, three):
     with pytest.raises(ValueError, match="'input_projection' parameter .* beyond order 0"):
         make(input_projection="shared", order=order).fit(*three)
-
-
-def test_quick_checks_of_scikit_learn():
-    pass_quick_checks(ReservoirClassifier(input_projection="shared", n_neurons=4, eta=1.0))
 
 
 @pytest.mark.contract
