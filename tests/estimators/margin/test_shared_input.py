@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils import estimator_checks
 
 import greenfold
 from greenfold.apps.report import comparison
@@ -113,6 +112,8 @@ def test_linear_order_only(order, three):
 
 @pytest.mark.contract
 def test_checks_of_scikit_learn():
+    from sklearn.utils import estimator_checks
+
     name = "ReservoirClassifier"
     made = ReservoirClassifier(input_projection="shared", n_neurons=10)
     assert repr(made) == "ReservoirClassifier(input_projection='shared', n_neurons=10)"
