@@ -172,8 +172,7 @@ def test_the_state_error_foretells_the_simulated_one():
     assert found == pytest.approx(error, rel=0.1)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 200.0])
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("alpha", "order"), [(1.0, 1), (200.0, 1), (1.0, 2)])
 def test_the_suggested_scale_makes_it_trustworthy(alpha, order):
     u, v = projections()
     bad = assess(*setting(alpha, order), u, v)

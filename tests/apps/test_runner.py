@@ -124,6 +124,7 @@ def test_failures_are_recorded_and_the_rest_goes_on(tmp_path, toys, n_jobs):
     assert toys.calls == [0, 1, 1, 2, 2, 3]
 
 
+@pytest.mark.contract
 def test_a_process_that_dies_fails_alone(tmp_path, toys):
     kinds = {1: "raise", 2: "die"}
     jobs = [toys.job(i, kind=kinds.get(i), seconds=0.05) for i in range(6)]

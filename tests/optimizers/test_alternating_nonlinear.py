@@ -67,10 +67,10 @@ def test_case_c_solves_the_lagrange_conditions(n_channels, rng):
 
     From far it may stall; the restart rule of the alternation is for that.
     """
-    unfolding, stimuli = setting(n=6, alpha=0.1, n_channels=n_channels)
+    unfolding, stimuli = setting(n=4, alpha=0.1, n_channels=n_channels)
     problem = NonlinearProblem(unfolding, stimuli, ETA)
     best = optimize(unfolding, stimuli, ETA, n_starts=1)
-    start = best.u.reshape(6, n_channels) + 0.01 * unit(rng, 6, n_channels)
+    start = best.u.reshape(4, n_channels) + 0.01 * unit(rng, 4, n_channels)
     start /= np.linalg.norm(start)
     u, solved = solve_lagrange(FixedReadout(problem, best.v), start)
     assert solved

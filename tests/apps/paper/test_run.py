@@ -49,7 +49,7 @@ def test_processes_change_nothing(tmp_path, monkeypatch, backend):
         configured = partial(joblib.parallel_config, backend)
         monkeypatch.setattr(joblib, "parallel_config", lambda *_, **__: configured())
         monkeypatch.setattr(signal, "signal", lambda *_: None)  # which threads may not set
-    p = replace(fig2.QUICK, n_random=4, n_stimuli=3)
+    p = replace(fig2.QUICK, n_neurons=20, n_random=4, n_stimuli=2, per_step=1)
     work, items = partial(fig2.random_part, p), chunks(4, 2)
     one, two = (Run(f"jobs{n}", p, tmp_path, n).map("units", work, items) for n in (1, 2))
     np.testing.assert_allclose(one[1]["total"], two[1]["total"], rtol=1e-12)

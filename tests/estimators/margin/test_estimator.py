@@ -40,7 +40,7 @@ def test_passes_every_check_of_scikit_learn_without_a_skip(parameters):
 def test_works_with_the_tools_of_scikit_learn(beats, tmp_path):
     X, y, X_test, _ = beats
     search = GridSearchCV(
-        make(n_neurons=8), {"eta": [1.0, 100.0], "tau": [0.25, 0.5]}, cv=3
+        make(n_neurons=8), {"eta": [1.0, 100.0], "tau": [0.25, 0.5]}, cv=2
     )
     search.fit(X, y)
     scores = search.cv_results_["mean_test_score"]
@@ -79,9 +79,10 @@ def test_more_than_two_classes_have_projections_each(three):
     assert fitted.u_.shape == fitted.v_.shape == (3, 20)
     assert len(fitted.kernel_) == len(fitted.validity_) == 3
     assert fitted.soft_margin_.shape == fitted.n_iter_.shape == (3,)
-    # The quick bounds hold for what a full search finds.
-    best = make(eta=30.0, certify=True).fit(X[:60], y[:60])
-    assert (best.soft_margin_ <= fitted.soft_margin_bound_ * (1 + 1e-9)).all()
+    # The quick bounds hold for what a full search finds, here in half of the steps.
+    short = make(eta=30.0).fit(X[:60, ::2], y[:60])
+    best = make(eta=30.0, certify=True).fit(X[:60, ::2], y[:60])
+    assert (best.soft_margin_ <= short.soft_margin_bound_ * (1 + 1e-9)).all()
     assert fitted.transform(X).shape == (90, 60)
     z = np.einsum("ncj,cj->nc", fitted.transform(X).reshape(90, 3, 20), fitted.v_)
     wanted = z @ fitted.coupling_.T - fitted.threshold_

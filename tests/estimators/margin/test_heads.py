@@ -14,29 +14,29 @@ from .conftest import make
 @pytest.mark.parametrize(
     ("parameters", "least"),
     [
-        ({}, 0.7),
+        ({"eta": "cv"}, 0.7),
         ({"input_projection": "random"}, 0.7),
         ({"input_projection": np.arange(1.0, 21.0)}, 0.7),
-        ({"order": 1, "eta": 10.0}, 0.7),
-        ({"readout": "integrated"}, 0.7),
+        ({"order": 1}, 0.7),
+        ({"readout": "integrated", "eta": "cv"}, 0.7),
         ({"readout": 6.1}, 0.7),
         ({"readout": np.linspace(-1, 1, 40)}, 0.7),
-        ({"order": 1, "eta": 10.0, "readout": 6.1, "n_neurons": 5}, 0.7),
+        ({"order": 1, "readout": 6.1, "n_neurons": 5}, 0.7),
         ({"reservoir": Reservoir.random(15, tau=0.5, rng=1)}, 0.7),
         # Neurons that are all alike are one filter, and a small η ignores the spread.
-        ({"reservoir": sparse.eye_array(12) * 0.5, "tau": 1.0}, 0.55),
+        ({"reservoir": sparse.eye_array(12) * 0.5, "tau": 1.0, "eta": "cv"}, 0.55),
         ({"tau": "auto"}, 0.7),
-        ({"certify": True, "eta": 10.0}, 0.7),
+        ({"certify": True}, 0.7),
         ({"input_scaling": None, "eta": 0.1}, 0.55),
         ({"threshold": "origin"}, 0.7),
     ],
-    ids=lambda p: (",".join(p) or "defaults") if isinstance(p, dict) else None,
+    ids=lambda p: ",".join(p) if isinstance(p, dict) else None,
 )
 def test_decision_is_the_readout_of_the_network_states(
     beats, many_beats, parameters, least
 ):
     X, y, X_test, _ = beats
-    fitted = make(**parameters).fit(X, y)
+    fitted = make(**{"eta": 10.0, **parameters}).fit(X, y)
     states = fitted.transform(X_test)
     z = states @ fitted.v_ - fitted.threshold_
     np.testing.assert_allclose(fitted.decision_function(X_test), z, rtol=1e-8, atol=1e-10)

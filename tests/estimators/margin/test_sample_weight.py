@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.metrics import balanced_accuracy_score
 
@@ -116,6 +115,8 @@ def test_wrong_weights_are_refused():
 
 
 def test_boosting_takes_the_classifier():
+    from sklearn.ensemble import AdaBoostClassifier
+
     X, y = bumps(60, 7)
     boosted: Any = AdaBoostClassifier(
         make(eta=10.0, n_neurons=12), n_estimators=3, random_state=0

@@ -81,7 +81,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pass_the_quick_checks_of_scikit_learn(kind):
-    pass_quick_checks(KINDS[kind](n_scales=2, n_readouts=16, n_oscillators=8))
+    pass_quick_checks(KINDS[kind](n_scales=1, n_readouts=16, n_oscillators=2))
 
 
 def test_without_numba_the_slow_engine_says_so_once(three, monkeypatch):

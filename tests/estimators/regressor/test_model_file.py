@@ -37,7 +37,11 @@ GIVEN = {
     "plain": {"n_neurons": 4},
     "random": {"n_neurons": 6, "input_projection": "random", "ridge": np.float64(0.1)},
     "given": {"input_projection": np.eye(6, 2), "reservoir": small(n=6).weights},
-    "network": {"reservoir": Reservoir(small(n=6).weights, tau=0.4), "readout_noise": 0.1},
+    "network": {
+        "reservoir": Reservoir(small(n=6).weights, tau=0.4),
+        "input_projection": "random",
+        "readout_noise": 0.1,
+    },
     "sparse": {"reservoir": sparse.csr_array(small(n=6).weights)},
 }
 
