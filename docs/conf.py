@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import numpydoc.xref
+
 import greenfold
 from greenfold.apps.style import CYCLE
 
@@ -65,7 +67,7 @@ LOOK = HERE / "_build" / "matplotlibrc"
 LOOK.parent.mkdir(exist_ok=True)
 _cycle = [colour[1:] for colour in CYCLE]
 LOOK.write_text(
-    (HERE / "matplotlibrc").read_text("utf-8")
+    (HERE / "look.rc").read_text("utf-8")
     + f"axes.prop_cycle: cycler('color', {_cycle})\n",
     "utf-8",
 )
@@ -88,7 +90,9 @@ autodoc_member_order = "bysource"
 # Optional packages that some modules import; the reference is built without them.
 autodoc_mock_imports = ["aeon", "distributed", "nest", "onnx", "reservoirpy", "torch"]
 numpydoc_show_class_members = False
-# Types of parameters lead to other projects' pages where they are named here.
+# Types of parameters lead to other projects' pages where they are named here, and int or
+# None to no page at all.
+numpydoc.xref.DEFAULT_LINKS.clear()
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {

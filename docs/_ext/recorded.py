@@ -293,7 +293,9 @@ def sweep(folder: Path) -> Iterator[str]:
     names = [name.replace(" (published)", "\u00a0†") for name in names]
     yield f"Accuracy, {record['basis']}, greenfold {record['greenfold']}."
     yield ""
-    yield "![critical differences](../_sweep/critical_difference.svg)"
+    yield "```{figure} ../_sweep/critical_difference.svg"
+    yield ":alt: critical differences"
+    yield "```"
     yield ""
     lines = [
         ("**mean**", record["mean_accuracy"]),
@@ -312,7 +314,7 @@ def sweep(folder: Path) -> Iterator[str]:
 def study(folder: Path) -> Iterator[str]:
     """Figures and means of a recorded study; the page lies one folder down."""
     for path in sorted(folder.glob("*.svg")):
-        yield f"```{{image}} ../_study/{path.name}"
+        yield f"```{{figure}} ../_study/{path.name}"
         yield f":alt: {path.stem.replace('_', ' ')}"
         # Numbers are written on its heat map, in black and white.
         yield ":class: plate" if path.stem.endswith("_map") else ""
