@@ -530,13 +530,28 @@ def test_fit_head_is_what_the_classifier_uses(two):
     np.testing.assert_array_equal(found.held_out[:, 0], fitted.held_out_scores_)
 
 
+def test_a_series_of_weight_two_counts_as_two(two):
+    """Up to rounding of features in single precision, in whatever order they come."""
+    X, y, X_test, _ = two
+    weights = np.arange(len(X)) % 3
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(len(X)), weights))
+    made = PooledReservoirClassifier(**SMALL).fit(X, y, sample_weight=weights)
+    again = PooledReservoirClassifier(**SMALL).fit(X[rows], y[rows])
+    np.testing.assert_allclose(
+        made.predict_proba(X_test), again.predict_proba(X_test), atol=1e-4
+    )
+    assert again.penalty_ == pytest.approx(made.penalty_, rel=1e-5)
+    copies = np.where(X[rows][:, None, :] == X, 1, 0).all(2).argmax(1)
+    held_out: Any = made.held_out_cases_
+    assert set(copies[again.held_out_cases_]) == set(held_out)
+
+
 def test_weights_of_series_are_those_of_classes_and_leave_out_the_zeros(two):
     X, y, X_test, _ = two
     weights = np.where(np.arange(len(X)) < 20, 2.0, 1.0)
     weights[-5:] = 0.0
     made = PooledReservoirClassifier(**SMALL).fit(X, y, sample_weight=weights)
     assert (made.held_out_cases_ == np.arange(len(X) - 5)).all()
-    # Features are standardised over the series, whatever their weights; ridge counts them.
     np.testing.assert_allclose(
         PooledReservoirClassifier(**SMALL)
         .fit(X[:-5], y[:-5], sample_weight=weights[:-5])

@@ -344,9 +344,9 @@ class PooledReservoirClassifier(
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
 
         ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
-        times those of ``class_weight``. Scale and thresholds of the features are those of
-        all series of a weight above zero, and a series is left out as a whole: one of
-        weight two counts as two there only.
+        times those of ``class_weight``: one of weight two counts as two of them, one of
+        weight zero as none. Scale and thresholds of the features are those of all distinct
+        series, and copies of a series are left out together.
         """
         self._check_parameters()
         series = self._read(X, fitting=True)
@@ -357,7 +357,15 @@ class PooledReservoirClassifier(
             series, labels, given = series.take(used), labels[used], given[used]
         codes = self._encode(labels)
         n_classes, weights = len(self.classes_), None
-        if self.class_weight is not None or sample_weight is not None:
+        same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
+        both = same * n_classes + codes
+        _, first, copy = np.unique(both, return_index=True, return_inverse=True)
+        several = len(first) < len(both)
+        if several:  # copies of a series are one of their weight
+            order = np.argsort(first)
+            kept, given = first[order], np.bincount(copy.ravel(), given)[order]
+            series, codes, used = series.take(kept), codes[kept], used[kept]
+        if several or self.class_weight is not None or sample_weight is not None:
             totals = np.bincount(codes, given)
             weights = given * class_weights(self, self.classes_, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
