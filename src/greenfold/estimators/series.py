@@ -366,13 +366,15 @@ class Collection:
         return found
 
     def take(self, chosen: np.ndarray) -> Collection:
-        """The series at sorted positions ``chosen``, in that order."""
-        groups = []
+        """The series at the positions ``chosen``, in that order; in chunks it is sorted."""
+        groups, place = [], np.full(self.n_cases, -1)
+        place[chosen] = np.arange(len(chosen))
         for cases, values in self.groups:
-            at = np.flatnonzero(np.isin(cases, chosen))
+            at = np.flatnonzero(place[cases] >= 0)
             if len(at):
+                at = at[np.argsort(place[cases[at]])]
                 taken = namespace(values).take(values, like(at, values), axis=0)
-                groups.append((np.searchsorted(chosen, cases[at]), taken))
+                groups.append((place[cases[at]], taken))
         return Collection(groups, len(chosen), self.n_channels)
 
     def each_part(
@@ -515,9 +517,6 @@ class _ChunkedCollection(Collection):
 
     def looks(self) -> np.ndarray:
         return np.concatenate(self.chunks.collect(self._ask(Collection.looks)))
-
-    def hashes(self) -> np.ndarray:
-        return np.concatenate(self.chunks.collect(self._ask(Collection.hashes)))
 
     def take(self, chosen: np.ndarray) -> Collection:
         return collect(self.chunks.collect([self._promise(chosen)])[0])
