@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +17,15 @@ from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._base import checks as check
-from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
+from .._base.arrays import (
+    batches,
+    content_hashes,
+    is_array,
+    like,
+    namespace,
+    on_gpu,
+    to_host,
+)
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
 from .base import moderate
@@ -360,9 +367,7 @@ class Collection:
         """A number for each series, (n_cases,); equal series have equal ones."""
         found = np.empty(self.n_cases, dtype=np.uint64)
         for cases, values in self.groups:
-            for case, row in zip(cases.tolist(), to_host(values), strict=True):
-                content = (row.astype(np.float64) + 0.0).tobytes()  # one zero, not two
-                found[case] = int.from_bytes(blake2b(content, digest_size=8).digest())
+            found[cases] = content_hashes(to_host(values), values.shape[2])
         return found
 
     def take(self, chosen: np.ndarray) -> Collection:

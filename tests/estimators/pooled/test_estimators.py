@@ -527,7 +527,8 @@ def test_fit_head_is_what_the_classifier_uses(two):
     # Sums over the series in single precision, which the classifier orders by content.
     made = fitted.map_.scores(test, found.head)[:, 0]
     np.testing.assert_allclose(made, fitted.decision_function(X_test), atol=1e-5)
-    np.testing.assert_allclose(found.held_out[:, 0], fitted.held_out_scores_, atol=1e-5)
+    held_out: Any = fitted.held_out_scores_
+    np.testing.assert_allclose(found.held_out[:, 0], held_out, atol=1e-5)
 
 
 def test_a_series_of_weight_two_counts_as_two(two):

@@ -810,7 +810,7 @@ def _summarise(
     own = X if small else np.ldexp(host, -size)
     moments = moments_of_chunk(own, first, codes, n_classes, shape)
     empty = StreamSample.empty(n_classes, shape, seed)
-    sample = empty.add(host, codes.astype(int), np.ones(len(codes)), first)
+    sample = empty.add(host, codes.astype(int), np.ones(len(codes)))
     return moments, sample, largest, size
 
 
