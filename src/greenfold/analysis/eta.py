@@ -33,10 +33,10 @@ N_FOLDS = 5
 #: Where no series can be held out.
 FALLBACK = 10.0
 #: Series that are judged in all before folds are not dealt out again, and how often at
-#: most: one deal of few series leaves the choice to chance, and from the fourth on the
-#: accuracy of twelve data sets of the archive did not grow.
+#: most, for a choice and for calibration alone: one deal of few series leaves the choice to
+#: chance, and from the fourth on the accuracy of twelve data sets did not grow.
 _JUDGED = 300
-_DEALS = 3
+_DEALS, _DEALS_ALONE = 3, 10
 #: Scores closer than this differ by rounding, which the order of the series decides.
 _ROUNDING = 1e-6
 #: Series that all folds together may hold where u is solved for in each. A fold of few
@@ -122,7 +122,8 @@ class Folds:
         """
         from joblib import Parallel, delayed
 
-        n_deals = 1 if solved else int(np.clip(_JUDGED // self.n_distinct, 1, _DEALS))
+        most = _DEALS if len(etas) > 1 else _DEALS_ALONE
+        n_deals = 1 if solved else int(np.clip(_JUDGED // self.n_distinct, 1, most))
         deals = [self.assign(n_folds, deal) for deal in range(n_deals)]
         sides = [fold == k for fold in deals for k in range(fold.max() + 1)]
 
