@@ -102,6 +102,20 @@ def exponent(values: np.ndarray, axis: Any = None) -> Any:
     return found.astype(np.int64)
 
 
+def content_hashes(rows: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Numbers (n_rows,) of 64 bits, equal for rows (n_rows, …) of equal values.
+
+    Each value is mixed as by SplitMix64, in its place, and the results are added.
+    """
+    bits = (rows.reshape(len(rows), -1).astype(np.float64) + 0.0).view(np.uint64)
+    salt = np.random.default_rng(seed).integers(2**64 - 1, size=bits.shape[1], dtype="u8")
+    bits = bits ^ salt
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits ^= bits >> np.uint64(shift)
+        bits *= np.uint64(factor)
+    return (bits ^ (bits >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
+
+
 def wide(array: Any) -> Any:
     """The same array in float64, for sums over series."""
     xp = namespace(array)

@@ -115,8 +115,9 @@ def watched(work: Work) -> Work:
 
     @wraps(work)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        verbose = kwargs.get("verbose", getattr(args[0], "verbose", False) if args else 0)
-        owner = "" if "verbose" in kwargs else f"{type(args[0]).__name__}." if args else ""
+        own = bool(args) and hasattr(args[0], "verbose")
+        verbose = args[0].verbose if own else kwargs.get("verbose", False)
+        owner = f"{type(args[0]).__name__}." if own else ""
         _state["works"] += 1
         try:
             with display(bool(verbose)) as shown, shown.bar(owner + work.__name__, None):

@@ -32,11 +32,11 @@ ETAS = np.geomspace(0.1, 1e6, 15)
 N_FOLDS = 5
 #: η if no series can be held out.
 FALLBACK = 10.0
-#: Number of judged series up to which folds are dealt again, and how often at most: with
-#: few series one deal leaves the choice to chance, and a fourth one did not raise the
-#: accuracy on twelve data sets of the archive.
+#: Number of judged series up to which folds are dealt again, and how often at most, for a
+#: choice and for calibration alone: with few series one deal leaves the choice to chance,
+#: and a fourth one did not raise the accuracy on twelve data sets.
 _JUDGED = 300
-_DEALS = 3
+_DEALS, _DEALS_ALONE = 3, 10
 #: Scores closer than this differ only by rounding, which depends on the order of series.
 _ROUNDING = 1e-6
 #: Number of series in all folds together if u is solved in each. A fit to few series says
@@ -122,7 +122,8 @@ class Folds:
         """
         from joblib import Parallel, delayed
 
-        n_deals = 1 if solved else int(np.clip(_JUDGED // self.n_distinct, 1, _DEALS))
+        most = _DEALS if len(etas) > 1 else _DEALS_ALONE
+        n_deals = 1 if solved else int(np.clip(_JUDGED // self.n_distinct, 1, most))
         deals = [self.assign(n_folds, deal) for deal in range(n_deals)]
         sides = [fold == k for fold in deals for k in range(fold.max() + 1)]
 

@@ -17,7 +17,15 @@ from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._base import checks as check
-from .._base.arrays import batches, is_array, like, namespace, on_gpu, to_host
+from .._base.arrays import (
+    batches,
+    content_hashes,
+    is_array,
+    like,
+    namespace,
+    on_gpu,
+    to_host,
+)
 from ..stimuli.base import Series
 from ..stimuli.chunks import Chunks, chunks_of, host_labels
 from .base import moderate
@@ -354,14 +362,23 @@ class Collection:
             found[cases] = np.column_stack([np.full(len(cases), size), rows[:, at], *sums])
         return found
 
-    def take(self, chosen: np.ndarray) -> Collection:
-        """The series at sorted positions ``chosen``, in that order."""
-        groups = []
+    def hashes(self) -> np.ndarray:
+        """A number for each series, (n_cases,); equal series have equal ones."""
+        found = np.empty(self.n_cases, dtype=np.uint64)
         for cases, values in self.groups:
-            at = np.flatnonzero(np.isin(cases, chosen))
+            found[cases] = content_hashes(to_host(values), values.shape[2])
+        return found
+
+    def take(self, chosen: np.ndarray) -> Collection:
+        """The series at the positions ``chosen``, in that order; in chunks it is sorted."""
+        groups, place = [], np.full(self.n_cases, -1)
+        place[chosen] = np.arange(len(chosen))
+        for cases, values in self.groups:
+            at = np.flatnonzero(place[cases] >= 0)
             if len(at):
+                at = at[np.argsort(place[cases[at]])]
                 taken = namespace(values).take(values, like(at, values), axis=0)
-                groups.append((np.searchsorted(chosen, cases[at]), taken))
+                groups.append((place[cases[at]], taken))
         return Collection(groups, len(chosen), self.n_channels)
 
     def each_part(

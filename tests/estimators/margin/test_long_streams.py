@@ -153,6 +153,28 @@ def test_the_sample_is_even_and_bounded(monkeypatch):
         assert abs(mean - n / 2) < 3 * n / np.sqrt(12 * 30)
 
 
+def test_the_sample_depends_on_neither_order_nor_unit_nor_copies(monkeypatch):
+    monkeypatch.setattr(sample, "SIZE", 60)
+    X, y = synthetic_heartbeats(200, n_steps=9, rng=0)
+    X, codes = X[:, None], (y == y[0]).astype(int)
+    again = np.append(np.arange(200), [3, 3, 7])
+
+    def drawn(rows, size, unit=1.0):
+        found = StreamSample.empty(2, (1, 9), seed=1)
+        for part in np.split(rows, range(size, len(rows), size)):
+            found = found.add(unit * X[part], codes[part], np.ones(len(part)))
+        order = np.argsort(found.keys)
+        return found.values[order] / unit, found.weights[order], found.seen
+
+    whole = drawn(again, 300)
+    shuffled = drawn(np.random.default_rng(0).permutation(again), 7, 2.0**-9)
+    for one, other in zip(whole, shuffled, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(whole[0]) == 60
+    assert len(drawn(np.array([3, 3, 7]), 1)[0]) == 2
+    np.testing.assert_array_equal(drawn(np.array([3, 3]), 1)[1], [2.0])
+
+
 @pytest.mark.slow
 def test_small_batches_of_heartbeats(data_dir):
     X, y = (np.asarray(a) for a in load_dataset("ECG5000", "train", data_dir=data_dir))

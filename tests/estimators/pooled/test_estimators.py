@@ -524,10 +524,27 @@ def test_fit_head_is_what_the_classifier_uses(two):
     targets = np.where(y == "b", 1.0, -1.0)[:, None]
     found = fit_head(fitted.map_, series, targets)
     test = fitted._read(X_test, fitting=False)
-    np.testing.assert_array_equal(
-        fitted.map_.scores(test, found.head)[:, 0], fitted.decision_function(X_test)
+    # Sums over the series in single precision, which the classifier orders by content.
+    made = fitted.map_.scores(test, found.head)[:, 0]
+    np.testing.assert_allclose(made, fitted.decision_function(X_test), atol=1e-5)
+    held_out: Any = fitted.held_out_scores_
+    np.testing.assert_allclose(found.held_out[:, 0], held_out, atol=1e-5)
+
+
+def test_a_series_of_weight_two_counts_as_two(two):
+    """Up to rounding of features in single precision, in whatever order they come."""
+    X, y, X_test, _ = two
+    weights = np.arange(len(X)) % 3
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(len(X)), weights))
+    made = PooledReservoirClassifier(**SMALL).fit(X, y, sample_weight=weights)
+    again = PooledReservoirClassifier(**SMALL).fit(X[rows], y[rows])
+    np.testing.assert_allclose(
+        made.predict_proba(X_test), again.predict_proba(X_test), atol=1e-4
     )
-    np.testing.assert_array_equal(found.held_out[:, 0], fitted.held_out_scores_)
+    assert again.penalty_ == pytest.approx(made.penalty_, rel=1e-5)
+    copies = np.where(X[rows][:, None, :] == X, 1, 0).all(2).argmax(1)
+    held_out: Any = made.held_out_cases_
+    assert set(copies[again.held_out_cases_]) == set(held_out)
 
 
 def test_weights_of_series_are_those_of_classes_and_leave_out_the_zeros(two):
@@ -536,7 +553,6 @@ def test_weights_of_series_are_those_of_classes_and_leave_out_the_zeros(two):
     weights[-5:] = 0.0
     made = PooledReservoirClassifier(**SMALL).fit(X, y, sample_weight=weights)
     assert (made.held_out_cases_ == np.arange(len(X) - 5)).all()
-    # Features are standardised over the series, whatever their weights; ridge counts them.
     np.testing.assert_allclose(
         PooledReservoirClassifier(**SMALL)
         .fit(X[:-5], y[:-5], sample_weight=weights[:-5])

@@ -568,7 +568,8 @@ class ReservoirClassifier(
 
         def solve(c: int, frame: Frame) -> Head:
             head = solve_head(system, frame, self.eta_, self._kept, certify=certify, seed=c)
-            bar.advance(1, f"solving u and v: κ {head.soft_margin:.4g} of {head.bound:.4g}")
+            bound = "" if np.isnan(head.bound) else f", at most {head.bound:.4g}"
+            bar.advance(1, f"solving u and v: κ {head.soft_margin:.4g}{bound}")
             return head
 
         jobs = map(delayed(solve), self.compared_, frames)
@@ -809,7 +810,7 @@ def _summarise(
     own = X if small else np.ldexp(host, -size)
     moments = moments_of_chunk(own, first, codes, n_classes, shape)
     empty = StreamSample.empty(n_classes, shape, seed)
-    sample = empty.add(host, codes.astype(int), np.ones(len(codes)), first)
+    sample = empty.add(host, codes.astype(int), np.ones(len(codes)))
     return moments, sample, largest, size
 
 

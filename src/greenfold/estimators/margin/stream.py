@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._base import codec
 from ..._base.archive import refuse
+from ..._base.arrays import content_hashes, exponent
 from ...math.covariances import Factored
 from ...math.decisions import Clouds
 from ...stimuli.base import Series
@@ -29,10 +30,11 @@ _FEWEST = 20
 class StreamSample:
     """A sample of the series of a stream, drawn evenly from each class as it grows.
 
-    Every series draws a random key when it arrives, and each class keeps the series with
-    the smallest keys: at any time a uniform sample. Classes have equal places, so that a
-    rare class is not lost. ``seen`` counts the series of each class, kept or not; it seeds
-    the keys together with ``seed``.
+    The key of a series is a hash of its values in any unit, and each class keeps the series
+    with the smallest keys: at any time a uniform sample of its distinct series, whatever
+    their order. Copies count as one series with their total weight. Classes have equal
+    places, so that a rare class is not lost. ``seen`` counts the series of each class, kept
+    or not; ``seed`` seeds the hash.
     """
 
     values: np.ndarray  # (n_kept, n_channels, n_steps)
@@ -54,12 +56,11 @@ class StreamSample:
         """Whether no series had to be dropped."""
         return len(self.codes) == self.seen.sum()
 
-    def add(
-        self, values: Any, codes: np.ndarray, weights: np.ndarray, first: int | None = None
-    ) -> StreamSample:
-        """The sample after another batch, whose first series is number ``first``."""
-        place = int(self.seen.sum()) if first is None else first
-        keys = np.random.default_rng([self.seed, place]).random(len(codes))
+    def add(self, values: Any, codes: np.ndarray, weights: np.ndarray) -> StreamSample:
+        """The sample after another batch."""
+        own = np.asarray(values, dtype=np.float64)
+        unit = exponent(own, (1, 2))[:, None, None]
+        keys = content_hashes(np.ldexp(own, -unit), self.seed) / 2.0**64
         seen = np.bincount(codes, minlength=len(self.seen))
         return self.merge(StreamSample(values, codes, weights, keys, seen, self.seed))
 
@@ -73,7 +74,13 @@ class StreamSample:
         kept = np.zeros(len(keys), dtype=bool)
         for c in range(len(self.seen)):
             own = np.flatnonzero(codes == c)
-            kept[own[np.argsort(keys[own], kind="stable")[:places]]] = True
+            own = own[np.argsort(keys[own], kind="stable")]
+            same = np.append(False, keys[own[1:]] == keys[own[:-1]])[: len(own)]
+            for at in np.flatnonzero(same):
+                same[at] = np.array_equal(values[own[at]], values[own[at - 1]])
+            first = own[~same]
+            weights[first] = np.bincount(np.cumsum(~same) - 1, weights[own])
+            kept[first[:places]] = True
         rows = values[kept], codes[kept], weights[kept], keys[kept]
         return StreamSample(*rows, self.seen + other.seen, self.seed)
 

@@ -344,9 +344,10 @@ class PooledReservoirClassifier(
         """Draw the bank and fit the ridge regression to class labels ``y`` (n_cases,).
 
         ``sample_weight`` (n_cases,) are weights of the series in the ridge regression,
-        times those of ``class_weight``. Scale and thresholds of the features use all series
-        of positive weight equally, and leave-one-out drops a series as a whole, whatever
-        its weight.
+        times those of ``class_weight``: weight two counts like two copies, weight zero
+        like none. Scale and thresholds of the features use all distinct series, and copies
+        of a series are left out together. With more than 4096 series, weights only enter
+        the ridge regression.
         """
         self._check_parameters()
         series = self._read(X, fitting=True)
@@ -357,7 +358,15 @@ class PooledReservoirClassifier(
             series, labels, given = series.take(used), labels[used], given[used]
         codes = self._encode(labels)
         n_classes, weights = len(self.classes_), None
-        if self.class_weight is not None or sample_weight is not None:
+        several = False
+        if len(series) <= DUAL_CASES:
+            # Copies of a series are one of their weight, in an order of their content.
+            same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
+            both = same * n_classes + codes
+            _, first, copy = np.unique(both, return_index=True, return_inverse=True)
+            several, given = len(first) < len(both), np.bincount(copy.ravel(), given)
+            series, codes, used = series.take(first), codes[first], used[first]
+        if several or self.class_weight is not None or sample_weight is not None:
             totals = np.bincount(codes, given)
             weights = given * class_weights(self, self.classes_, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
@@ -367,8 +376,9 @@ class PooledReservoirClassifier(
         own = None if weights is None else weights[cases]
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], own)
+        order = np.argsort(used[cases])  # as the series were given
+        held_out, self.held_out_cases_ = held_out[order], used[cases][order]
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
-        self.held_out_cases_ = used[cases]
         self.head_ = head
         return self
 
