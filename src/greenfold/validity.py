@@ -57,22 +57,21 @@ class Validity:
         Size of order k + 1 at the readout relative to order k, and to the whole state (root
         mean square).
     soft_margin_error : float
-            Relative change of κ, at the same u and v, when order k + 1 is added. Higher
-            orders add to it: if ``next_order`` is near a third, the simulated network
-            changed κ by two to six times as much.
-        trustworthy : bool
-            Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less
-            than 10 %, and the simulated network keeps κ and the accuracy.
-        scale : float
-            Factor on the non-linearity (on α, for a quadratic gain) at which the criteria
-            would hold; 1 if they hold, or if κ is so small a difference that no factor
-            helps.
-        simulated_loss : float or None
-            Share of κ lost on the simulated network at the same u and v (negative if it
-            gains, infinite if the simulation diverges). None if the network is too large
-            for a quick simulation.
-        simulated_points : float or None
-            Accuracy lost on ``n_simulated`` series, with the plane midway between classes.
+        Relative change of κ, at the same u and v, when order k + 1 is added. Higher orders
+        add to it: if ``next_order`` is near a third, the simulated network changed κ by two
+        to six times as much.
+    trustworthy : bool
+        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less than
+        10 %, and the simulated network keeps κ and the accuracy.
+    scale : float
+        Factor on the non-linearity (on α, for a quadratic gain) at which the criteria would
+        hold; 1 if they hold, or if κ is so small a difference that no factor helps.
+    simulated_loss : float or None
+        Share of κ lost on the simulated network at the same u and v (negative if it gains,
+        infinite if the simulation diverges). None if the network is too large for a quick
+        simulation.
+    simulated_points : float or None
+        Accuracy lost on ``n_simulated`` series, with the plane midway between classes.
     """
 
     order: int

@@ -241,17 +241,16 @@ class EtaChoice(Shown):
     accuracy : ndarray (n_etas, n_folds)
         Held-out accuracy, with readout noise if it was given.
     score : ndarray (n_etas,)
-            The score to maximise: mean accuracy, plus the mean of 4 tanh(m/4) of the
-            margins m in log-odds; classes of larger weight count with the square root of
-            it.
-        best : float
-            The smallest η whose score is within one standard error of the highest.
-        overlap : ndarray (n_etas, n_etas) or None
-            Cosine between the readouts of any two η, if one u was given; near one where η
-            hardly matters.
-        calibration : float
-            Factor on log-odds `with_heavy_tails` that calibrates the probabilities of
-            held-out series at the best η.
+        The score to maximise: mean accuracy, plus the mean of 4 tanh(m/4) of the margins m
+        in log-odds; classes of larger weight count with the square root of it.
+    best : float
+        The smallest η whose score is within one standard error of the highest.
+    overlap : ndarray (n_etas, n_etas) or None
+        Cosine between the readouts of any two η, if one u was given; near one where η
+        hardly matters.
+    calibration : float
+        Factor on log-odds `with_heavy_tails` that calibrates the probabilities of held-out
+        series at the best η.
     """
 
     etas: np.ndarray

@@ -23,14 +23,14 @@ class MemoryCapacity(Shown):
     Attributes
     ----------
     delays, capacity : ndarray (n_delays,)
-            Share of the variance of the input ``delays`` steps ago that the readout
-            recovers, with noise; ``total`` is the sum.
-        bound : float or None
-            No u reaches a larger total; None if u was given or drawn.
-        u : ndarray
-            The input projection; the best one if several were drawn.
-        drawn : ndarray or None
-            Totals of the drawn input projections.
+        Share of the variance of the input ``delays`` steps ago that the readout recovers,
+        with noise; ``total`` is the sum.
+    bound : float or None
+        No u reaches a larger total; None if u was given or drawn.
+    u : ndarray
+        The input projection; the best one if several were drawn.
+    drawn : ndarray or None
+        Totals of the drawn input projections.
     """
 
     delays: np.ndarray

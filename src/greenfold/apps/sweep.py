@@ -670,10 +670,10 @@ def compare(
     folder : str or Path
         Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
     published : iterable of str, optional
-            Estimators whose published results to compare with; by default ROCKET,
-            MiniROCKET, MR-Hydra and HC2. Empty for none.
-        estimators : iterable of str, optional
-            Folders to compare; by default all of them.
+        Estimators whose published results to compare with; by default ROCKET, MiniROCKET,
+        MR-Hydra and HC2. Empty for none.
+    estimators : iterable of str, optional
+        Folders to compare; by default all of them.
     data_dir : str or Path, optional
         Data directory whose folder ``reference`` holds tables of published results.
         Default: the environment variable ``GREENFOLD_DATA``.

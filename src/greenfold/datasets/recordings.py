@@ -123,9 +123,9 @@ class SampledSeries:
     names : tuple of str
         Columns of the file.
     dt : float or None
-            Time between samples, if the file gives it.
-        end : float
-            Time of the last sample; its index if the file gives no times.
+        Time between samples, if the file gives it.
+    end : float
+        Time of the last sample; its index if the file gives no times.
     """
 
     values: NDArray[np.float64]

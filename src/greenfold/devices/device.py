@@ -35,23 +35,23 @@ class Device(Shown):
     Parameters
     ----------
     mask : {"sign", "nonnegative"}, optional
-            Entries of u: "sign" allows ±1, "nonnegative" no negative entries.
-        levels : int or array_like, optional
-            Number of symmetric levels of the mask, whose sizes are optimised too; or the
-            values of the levels, up to a common factor.
-        box : (float, float), optional
-            Range of the entries of the unit vector u.
-        inputs, outputs : array_like of int or bool, optional
-            Inputs that can be driven and outputs that can be read. The problem is solved on
-            these, with its own bound; u and v are zero elsewhere.
-        bits : int, optional
-            Bits of the readout weights, sign included, at most 8.
-        input_noise, state_noise, readout_noise : float or array_like, optional
-            One standard deviation, one per entry, or a covariance: of noise on the stimuli
-            (n_channels · n_steps values), on the states at the readout (for noise inside a
-            network, use `devices.noise.state_covariance`), and on the outputs when they are
-            read. κ and its bound include the noise; `Projections.noise_cost` is the cost of
-            each.
+        Entries of u: "sign" allows ±1, "nonnegative" no negative entries.
+    levels : int or array_like, optional
+        Number of symmetric levels of the mask, whose sizes are optimised too; or the values
+        of the levels, up to a common factor.
+    box : (float, float), optional
+        Range of the entries of the unit vector u.
+    inputs, outputs : array_like of int or bool, optional
+        Inputs that can be driven and outputs that can be read. The problem is solved on
+        these, with its own bound; u and v are zero elsewhere.
+    bits : int, optional
+        Bits of the readout weights, sign included, at most 8.
+    input_noise, state_noise, readout_noise : float or array_like, optional
+        One standard deviation, one per entry, or a covariance: of noise on the stimuli
+        (n_channels · n_steps values), on the states at the readout (for noise inside a
+        network, use `devices.noise.state_covariance`), and on the outputs when they are
+        read. κ and its bound include the noise; `Projections.noise_cost` is the cost of
+        each.
 
     Examples
     --------

@@ -47,12 +47,12 @@ def state_covariance(
     Parameters
     ----------
     reservoir : Reservoir
-            Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'); W
-            includes the slopes of the gain at rest.
-        noise : float, array_like (n_neurons,) or (n_neurons, n_neurons)
-            √Q for all neurons or for each, or Q itself.
-        duration : float, optional
-            Time since the network was at rest; infinite by default, for a stable network.
+        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'); W includes
+        the slopes of the gain at rest.
+    noise : float, array_like (n_neurons,) or (n_neurons, n_neurons)
+        √Q for all neurons or for each, or Q itself.
+    duration : float, optional
+        Time since the network was at rest; infinite by default, for a stable network.
 
     Returns
     -------

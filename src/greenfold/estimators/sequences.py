@@ -816,12 +816,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     Parameters
     ----------
     n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
-            As in `SequenceRegressor`, but the leak is 0.5 by default.
-        ridge : float or "auto"
-            "auto" chooses the penalty whose closed loops on held-out blocks stay valid
-            longest.
-        washout, see_input, max_iter, search, random_state
-            As in `SequenceRegressor`; the search compares closed loops.
+        As in `SequenceRegressor`, but the leak is 0.5 by default.
+    ridge : float or "auto"
+        "auto" chooses the penalty whose closed loops on held-out blocks stay valid longest.
+    washout, see_input, max_iter, search, random_state
+        As in `SequenceRegressor`; the search compares closed loops.
 
     Attributes
     ----------

@@ -287,10 +287,10 @@ class Reservoir(Network, kind="reservoir"):
         connectivity : float
             Mean probability of a connection.
         positions : array_like (n_neurons, n_dimensions), optional
-                Positions of the neurons. By default they are drawn in the unit square (or
-                line, or cube) with periodic boundaries.
-            n_dimensions : int
-                Number of dimensions of drawn positions.
+            Positions of the neurons. By default they are drawn in the unit square (or line,
+            or cube) with periodic boundaries.
+        n_dimensions : int
+            Number of dimensions of drawn positions.
         """
         place = reach, connectivity, positions, n_dimensions
         plan = plans.spatial_plan(n_neurons, g, rng, *place)

@@ -72,47 +72,45 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     Parameters
     ----------
     system : System
-            The system to optimise, with its readout: an `Unfolding`, or anything else with
-            the maps of :mod:`greenfold.systems`.
-        stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
-            For a `RegressionTask`, u and the readouts of all targets are solved; for a
-            `SequenceTask`, which needs `Dynamics`, readouts at every step. Tasks take only
-            the arguments ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
-            ``rng``.
+        The system to optimise, with its readout: an `Unfolding`, or anything else with the
+        maps of :mod:`greenfold.systems`.
+    stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
+        For a `RegressionTask`, u and the readouts of all targets are solved; for a
+        `SequenceTask`, which needs `Dynamics`, readouts at every step. Tasks take only the
+        arguments ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
-            "convex" (order 0, its default): the best pair found, with an upper bound on the
-            soft margin of any pair. If the two meet, the pair is "certified" as the global
-            optimum; to reach this, a tree of up to 30 bounds is searched. On a normal
-            network (symmetric, orthogonal, a ring, oscillators) they always meet.
-            "exact" (order 0): the same with no limit on the number of bounds. At 20 neurons
-            that takes seconds, at 100 perhaps hours; Ctrl-C returns the best pair and its
-            bound so far. ``joblib.parallel_config`` spreads the bounds over processes.
-            "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
-            sphere, from the certified linear optimum with both signs and from random
-            vectors; with `Dynamics` also from the order-1 optimum, if the gain has a
-            square.
-            "alternating": the paper's algorithm, linear (order 0) or its Algorithm 1 (order
-            1), from random input projections.
-            "random": the best of random input projections, each with its optimal readout.
+        "convex" (order 0, its default): the best pair found, with an upper bound on the
+        soft margin of any pair. If the two meet, the pair is "certified" as the global
+        optimum; to reach this, a tree of up to 30 bounds is searched. On a normal network
+        (symmetric, orthogonal, a ring, oscillators) they always meet.
+        "exact" (order 0): the same with no limit on the number of bounds. At 20 neurons
+        that takes seconds, at 100 perhaps hours; Ctrl-C returns the best pair and its bound
+        so far. ``joblib.parallel_config`` spreads the bounds over processes.
+        "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
+        sphere, from the certified linear optimum with both signs and from random vectors;
+        with `Dynamics` also from the order-1 optimum, if the gain has a square.
+        "alternating": the paper's algorithm, linear (order 0) or its Algorithm 1 (order 1),
+        from random input projections.
+        "random": the best of random input projections, each with its optimal readout.
     device : Device, optional
         Constraints of the hardware: masks, inputs and outputs, bits, noise. For a
         `RegressionTask`, inputs and outputs only.
     u : array_like (n_neurons,) or (n_neurons, n_channels), optional
         Keep this input projection, scaled to unit norm, and solve for v only.
     n_starts : int, optional
-            10 for "alternating" and "random" by default. For "ascent" the first two are the
-            linear optimum with both signs; by default there are no others for separable
-            stimuli (`separability` ≥ 1.5), and four more otherwise.
-        max_iter : int, optional
-            300 by default: evaluations of the bound of a large network per width of its
-            smoothing ("convex", "exact"), evaluations per start after its first ("ascent"),
-            rounds per start ("alternating").
-        tol : float, optional
-            Relative gap at which to stop ("convex", default 1e-4), or relative gain per
-            step or round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than
-            2000 series with `Dynamics`; "alternating" 1e-6).
+        10 for "alternating" and "random" by default. For "ascent" the first two are the
+        linear optimum with both signs; by default there are no others for separable stimuli
+        (`separability` ≥ 1.5), and four more otherwise.
+    max_iter : int, optional
+        300 by default: evaluations of the bound of a large network per width of its
+        smoothing ("convex", "exact"), evaluations per start after its first ("ascent"),
+        rounds per start ("alternating").
+    tol : float, optional
+        Relative gap at which to stop ("convex", default 1e-4), or relative gain per step or
+        round that counts as saturation ("ascent" 1e-7, or 1e-5 for more than 2000 series
+        with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of random starts, and of roundings of a mask. "convex" uses none.
 

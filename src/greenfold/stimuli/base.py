@@ -120,9 +120,9 @@ class Stimuli(Shown):
     Attributes
     ----------
     mu : ndarray (n_channels · n_steps,)
-            μ = ⟨ζx⟩, channel after channel.
-        psi : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
-            ψ = cov(ζx), same order; for few long series only its factor is kept.
+        μ = ⟨ζx⟩, channel after channel.
+    psi : ndarray or Factored (n_channels · n_steps, n_channels · n_steps)
+        ψ = cov(ζx), same order; for few long series only its factor is kept.
     n_channels, n_steps : int
     """
 

@@ -159,12 +159,12 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
     Parameters
     ----------
     n_scales : int, default 8
-            Number of reservoirs, with time scales spaced evenly in their logarithm from 1.5
-            steps to half the typical length of the training series.
-        n_oscillators : int, default 32
-            Number of damped oscillators per reservoir.
-        n_readouts : int, default 88
-            Number of random readouts per reservoir, a multiple of 8.
+        Number of reservoirs, with time scales spaced evenly in their logarithm from 1.5
+        steps to half the typical length of the training series.
+    n_oscillators : int, default 32
+        Number of damped oscillators per reservoir.
+    n_readouts : int, default 88
+        Number of random readouts per reservoir, a multiple of 8.
     scaling : {"set", "series"}, default "set"
         "set" standardises each channel by its mean and deviation over the training set, so
         level and amplitude of a series count; "series" uses those of each series.
@@ -393,10 +393,10 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     Attributes
     ----------
     held_out_predictions_ : ndarray (n,) or (n, n_targets)
-            Predictions for the training series ``held_out_cases_``, each without that
-            series; None in a loaded regressor.
-        map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
-            As in `PooledReservoirClassifier`.
+        Predictions for the training series ``held_out_cases_``, each without that series;
+        None in a loaded regressor.
+    map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
+        As in `PooledReservoirClassifier`.
 
     Notes
     -----
