@@ -33,7 +33,7 @@ _DESCENT = 0.8
 #: Largest number of series to measure the change of κ on, if it is not exact, and about the
 #: number of products they may take. Judging then costs less than the optimisation.
 _MARGIN_SERIES, _PRODUCTS = 1000, 1.5e8
-#: Bytes of trajectories to look at, and number of their states.
+#: Fewest and most trajectories to look at, their bytes, and number of their states.
 _MIN_SERIES, _MAX_SERIES, _PATH_BYTES = 20, 50, 2**25
 _N_STATES = 40
 

@@ -44,7 +44,7 @@ from .onnx import new_graph
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
 #: Penalty for solving the input weights, until one is chosen.
 _SOLVING_RIDGE = 1e-11
-#: A washout longer by this factor may change the loss by this share; see `_solve`.
+#: Share by which a longer washout may change the loss; see `_solve`.
 _WASHOUT_ERROR = 0.05
 #: Number of steps of a stream to hold at a time.
 _CHUNK = 4096
