@@ -68,8 +68,7 @@ class Validity:
         hold; 1 if they hold, or if κ is so small a difference that no factor helps.
     simulated_loss : float or None
         Share of κ lost on the simulated network at the same u and v (negative if it gains,
-        infinite if the simulation diverges). None if the network is too large for a quick
-        simulation.
+        infinite if the simulation diverges). None if the network is too large to simulate.
     simulated_points : float or None
         Accuracy lost on ``n_simulated`` series, with the plane midway between classes.
     """

@@ -115,8 +115,8 @@ class Folds:
         """Return all folds that can be scored, over several deals if there are few series.
 
         With ``solved``, u is ascended for the one η in ``etas``, as in the final fit;
-        otherwise it is the leading singular vector, which serves all η, and one deal is
-        enough.
+        otherwise it is the leading singular vector, which serves all η, and one deal
+        suffices.
         """
         from joblib import Parallel, delayed
 

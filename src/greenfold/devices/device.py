@@ -50,8 +50,7 @@ class Device(Shown):
         One standard deviation, one per entry, or a covariance: of noise on the stimuli
         (n_channels · n_steps values), on the states at the readout (for noise inside a
         network, use `devices.noise.state_covariance`), and on the outputs when they are
-        read. κ and its bound include the noise; `Projections.noise_cost` is the cost of
-        each.
+        read. κ and its bound include the noise; `Projections.noise_cost` lists its cost.
 
     Examples
     --------

@@ -280,8 +280,7 @@ class Reservoir(Network, kind="reservoir"):
         n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
             As in `random`.
         g : float
-            Approximate radius of the disc of eigenvalues; a short reach leaves some
-            outside.
+            Approximate radius of the disc of eigenvalues; a short reach puts some outside.
         reach : float
             Distance over which the probability falls by e, in the unit of the positions.
         connectivity : float
