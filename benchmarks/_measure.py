@@ -153,9 +153,9 @@ def in_fresh_process(function: Callable[..., dict[str, Any]], **arguments: Any) 
     Parameters
     ----------
     function : callable
-            It must return a dict that JSON can hold.
-        **arguments
-            Values that JSON can hold.
+        It must return a dict that JSON can hold.
+    **arguments
+        Values that JSON can hold.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A real dask cluster in processes of its own, to be killed one by one."""
+"""A real dask cluster in separate processes, to be killed one by one."""
 
 from __future__ import annotations
 

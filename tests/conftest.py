@@ -147,7 +147,7 @@ def small(
 
 
 def interrupt(monkeypatch, owner, name: str, after: int) -> list[None]:
-    """Raise Ctrl-C in the call of ``owner.name`` after so many; returns the calls."""
+    """Raise Ctrl-C in the call of ``owner.name`` after some calls; returns the calls."""
     original, calls = getattr(owner, name), []
 
     def method(*arguments, **options):

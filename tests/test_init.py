@@ -1,4 +1,4 @@
-"""What importing greenfold brings along, and under which names."""
+"""What `import greenfold` imports, and the public names."""
 
 from __future__ import annotations
 

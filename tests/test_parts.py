@@ -1,4 +1,4 @@
-"""Imports of optional parts that no mark guards are found, and the guarded ones are not."""
+"""Unguarded imports of optional parts are found, and guarded ones are not reported."""
 
 from __future__ import annotations
 

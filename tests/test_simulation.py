@@ -35,7 +35,7 @@ def test_quadratic_neuron_has_a_riccati_solution():
 
 @pytest.mark.parametrize("gain", [Gain.linear(), Gain.tanh()], ids=["linear", "tanh"])
 def test_stiff_network(gain, rng):
-    """Fast neurons follow their input at once: y = x/(1 − w) beside ordinary ones."""
+    """Fast neurons follow their input at once, y = x/(1 − w), among ordinary ones."""
     slow = small(n=4).weights
     weights = np.block(
         [[slow, np.zeros((4, 3))], [0.1 * rng.standard_normal((3, 4)), -1e5 * np.eye(3)]]

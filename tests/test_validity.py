@@ -76,7 +76,7 @@ def test_errors_are_ratios_of_orders_at_the_readout():
 
 
 def test_errors_of_gaussian_classes_are_exact_for_the_soft_margin():
-    """Against many draws, forty times as many as points in the rule."""
+    """Against many draws, forty times the number of points in the rule."""
     unfolding, stimuli = setting(0.2)
     u, v = projections()
     parts = [
@@ -95,7 +95,7 @@ def test_errors_of_gaussian_classes_are_exact_for_the_soft_margin():
 
 
 def test_many_samples_keep_the_shares_of_their_classes():
-    """Of 2500 and 500 series 500 of each are looked at, with the weights of all."""
+    """Of 2500 and 500 series, 500 of each are used, with the weights of all."""
     unfolding, stimuli = setting(0.2)
     u, v = projections()
     X, labels = stimuli.sample(2500, rng=3)

@@ -103,9 +103,8 @@ class ModalLinearSystem(LinearSystem, Protocol):
 class System(HasSizes, Protocol):
     """A system, linear or not, as the optimisers see it.
 
-    If ``is_linear``, ``maps`` describes all of it; otherwise ``maps`` is the linear system
-    of weak stimuli. ``degree`` is that of the states as polynomials of the stimulus, or
-    None.
+    If ``is_linear``, ``maps`` is all of it; otherwise it is the linear system of weak
+    stimuli. ``degree`` is that of the states as polynomials of the stimulus, or None.
     ``states(X, u)`` gives states (n_cases, n_outputs) at the readout. ``pullback`` gives
     ∂L/∂u from ∂L/∂Y; with v, (∂L/∂u, ∂L/∂v) from ∂L/∂z for z = Y v.
     """

@@ -33,7 +33,7 @@ _DESCENT = 0.8
 #: Largest number of series to measure the change of κ on, if it is not exact, and about the
 #: number of products they may take. Judging then costs less than the optimisation.
 _MARGIN_SERIES, _PRODUCTS = 1000, 1.5e8
-#: Bytes of trajectories to look at, and number of their states.
+#: Fewest and most trajectories to look at, their bytes, and number of their states.
 _MIN_SERIES, _MAX_SERIES, _PATH_BYTES = 20, 50, 2**25
 _N_STATES = 40
 
@@ -57,20 +57,18 @@ class Validity:
         Size of order k + 1 at the readout relative to order k, and to the whole state (root
         mean square).
     soft_margin_error : float
-        Relative change of κ, at the same u and v, when order k + 1 is added. Higher
-        orders add to it: if ``next_order`` is near a third, the simulated network
-        changed κ by two to six times as much.
+        Relative change of κ, at the same u and v, when order k + 1 is added. Higher orders
+        add to it: if ``next_order`` is near a third, the simulated network changed κ by two
+        to six times as much.
     trustworthy : bool
-        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less
-        than 10 %, and the simulated network keeps κ and the accuracy.
+        Re λ̃ < 1, the orders fall (next_order < 0.5), the next one changes κ by less than
+        10 %, and the simulated network keeps κ and the accuracy.
     scale : float
-        Factor on the non-linearity (on α, for a quadratic gain) at which the criteria
-        would hold; 1 if they hold, or if κ is so small a difference that no factor
-        helps.
+        Factor on the non-linearity (on α, for a quadratic gain) at which the criteria would
+        hold; 1 if they hold, or if κ is so small a difference that no factor helps.
     simulated_loss : float or None
-        Share of κ lost on the simulated network at the same u and v (negative if it
-        gains, infinite if the simulation diverges). None if the network is too large
-        for a quick simulation.
+        Share of κ lost on the simulated network at the same u and v (negative if it gains,
+        infinite if the simulation diverges). None if the network is too large to simulate.
     simulated_points : float or None
         Accuracy lost on ``n_simulated`` series, with the plane midway between classes.
     """

@@ -103,7 +103,7 @@ def test_users_say_it_by_a_variable(name):
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
-    """What the threads are whenever a call, or one inside it, has entered."""
+    """Number of threads whenever a call, or a nested one, has entered."""
     found: list[set[int]] = []
     enter = _threads._OneBlasThread.__enter__
 
@@ -166,7 +166,7 @@ def test_what_users_call_goes_through_the_limit(door, monkeypatch):
 
 
 def test_a_few_series_are_read_without_delay(monkeypatch):
-    """To change the number of threads takes a tenth of the time that this takes."""
+    """Changing the number of threads takes a tenth of the time of this."""
     found = noted(monkeypatch)
     FITTED.predict(X)
     assert not found
@@ -208,7 +208,7 @@ def test_an_exception_gives_the_threads_back():
 
 @pytest.mark.parametrize("leaves_first", [0, 1])
 def test_threads_of_python_may_leave_in_any_order(leaves_first):
-    """Two calls overlap, and the last to leave gives back what the first has found."""
+    """Two calls overlap, and the last to leave restores what the first found."""
     entered = [threading.Event(), threading.Event()]
     leave = [threading.Event(), threading.Event()]
     left = [threading.Event(), threading.Event()]
@@ -285,7 +285,7 @@ def loaded():
 
 
 def test_a_library_that_is_loaded_inside_a_call_is_limited_by_the_next(loaded, monkeypatch):
-    """As SciPy's BLAS, where a command has begun before SciPy is imported."""
+    """Like SciPy's BLAS when a command started before SciPy was imported."""
     one, late = Library("pthreads"), Library("pthreads")
     loaded.append(one)
     limit = _threads._OneBlasThread()

@@ -44,7 +44,7 @@ def test_choose_eta_against_a_naive_loop(samples, rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_neither_names_nor_order_nor_unit_choose_eta(n_classes):
-    """Sixty noisy series, of which a fold holds out a dozen: folds decide much there."""
+    """Sixty noisy series; a fold holds out a dozen of them, so the folds matter."""
     rng = np.random.default_rng(4)
     codes = np.arange(60) % n_classes
     X = rng.standard_normal((60, 12)) + 0.3 * codes[:, None] * np.arange(12) / 12

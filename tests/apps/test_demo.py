@@ -1,4 +1,4 @@
-"""What the demo shows: errors that fall with the order, and data of the announced size."""
+"""The demo: errors that fall with the order, and data of the announced size."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Jobs begin, end, fail and resume; files say what made them and whether they are whole."""
+"""Jobs begin, end, fail and resume; files tell what made them and if they are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands run in an empty folder, in this process or in one of their own."""
+"""Commands run in an empty folder, in this process or in a separate one."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_completion_as_a_shell_asks_for_it():
 
 
 def test_advice_is_given_in_options(tmp_path):
-    """Of a file with gaps: what can be done here, not what Python could."""
+    """For a file with gaps: advice in options of the command, not in Python."""
     rows: list[list[object]] = [[i % 2, *range(i, i + 6)] for i in range(8)]
     gap, padded = tmp_path / "gap.tsv", tmp_path / "padded.tsv"
     rows[3][3] = "NaN"
@@ -215,7 +215,7 @@ def test_a_missing_part_is_told_before_the_work(monkeypatch, part, command):
 
 
 def test_no_command_takes_many_parameters():
-    """Options come in groups; a long list is a group that nobody has named."""
+    """Options are in groups; a long list would be a group without a name."""
     import inspect
 
     from greenfold.cli import app
@@ -297,7 +297,7 @@ def test_an_option_has_one_default_or_says_why(option):
 
 
 def test_what_matters_of_fit_fits_a_screen(monkeypatch):
-    """Up to the end of the first panel of options, on 80 columns."""
+    """The help up to the end of the first panel of options, on 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
     text = invoke("fit", "--help").stdout

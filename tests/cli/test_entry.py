@@ -1,4 +1,4 @@
-"""The way in where the extras are missing."""
+"""The entry point when extras are missing."""
 
 from __future__ import annotations
 

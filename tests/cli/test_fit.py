@@ -1,4 +1,4 @@
-"""`greenfold fit`: the model it writes, and what is left when it is stopped."""
+"""`greenfold fit`: the model it writes, and its files after an interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`greenfold predict` on data as users have them, and own weights for `fit`."""
+"""`greenfold predict` on users' data, and users' weights for `fit`."""
 
 from __future__ import annotations
 

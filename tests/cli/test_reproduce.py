@@ -1,4 +1,4 @@
-"""`greenfold reproduce`: what it hands on, and how it ends."""
+"""`greenfold reproduce`: the arguments it passes on, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small data files of every format, and the real ones where there are any."""
+"""Small data files of every format, and the real ones if they are available."""
 
 from __future__ import annotations
 

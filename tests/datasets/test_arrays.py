@@ -1,4 +1,4 @@
-"""The .npz format, and files read slice by slice."""
+"""The .npz format, and files read in slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every format gives back what was written, and says what is wrong with what is not."""
+"""Every format returns what was written, and explains what is wrong with a bad file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published files, where GREENFOLD_DATA says they are."""
+"""The published files, if GREENFOLD_DATA is set."""
 
 from __future__ import annotations
 

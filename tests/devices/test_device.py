@@ -1,4 +1,4 @@
-"""What hardware can do, as one object: what it refuses, and that it means one thing."""
+"""Constraints of hardware as one object: what it refuses, and what it does."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Problem:
     dt: float
 
     def make(self, n_sub: int, *, weights=None, time=None):
-        """The plan with so many sub-steps, read at the end by default."""
+        """The plan with ``n_sub`` sub-steps, read at the end by default."""
         f = NonlinearPart.around(self.rest, gain_of(self.function, self.derivative))
         if weights is None:
             weights = np.eye(self.X.shape[2])[-1]

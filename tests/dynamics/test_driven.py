@@ -59,7 +59,7 @@ def test_a_run_can_be_cut():
 
 @pytest.mark.parametrize("leak", [0.1, 0.5, 1.0])
 def test_memory_is_what_a_washout_takes(leak):
-    """Networks from rest and from far away agree after so many steps, and not before."""
+    """Networks from rest and from far away agree after the memory, and not before."""
     network = EchoStateNetwork.random(30, leak=leak, rng=1, spectral_radius=0.8)
     driven = DrivenNetwork(network, *weights(network))
     x = RNG.normal(size=(800, 2))

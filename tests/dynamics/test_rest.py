@@ -1,4 +1,4 @@
-"""Rest states against the network left to itself, and the refusal of those that are not."""
+"""Resting states against the undriven network, and the refusal of unstable ones."""
 
 import numpy as np
 import pytest

@@ -231,7 +231,7 @@ def test_series_that_can_not_be_read_are_named():
         ReservoirClassifier(**SMALL).fit(X[:, None, None], Y)
     large = X.copy()
     large[5, 1] = 1e300
-    with pytest.raises(ValueError, match="size 1e.300 in the series at index 5, beside"):
+    with pytest.raises(ValueError, match="size 1e.300 in the series at index 5, next to"):
         ReservoirClassifier(**SMALL).fit(large, Y)
     with pytest.raises(ValueError, match="'reservoir'.*square matrix of finite weights"):
         ReservoirClassifier(reservoir=np.full((3, 3), np.nan)).fit(X, Y)

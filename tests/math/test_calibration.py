@@ -1,4 +1,4 @@
-"""Probabilities that hold: the slope by draws of known odds, and on series held out."""
+"""Calibrated probabilities: the slope on draws of known odds and on held-out series."""
 
 from __future__ import annotations
 

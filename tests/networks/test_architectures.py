@@ -1,4 +1,4 @@
-"""Networks by their plan: in space, a delay, a graph. The others are in test_networks."""
+"""Networks by plan: in space, a delay, a graph. For others see test_networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gain says of itself."""
+"""Attributes and kinds of gains."""
 
 from __future__ import annotations
 

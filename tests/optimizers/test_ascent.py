@@ -1,4 +1,4 @@
-"""The ascent: where it ends, what it beats, and how it counts."""
+"""The ascent: its end, comparison with other projections, and its counts."""
 
 import numpy as np
 import pytest

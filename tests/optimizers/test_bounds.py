@@ -1,4 +1,4 @@
-"""The upper bound: its gradients, its two descents, and what may never be above it."""
+"""The upper bound: its gradients, its two descents, and values it must not fall below."""
 
 from __future__ import annotations
 

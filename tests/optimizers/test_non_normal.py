@@ -131,7 +131,7 @@ def growth_of(number):
 
 
 def compare(number):
-    """One network: the solve beside random and alternated projections; its growth."""
+    """One network: the solve against random and alternated projections; its growth."""
     stimuli, dt = stimuli_for(number)
     unfolding = unfold(network(number), n_steps=stimuli.n_steps, dt=dt)
     best = optimize(unfolding, stimuli)

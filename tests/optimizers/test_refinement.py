@@ -1,4 +1,4 @@
-"""The staged ascent of `Dynamics` against a plain one, Ctrl-C, and what its starts are."""
+"""The staged ascent of `Dynamics` against a plain one, Ctrl-C, and its starts."""
 
 import io
 

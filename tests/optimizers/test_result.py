@@ -1,4 +1,4 @@
-"""What is said of a result."""
+"""Messages and printed form of a result."""
 
 from dataclasses import replace
 

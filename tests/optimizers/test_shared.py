@@ -82,7 +82,7 @@ def test_gradient(case):
 
 @pytest.mark.parametrize("certify", [False, True])
 def test_bound_above_every_input(case, proven, certify):
-    """Fifty random u, each with its optimal readouts, and the one that was found."""
+    """Fifty random u, each with its optimal readouts, and the solved one."""
     problem, system, rng = case
     found, alone = proven
     if not certify:

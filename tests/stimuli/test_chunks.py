@@ -1,4 +1,4 @@
-"""Series in chunks beside the same series in memory, which is the judge throughout."""
+"""Series in chunks against the same series in memory."""
 
 from __future__ import annotations
 

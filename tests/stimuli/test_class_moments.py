@@ -1,4 +1,4 @@
-"""Moments in one pass: however the series are cut, and however far they lie."""
+"""Moments in one pass, for any batches and any offset of the series."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from .conftest import split
 @pytest.mark.parametrize("class_weight", ["balanced", None])
 @pytest.mark.parametrize("sizes", [[], [1, 2, 10], [1] * 29])
 def test_stream_equals_memory(data, sizes, class_weight, offset):
-    """One batch, several, and single series, of which each holds one class only."""
+    """One batch, several, and single series, each with one class only."""
     X, labels = data
     X = X + offset
     whole = SampleStimuli(X, labels, class_weight=class_weight)

@@ -1,4 +1,4 @@
-"""The door: states of every order against solvers, readouts, gradients, bad input."""
+"""`Unfolding`: states of every order against solvers, readouts, gradients, bad input."""
 
 import numpy as np
 import pytest

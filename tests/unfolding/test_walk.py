@@ -1,4 +1,4 @@
-"""Bounded memory: the plan, and what is really allocated."""
+"""Bounded memory: the plan, and the memory actually allocated."""
 
 import tracemalloc
 

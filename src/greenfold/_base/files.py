@@ -29,9 +29,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file to write and read, and move it over `path` at the end.
 
     If the body raises, `path` does not change. A symbolic link stays, and its target is
-    replaced; an existing file keeps its permissions. A pipe or a terminal gets the whole
-    content at the end; other kinds of files are refused. An OSError names the caller's
-    path.
+    replaced; an existing file keeps its permissions. A pipe or terminal gets the whole
+    content at the end; other kinds of files are refused. An OSError names `path`.
     """
     try:
         found = os.stat(str(path))

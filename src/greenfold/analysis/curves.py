@@ -134,8 +134,8 @@ class TauChoice(Shown):
         Share of the time that the mean soft margin spends in its last 5 %: large if the
         network forgot the beginning long ago, about 0.05 if it still grows.
     best : float
-        The τ with the largest final soft margin among those that just entered
-        saturation (share of at most 0.2); if none has, the one that saturates least.
+        The τ with the largest final soft margin among those that just entered saturation
+        (share of at most 0.2); if none has, the one that saturates least.
     """
 
     taus: np.ndarray

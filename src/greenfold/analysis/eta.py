@@ -117,8 +117,8 @@ class Folds:
         """Return all folds that can be scored, over several deals if there are few series.
 
         With ``solved``, u is ascended for the one η in ``etas``, as in the final fit;
-        otherwise it is the leading singular vector, which serves all η, and one deal is
-        enough.
+        otherwise it is the leading singular vector, which serves all η, and one deal
+        suffices.
         """
         from joblib import Parallel, delayed
 
@@ -261,8 +261,8 @@ class EtaChoice(Shown):
         Cosine between the readouts of any two η, if one u was given; near one where η
         hardly matters.
     calibration : float
-        Factor on log-odds `with_heavy_tails` that calibrates the probabilities of
-        held-out series at the best η.
+        Factor on log-odds `with_heavy_tails` that calibrates the probabilities of held-out
+        series at the best η.
     """
 
     etas: np.ndarray

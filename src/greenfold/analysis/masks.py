@@ -83,12 +83,11 @@ def margin_interval(
     n_replicates : int
         Number of solutions behind the interval, eight for each division of the recording.
     solved : bool
-        Whether u was solved on this response; with False, u is kept and only the
-        readout is solved on each replicate.
+        Whether u was solved on this response; with False, u is kept and only the readout is
+        solved on each replicate.
     device : Device, optional
-        As passed to `optimize`: a mask of the same kind is solved on each replicate.
-        Its noise may be ``input_noise`` and one standard deviation of
-        ``readout_noise``.
+        As passed to `optimize`: a mask of the same kind is solved on each replicate. Its
+        noise may be ``input_noise`` and one standard deviation of ``readout_noise``.
     rng : numpy Generator, int or None
 
     Notes
@@ -201,8 +200,8 @@ def mask_bound(
         Result of ``optimize(system, stimuli, device=device)``, from which the bound is
         lowered, at their η.
     device : Device
-        With a mask that has a bound: "sign" (or two levels ±1), "nonnegative" (or
-        levels without a negative one), or a box. The bound does not include noise.
+        With a mask that has a bound: "sign" (or two levels ±1), "nonnegative" (or levels
+        without a negative one), or a box. The bound does not include noise.
 
     Notes
     -----

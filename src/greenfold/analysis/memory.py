@@ -23,8 +23,8 @@ class MemoryCapacity(Shown):
     Attributes
     ----------
     delays, capacity : ndarray (n_delays,)
-        Share of the variance of the input ``delays`` steps ago that the readout
-        recovers, with noise; ``total`` is the sum.
+        Share of the variance of the input ``delays`` steps ago that the readout recovers,
+        with noise; ``total`` is the sum.
     bound : float or None
         No u reaches a larger total; None if u was given or drawn.
     u : ndarray

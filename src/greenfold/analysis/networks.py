@@ -327,16 +327,15 @@ class ReservoirPath(Shown):
     Attributes
     ----------
     parameters : dict of ndarray
-        By name, (n_evaluations,), or (n_evaluations, n_oscillators) if each oscillator
-        has its own. "g" is a factor on the given weights.
+        By name, (n_evaluations,), or (n_evaluations, n_oscillators) if each oscillator has
+        its own. "g" is a factor on the given weights.
     soft_margin, upper_bound : ndarray (n_evaluations,)
-        κ* on the series used for the choice; no u and v of that network exceed the
-        bound.
+        κ* on the series used for the choice; no u and v of that network exceed the bound.
     held_out : ndarray (n_evaluations,)
         κ of the same u and v on the held-out series; NaN without them.
     gradient : ndarray (n_evaluations, n_coordinates)
-        ∂κ*/∂θ in the coordinates of the ascent: logarithms, and for frequencies radians
-        per decay time of the given network.
+        ∂κ*/∂θ in the coordinates of the ascent: logarithms, and for frequencies radians per
+        decay time of the given network.
     best : int
         The evaluation with the largest κ*, that of ``reservoir`` and ``projections``.
     status, message : str

@@ -582,10 +582,8 @@ class _Loop:
             except self.pool.died as error:
                 # A cluster has already tried several workers.
                 if alone or isinstance(self.pool, Cluster):
-                    why = (
-                        "The process that ran it died, perhaps out of memory or because an "
-                    )
-                    why += f"extension module crashed ({type(error).__name__})."
+                    why = "The process that ran it died, perhaps out of memory or in a "
+                    why += f"crash of an extension module ({type(error).__name__})."
                     self._fail(job, why)
                 else:
                     self.suspects.append(job)

@@ -476,8 +476,7 @@ def read_study(folder: str | Path, paths: Collection[str] | None = None) -> list
 
     A row has the setting of a network and its results: ``kappa`` with its ``bound``,
     ``kappa_random`` of random u, ``accuracy_<noise>`` and ``accuracy_random_<noise>``, and
-    ``memory`` if it was computed. ``paths`` limits it to these files. Damaged ones are
-    skipped.
+    ``memory`` if it was computed. ``paths`` limits the files. Damaged ones are skipped.
     """
     place = Path(folder).expanduser()
     rows = []

@@ -221,9 +221,7 @@ def find_sources(
             folder = path.resolve()
             is_one = archive.find_split(folder, folder.name, "train")
             own = {folder.name: folder} if is_one else archive.datasets_below(folder)
-            how = (
-                "a data set is a folder <Name> with the files <Name>_TRAIN and <Name>_TEST."
-            )
+            how = "each is a folder <Name> with the files <Name>_TRAIN and <Name>_TEST."
             none = f"The folder {str(folder)!r} holds no data sets: {how}"
             require(own, none, FileNotFoundError)
             found = own | found
@@ -390,9 +388,7 @@ def experiment(configuration: Mapping[str, Any], context: Mapping[str, Any]) -> 
         X_train, X_test = (on_device(X, device) for X in (X_train, X_test))
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # warnings of many estimators do not help in a sweep
+        warnings.simplefilter("ignore")  # they would come from many estimators
         start = time.perf_counter()
         estimator.fit(X_train, np.searchsorted(classes, y_train))
         fitted = time.perf_counter()
@@ -670,8 +666,8 @@ def compare(
     folder : str or Path
         Results in the layout of tsml-eval, by `greenfold.apps.sweep.sweep` or tsml-eval.
     published : iterable of str, optional
-        Estimators whose published results to compare with; by default ROCKET,
-        MiniROCKET, MR-Hydra and HC2. Empty for none.
+        Estimators whose published results to compare with; by default ROCKET, MiniROCKET,
+        MR-Hydra and HC2. Empty for none.
     estimators : iterable of str, optional
         Folders to compare; by default all of them.
     data_dir : str or Path, optional

@@ -974,9 +974,8 @@ def read_series(
         (``.ts.gz``).
     missing : {"error", "keep", "trim"}, default "error"
         How to treat missing values. ``"error"`` reports where they are, ``"keep"`` leaves
-        NaN in their place, ``"trim"`` cuts off those at the end of a series as padding (the
-        archives pad series of unequal length in ``.tsv`` and ``.arff``); others remain an
-        error.
+        NaN in their place, ``"trim"`` cuts off those at the end of a series as padding (as
+        in ``.tsv`` and ``.arff`` of the archives); others remain an error.
     labels : {"required", "optional", "none"}, default "required"
         Whether every series needs a label, may have none (``.npz`` without ``y``,
         ``@classLabel false``, ARFF without a class, ``?``), or labels are not wanted. In a

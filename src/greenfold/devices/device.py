@@ -37,8 +37,8 @@ class Device(Shown):
     mask : {"sign", "nonnegative"}, optional
         Entries of u: "sign" allows ±1, "nonnegative" no negative entries.
     levels : int or array_like, optional
-        Number of symmetric levels of the mask, whose sizes are optimised too; or the
-        values of the levels, up to a common factor.
+        Number of symmetric levels of the mask, whose sizes are optimised too; or the values
+        of the levels, up to a common factor.
     box : (float, float), optional
         Range of the entries of the unit vector u.
     inputs, outputs : array_like of int or bool, optional
@@ -50,8 +50,7 @@ class Device(Shown):
         One standard deviation, one per entry, or a covariance: of noise on the stimuli
         (n_channels · n_steps values), on the states at the readout (for noise inside a
         network, use `devices.noise.state_covariance`), and on the outputs when they are
-        read. κ and its bound include the noise; `Projections.noise_cost` is the cost of
-        each.
+        read. κ and its bound include the noise; `Projections.noise_cost` lists its cost.
 
     Examples
     --------

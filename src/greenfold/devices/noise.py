@@ -47,8 +47,8 @@ def state_covariance(
     Parameters
     ----------
     reservoir : Reservoir
-        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'); W
-        includes the slopes of the gain at rest.
+        Its linear order: τẏ = −(1 − W) y + ξ with ⟨ξ(t) ξ(t')ᵀ⟩ = Q δ(t − t'); W includes
+        the slopes of the gain at rest.
     noise : float, array_like (n_neurons,) or (n_neurons, n_neurons)
         √Q for all neurons or for each, or Q itself.
     duration : float, optional

@@ -64,19 +64,18 @@ class FitReport(Shown):
     Attributes
     ----------
     n_lags : int
-        Number of lags of the fitted filter, by cross-validation; later ones are zero in
-        G.
+        Number of lags of the fitted filter, by cross-validation; later ones are zero in G.
     ridge : float
         Ridge penalty, relative to the mean power of the drive, chosen likewise.
     linearity : float
-        Share of the held-out variance of the outputs that the filter explains, weighted
-        by their variance. The rest is noise, non-linearity, or longer memory.
+        Share of the held-out variance of the outputs that the filter explains, weighted by
+        their variance. The rest is noise, non-linearity, or longer memory.
     linearity_per_output : ndarray (n_outputs,)
     n_samples : int
         Number of fitted samples in all recordings.
     whole : ndarray (n_steps, n_outputs, n_inputs)
-        Response fitted with all lags of the stimuli and almost no penalty: noisier than
-        G, but without the errors from dropping lags and from shrinkage.
+        Response fitted with all lags of the stimuli and almost no penalty: noisier than G,
+        but without the errors from dropping lags and from shrinkage.
     influence : ndarray (n_blocks, n_steps, n_outputs, n_inputs)
         Change of ``whole`` with each block of the recordings, to draw replicates from.
     """
@@ -179,15 +178,15 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         dt : float
             Length of a step.
         n_lags : int or list of int, optional
-            Number of lags of the filter, or numbers to choose from; by default a
-            quarter, half, once and twice ``n_steps``, as far as the recordings allow.
-            Fewer lags than the memory of the device are refused.
+            Number of lags of the filter, or numbers to choose from; by default a quarter,
+            half, once and twice ``n_steps``, as far as the recordings allow. Fewer lags
+            than the memory of the device are refused.
         ridge : float or list of float, optional
-            Penalty, or penalties to choose from, relative to the mean power of the
-            drive; by default ten from 10⁻⁸ to 10.
+            Penalty, or penalties to choose from, relative to the mean power of the drive;
+            by default ten from 10⁻⁸ to 10.
         n_blocks : int
-            Number of blocks of time for the error estimates. Blocks should be longer
-            than the memory of the noise.
+            Number of blocks of time for the error estimates. Blocks should be longer than
+            the memory of the noise.
 
         Raises
         ------

@@ -44,8 +44,8 @@ class StepError:
     n_sub : int
         Sub-steps per step of the stimulus.
     error : float
-        Largest error of a neuron at the end of any step, relative to the largest state
-        of the measured series: 16/15 of the difference to halved sub-steps.
+        Largest error of a neuron at the end of any step, relative to the largest state of
+        the measured series: 16/15 of the difference to halved sub-steps.
     series : tuple of int
         The measured series.
     """

@@ -45,7 +45,7 @@ from .onnx import new_graph
 RIDGES = 10.0 ** np.arange(-12, 0.1, 1.0)
 #: Penalty for solving the input weights, until one is chosen.
 _SOLVING_RIDGE = 1e-11
-#: A washout longer by this factor may change the loss by this share; see `_solve`.
+#: Share by which a longer washout may change the loss; see `_solve`.
 _WASHOUT_ERROR = 0.05
 #: Number of steps of a stream to hold at a time.
 _CHUNK = 4096
@@ -826,8 +826,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     n_neurons, input_weights, spectral_radius, leak, input_scale, bias_scale, reservoir, dt
         As in `SequenceRegressor`, but the leak is 0.5 by default.
     ridge : float or "auto"
-        "auto" chooses the penalty whose closed loops on held-out blocks stay valid
-        longest.
+        "auto" chooses the penalty whose closed loops on held-out blocks stay valid longest.
     washout, see_input, max_iter, search, random_state, verbose
         As in `SequenceRegressor`; the search compares closed loops.
 

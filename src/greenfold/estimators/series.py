@@ -138,8 +138,8 @@ def _check_sizes(cube: np.ndarray) -> None:
     usual = known[len(known) // 2 - 1] if len(known) > 1 else sizes[index]
     if sizes[index] / _VANISHING > usual:
         value = f"a value of size {sizes[index]:.3g} in the series at index {index}"
-        beside = f"next to which the others, of size {usual:.3g}, vanish"
-        raise ValueError(f"X holds {value}, {beside}; impute it or drop that series.")
+        hides = f"next to which the others, of size {usual:.3g}, vanish"
+        raise ValueError(f"X holds {value}, {hides}; impute it or drop that series.")
 
 
 def _holds_series(X: Any) -> bool:

@@ -149,13 +149,13 @@ class Gain:
     Attributes
     ----------
     coefficients : tuple of float
-        Taylor coefficients φ(0), c_1, c_2, … in increasing powers, for the unfolding of
-        a network that rests at zero; `simulate` and `Dynamics` use the exact function.
+        Taylor coefficients φ(0), c_1, c_2, … in increasing powers, for the unfolding of a
+        network that rests at zero; `simulate` and `Dynamics` use the exact function.
     name : str
         The printed name.
     kind, parameters
-        The constructor in `KINDS` and its arguments; None for a gain made of code,
-        which cannot be saved.
+        The constructor in `KINDS` and its arguments; None for a gain made of code, which
+        cannot be saved.
     nest_model : str or None
         The rate neuron of NEST with this gain.
     """

@@ -280,15 +280,14 @@ class Reservoir(Network, kind="reservoir"):
         n_neurons, tau, gain, rng, bias, max_draws, spectral_radius
             As in `random`.
         g : float
-            Approximate radius of the disc of eigenvalues; a short reach leaves some
-            outside.
+            Approximate radius of the disc of eigenvalues; a short reach puts some outside.
         reach : float
             Distance over which the probability falls by e, in the unit of the positions.
         connectivity : float
             Mean probability of a connection.
         positions : array_like (n_neurons, n_dimensions), optional
-            Positions of the neurons. By default they are drawn in the unit square (or
-            line, or cube) with periodic boundaries.
+            Positions of the neurons. By default they are drawn in the unit square (or line,
+            or cube) with periodic boundaries.
         n_dimensions : int
             Number of dimensions of drawn positions.
         """

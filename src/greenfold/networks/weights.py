@@ -138,8 +138,7 @@ def spatial_plan(
             """Mean probability for c = exp(level), minus the one wanted."""
             return float(np.exp(np.minimum(0, level - decay[others])).mean()) - share
 
-        # At the left end no pair is more probable than wanted; at the right all are
-        # certain.
+        # At the left end no pair is more probable than wanted; at the right all exist.
         left, right = np.log(share), float(decay.max()) + 1e-9
         solve: Any = brentq
         level = solve(surplus, left, right, xtol=1e-12) if share < 1 else right

@@ -73,17 +73,16 @@ class Projections(Result, kind="projections"):
     soft_margin, separation, variance, eta : float
         κ = separation − variance at η (paper, equation 6, `soft_margin_approx_Gaussian`).
     upper_bound, gap : float or None
-        No unit u and v reach a larger soft margin than the bound; the gap is the
-        distance to it, relative to the larger of the two in size. None if the method
-        gives no bound.
+        No unit u and v reach a larger soft margin than the bound; the gap is the distance
+        to it, relative to the larger of the two in size. None if the method gives no bound.
     method, status, message : str
         How the pair was found and how the search ended.
     n_iter : int
         Iterations of the method (of its best start).
     history : ndarray (n_entries, 2)
-        Separation and variance of the best pair so far, at the start and after each
-        round or evaluation of the best start. With `Dynamics`, those of its last
-        ascent, on all series.
+        Separation and variance of the best pair so far, at the start and after each round
+        or evaluation of the best start. With `Dynamics`, those of its last ascent, on all
+        series.
     starts : ndarray (n_starts,)
         Soft margin at the end of each start.
     wall_time : float
@@ -91,14 +90,14 @@ class Projections(Result, kind="projections"):
     validity : Validity or None
         How far you can trust the perturbation expansion here, if there is one.
     fresh_margin, fresh_error : float or None
-        κ of these projections on stimuli that were not fitted, and its standard error,
-        if Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN if the
-        network diverges after one of these stimuli.
+        κ of these projections on stimuli that were not fitted, and its standard error, if
+        Gaussian classes had to be drawn, as for `Dynamics`. −∞ and NaN if the network
+        diverges after one of these stimuli.
     step_error : float or None
         Largest error of a state of an integrated network, relative to the largest.
     growth : float or None
-        Amplification of the input by the linear network, if the method computed it:
-        about 1 for the paper's networks, many orders more for strongly non-normal ones.
+        Amplification of the input by the linear network, if the method computed it: about 1
+        for the paper's networks, many orders more for strongly non-normal ones.
     mask : str or None
         The kind of mask; None for a free u.
     noise_cost : dict or None
@@ -200,8 +199,8 @@ class RegressionProjections(Result, kind="regression"):
     V : ndarray (n_outputs, n_targets)
         Readouts.
     gain, upper_bound, gap : float
-        Gain J: the reduction of the targets' variance, minus λ‖V‖². No u and V exceed
-        its bound, which is None for a non-linear system.
+        Gain J: the reduction of the targets' variance, minus λ‖V‖². No u and V exceed its
+        bound, which is None for a non-linear system.
     loss, loss_bound : float
         Sum over targets of the mean squared error, plus λ‖V‖²; and its lower bound.
     r2 : ndarray (n_targets,)

@@ -128,29 +128,27 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     Parameters
     ----------
     system : System
-        The system to optimise, with its readout: an `Unfolding`, or anything else with
-        the maps of :mod:`greenfold.systems`.
+        The system to optimise, with its readout: an `Unfolding`, or anything else with the
+        maps of :mod:`greenfold.systems`.
     stimuli : GaussianStimuli, SampleStimuli, RegressionTask or SequenceTask
         For a `RegressionTask`, u and the readouts of all targets are solved; for a
-        `SequenceTask`, which needs `Dynamics`, readouts at every step. Tasks take only
-        the arguments ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and
-        ``rng``.
+        `SequenceTask`, which needs `Dynamics`, readouts at every step. Tasks take only the
+        arguments ``device``, ``u``, ``n_starts``, ``max_iter``, ``tol`` and ``rng``.
     eta : float
         Control parameter η of the soft margin; see `choose_eta`.
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
         "convex" (order 0, its default): the best pair found, with an upper bound on the
         soft margin of any pair. If the two meet, the pair is "certified" as the global
-        optimum; to reach this, a tree of up to 30 bounds is searched. On a normal
-        network (symmetric, orthogonal, a ring, oscillators) they always meet.
+        optimum; to reach this, a tree of up to 30 bounds is searched. On a normal network
+        (symmetric, orthogonal, a ring, oscillators) they always meet.
         "exact" (order 0): the same with no limit on the number of bounds. At 20 neurons
-        that takes seconds, at 100 perhaps hours; Ctrl-C returns the best pair and its
-        bound so far. ``joblib.parallel_config`` spreads the bounds over processes.
+        that takes seconds, at 100 perhaps hours; Ctrl-C returns the best pair and its bound
+        so far. ``joblib.parallel_config`` spreads the bounds over processes.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
-        sphere, from the certified linear optimum with both signs and from random
-        vectors; with `Dynamics` also from the order-1 optimum, if the gain has a
-        square.
-        "alternating": the paper's algorithm, linear (order 0) or its Algorithm 1 (order
-        1), from random input projections.
+        sphere, from the certified linear optimum with both signs and from random vectors;
+        with `Dynamics` also from the order-1 optimum, if the gain has a square.
+        "alternating": the paper's algorithm, linear (order 0) or its Algorithm 1 (order 1),
+        from random input projections.
         "random": the best of random input projections, each with its optimal readout.
     device : Device, optional
         Constraints of the hardware: masks, inputs and outputs, bits, noise. For a
@@ -163,7 +161,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         stimuli (`separability` ≥ 1.5), and four more otherwise.
     max_iter : int, optional
         300 by default: evaluations of the bound of a large network per width of its
-        smoothing ("convex", "exact"), evaluations per start, after its first ("ascent"),
+        smoothing ("convex", "exact"), evaluations per start after its first ("ascent"),
         rounds per start ("alternating").
     tol : float, optional
         Relative gap at which to stop ("convex" and "exact", 1e-4 by default; from 1e-3 on

@@ -38,13 +38,13 @@ class GaussianStimuli(Stimuli):
     psi : array_like (n_channels · n_steps, n_channels · n_steps)
         Mean of the two class covariances, channel after channel.
     chi : array_like of the same shape, optional
-        Half the difference of the class covariances; zero by default. A linear network
-        does not see it.
+        Half the difference of the class covariances; zero by default. Linear networks
+        ignore it.
     n_draws : int
-        Number of series that represent each class if a system has no closed moments,
-        such as the integrated network (`Dynamics`). They are drawn in pairs around the
-        mean with exactly the covariance of the class, so M is exact up to the cubic
-        part of the states. With too few series, the fit overestimates κ: compare
+        Number of series that represent each class if a system has no closed moments, such
+        as the integrated network (`Dynamics`). They are drawn in pairs around the mean with
+        exactly the covariance of the class, so M is exact up to the cubic part of the
+        states. With too few series, the fit overestimates κ: compare
         `Projections.fresh_margin`.
     """
 

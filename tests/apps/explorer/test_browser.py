@@ -28,7 +28,7 @@ TOLERANCE = 1e-6
 
 
 class Explorer(Browser):
-    """The browser, with patience and a wish for stillness."""
+    """The browser, with long timeouts and reduced motion."""
 
     def visit(
         self,
@@ -51,7 +51,7 @@ class Explorer(Browser):
             self.events.append(self._receive())
 
     def wait(self, condition: str, seconds: float = 20.0) -> None:
-        """Until a condition holds in the page."""
+        """Wait until a condition holds in the page."""
         end = time.monotonic() + seconds
         while not self.ask(condition):
             assert time.monotonic() < end, condition

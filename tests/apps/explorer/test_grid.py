@@ -1,4 +1,4 @@
-"""The grid that travels in the page, against the library's own answers."""
+"""The grid stored in the page, against the library's own results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page as text: complete, self-contained, small, and deaf to hostile names."""
+"""The page as text: complete, self-contained, small, and safe against hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thinning and rounding of the series: what is left, and what is said about it."""
+"""Thinning and rounding of the series, and the sentences about it."""
 
 from __future__ import annotations
 

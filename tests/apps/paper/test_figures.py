@@ -1,4 +1,4 @@
-"""`reproduce`: its files, and what it says where it cannot go on."""
+"""`reproduce`: its files, and its messages when it cannot continue."""
 
 import importlib
 import io
@@ -30,7 +30,7 @@ def reproduced(tmp_path_factory):
 
 
 def _one_curve(numbers, p):
-    """Stands in for the drawing of a figure, of which each format takes a second."""
+    """Replaces the drawing of a figure, which takes a second per format."""
     from matplotlib.figure import Figure
 
     figure = Figure()
@@ -103,7 +103,7 @@ def test_every_figure_has_a_caption_and_draws_what_is_recorded(name):
     ],
 )
 def test_every_figure_can_be_written(name):
-    """Text is set and axes are arranged only then."""
+    """Text is laid out and axes are arranged only then."""
     module = importlib.import_module(f"greenfold.apps.paper.{name}")
     path = Path(__file__).parents[3] / "docs" / "_reproduction" / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The records: made in full with today's parameters, and held by a judge that can fail."""
+"""The records: made in full with today's parameters, and checked by tests that can fail."""
 
 import copy
 import importlib

@@ -42,7 +42,7 @@ def test_another_parameter_is_another_run(tmp_path):
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.contract)]
 )
 def test_processes_change_nothing(tmp_path, monkeypatch, backend):
-    """Nor do threads, which stand in for processes where a second counts."""
+    """Neither do threads, which replace processes here to save time."""
     if backend == "threading":
         import joblib
 

@@ -1,4 +1,4 @@
-"""The report page as text: complete, self-contained, and deaf to hostile names."""
+"""The report page as text: complete, self-contained, and safe against hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small archive, estimators of one's own, and a folder for results."""
+"""A small archive, estimators written for the tests, and a folder for results."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def wait_for(out: Path, count: int, seconds: float = 60) -> None:
 
 
 def predicted(out: Path) -> dict[str, tuple[bytes, ...]]:
-    """All that a result says but for the time that it took."""
+    """Everything in a result except its time."""
     found = {name: read_predictions(out / name) for name in finished(out)}
     return {
         name: (

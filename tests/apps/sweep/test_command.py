@@ -1,4 +1,4 @@
-"""`greenfold sweep` as it is typed, stopped and typed again."""
+"""`greenfold sweep` on the command line, stopped and resumed."""
 
 from __future__ import annotations
 

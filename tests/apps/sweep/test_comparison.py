@@ -1,4 +1,4 @@
-"""Accuracies beside each other, published ones too, and aeon's figures of them."""
+"""Comparison of accuracies, with published ones, and aeon's figures of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text means."""
+"""Parsing of estimators from text."""
 
 from __future__ import annotations
 

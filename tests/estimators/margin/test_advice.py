@@ -1,4 +1,4 @@
-"""What is said where something did not go as hoped, and that it can be done."""
+"""Messages for failures, and that their advice works."""
 
 from __future__ import annotations
 

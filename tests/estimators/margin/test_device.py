@@ -1,4 +1,4 @@
-"""Series of a GPU, played by PyTorch on the host; what is said where there is none."""
+"""Series on a GPU, simulated by PyTorch on the host, and the message without a GPU."""
 
 import numpy as np
 import pytest

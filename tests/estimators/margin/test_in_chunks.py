@@ -1,4 +1,4 @@
-"""Classifiers fitted on series in chunks, beside those fitted on a stream or in memory."""
+"""Classifiers fitted on series in chunks, against those from a stream or in memory."""
 
 from __future__ import annotations
 

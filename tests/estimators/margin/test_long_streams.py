@@ -1,4 +1,4 @@
-"""Streams: η chosen again as they grow, and going on after a file."""
+"""Streams: η is chosen again as they grow, and they continue from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classifier on the published data sets, where GREENFOLD_DATA says they are."""
+"""The classifier on the published data sets, if GREENFOLD_DATA is set."""
 
 from __future__ import annotations
 

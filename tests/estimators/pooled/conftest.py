@@ -1,4 +1,4 @@
-"""Every test of this folder may need what numba compiles."""
+"""Every test in this folder may need code compiled by numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooled estimators on series in chunks, beside the same in memory."""
+"""Pooled estimators on series in chunks, against the same in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is pooled, judged by its definition, one value at a time; and route by route."""
+"""Pooled features against their definition, one value at a time, for every engine."""
 
 from __future__ import annotations
 

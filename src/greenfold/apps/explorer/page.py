@@ -41,7 +41,7 @@ from ..report.page import fill_template, write_page
 #: Largest numbers of values per series, over all channels, and of series per part.
 MAX_VALUES, MAX_SERIES = 160, 300
 #: Largest number of values of all series of a data set: 16 bits each, 220 kB as text. Pairs
-#: of classes are left out to reach the second number; the third always fits.
+#: of classes are left out to leave room for the second number, and at least the third.
 MAX_NUMBERS, _ENOUGH_NUMBERS, _FEWEST_NUMBERS = 84_000, 40_000, 2_000
 #: Number of pairs that are solved if there are more than two classes.
 MAX_CLASSES, MAX_CHANNELS, MAX_PAIRS = 20, 8, 3

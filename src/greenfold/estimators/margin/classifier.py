@@ -717,11 +717,10 @@ def noisy_accuracy(
     X, y
         As in its ``fit``.
     sigma : float
-        In the unit of the network states, with inputs scaled to ‖μ‖ =
-        ``input_scaling``.
+        In the unit of the network states, with inputs scaled to ‖μ‖ = ``input_scaling``.
     input_noise : float or array_like, optional
-        Noise on the series, in their own unit: one standard deviation, one per value,
-        or a covariance (linear order).
+        Noise on the series, in their own unit: one standard deviation, one per value, or a
+        covariance (linear order).
     state_noise : float or array_like, optional
         Noise on the states at the readout, likewise; for noise inside a network, use
         `greenfold.devices.noise.state_covariance`.

@@ -414,8 +414,8 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
     Attributes
     ----------
     held_out_predictions_ : ndarray (n,) or (n, n_targets)
-        Predictions for the training series ``held_out_cases_``, each without that
-        series; None in a loaded regressor.
+        Predictions for the training series ``held_out_cases_``, each without that series;
+        None in a loaded regressor.
     map_, head_, penalty_, held_out_cases_, n_features_in_, n_channels_in_
         As in `PooledReservoirClassifier`.
 

@@ -58,7 +58,7 @@ _HOST_BYTES = 2**23
 _DEVICE_BYTES = 2**31
 #: Number of arrays, as large as the readings, that array operations keep at a time.
 _TEMPORARIES = 8
-#: Features that the compiled engine computes before they are stored.
+#: Bytes of features that the compiled engine computes before it stores them.
 _TABLE_BYTES = 2**24
 #: Numbers of training series, and of values per reading, from which thresholds are drawn.
 _SAMPLED_SERIES = 256

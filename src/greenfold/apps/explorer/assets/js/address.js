@@ -2,7 +2,7 @@
 
 import { fromAddress, toAddress, unit } from "./numbers.js";
 
-/** What the address says, as far as it makes sense; sizes are checked by the caller. */
+/** The view in the address, as far as it is valid; the caller checks sizes. */
 export function readAddress(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const found = {};

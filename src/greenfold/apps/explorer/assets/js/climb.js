@@ -18,7 +18,7 @@ function slope(network, cut, u, eta, { a, v }) {
 }
 
 /**
- * Steps uphill, one each time it is asked: of the length that the last two slopes suggest
+ * One step uphill per call, of the length that the last two slopes suggest
  * (Barzilai and Borwein), halved until κ rises.
  *
  * @yields {{u: Float64Array, kappa: number}}

@@ -1,9 +1,9 @@
-// Drawing: SVG as text, in the pixels of the place where it stands. Only numbers enter it;
+// Drawing: SVG as text, in the pixels of its place. It contains only numbers;
 // names are in HTML next to it.
 
 const INDENT = { left: 44, right: 14, top: 10, bottom: 34 };
 
-/** A number for people: four digits, a true minus. */
+/** A readable number: four digits, a true minus. */
 export function shown(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
   const text = Math.abs(value) < 1e-12 ? "0" : String(Number(value.toPrecision(digits)));

@@ -4,7 +4,7 @@
 /**
  * Eigendecomposition of a symmetric matrix.
  *
- * @param {Float64Array} matrix n × n, row by row; left as it is.
+ * @param {Float64Array} matrix n × n, row by row; not changed.
  * @param {number} n
  * @returns {{values: Float64Array, vectors: Float64Array}} Ascending values; row i of
  *   `vectors` is the unit eigenvector of value i.

@@ -75,7 +75,7 @@ function settleAxes({ states, reference, u }) {
   } else sideways = 1;
   if (sideways < 0) states.y = states.y.map((y) => -y);
   lastAcross = { y: states.y, u };
-  // A few far states stand at the edge.
+  // A few far states are drawn at the edge.
   const most = (values) => 1.25 * values.map(Math.abs).sort()[Math.floor(0.98 * values.length)];
   shownReach.x = Math.max(shownReach.x, Math.min(most(states.x), 2 * reference.reach));
   shownReach.y = Math.max(shownReach.y, most(states.y));

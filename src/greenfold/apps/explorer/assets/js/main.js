@@ -1,4 +1,4 @@
-// The controls of the page, and the address that remembers them.
+// The controls of the page, and the address that stores them.
 
 import { decode, dot, randomUnit, unit } from "./numbers.js";
 import { climb } from "./climb.js";
@@ -95,7 +95,7 @@ function goClimbing() {
   const advance = () => {
     const started = performance.now();
     let next = steps.next();
-    // Without motion the way is not shown, only where it ends.
+    // With reduced motion only the end is shown.
     while (still.matches && !next.done && performance.now() - started < 30) {
       if (next.value) state.mine = next.value.u;
       next = steps.next();
@@ -330,7 +330,7 @@ function useText(name, text) {
   }
 }
 
-/** Take what the address says, as far as it fits this page. */
+/** Use the view in the address, as far as it fits this page. */
 function restore() {
   const given = readAddress(location.hash);
   const whole = (value, count) => (Number.isInteger(value) && value >= 0 && value < count);

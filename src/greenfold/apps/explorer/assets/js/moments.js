@@ -2,7 +2,7 @@
 
 import { decode, norm } from "./numbers.js";
 
-/** A data set that travels in the page: series as numbers, codes of their classes. */
+/** A data set stored in the page: series as numbers, codes of their classes. */
 export function readSet(content, steps) {
   const values = (part) => decode(part.X, "i2").map((x) => x * content.unit);
   const train = { X: values(content.train), codes: decode(content.train.codes, "u1") };
@@ -51,7 +51,7 @@ export function compare(set, pair) {
   return { set, pair, means, centre, scale, share, train, test };
 }
 
-/** What the steps until a readout contribute: series, μ and ψ cut off there. */
+/** Series, μ and ψ, cut off at a readout step. */
 export function cutOff(comparison, steps) {
   const { set, train, test, share } = comparison;
   const { channels } = set;

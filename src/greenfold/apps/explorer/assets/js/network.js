@@ -1,8 +1,8 @@
-// The linear network over one step, y ↦ E y + F u x, and what it makes of pulses.
+// The linear network over one step, y ↦ E y + F u x, and its response to pulses.
 
 import { decode } from "./numbers.js";
 
-/** The network that travels in the page. */
+/** The network stored in the page. */
 export function readNetwork(content) {
   const kind = content.single ? "f4" : "f8";
   return {

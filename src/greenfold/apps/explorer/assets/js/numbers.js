@@ -1,8 +1,8 @@
-// Numbers: as they travel in the page, random ones, and the normal distribution.
+// Numbers: their storage in the page, random ones, and the normal distribution.
 
 const KINDS = { f8: Float64Array, f4: Float32Array, i2: Int16Array, u1: Uint8Array };
 
-/** Typed array from text in base 64, as Float64Array whatever it travelled as. */
+/** Float64Array from text in base 64, whatever its stored type. */
 export function decode(text, kind) {
   const raw = atob(text);
   const bytes = new Uint8Array(raw.length);
@@ -18,7 +18,7 @@ export function toAddress(values) {
   return btoa(raw).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The way back; null where the text is no such numbers. */
+/** The inverse; null if the text holds no such numbers. */
 export function fromAddress(text, count) {
   try {
     const values = decode(text.replaceAll("-", "+").replaceAll("_", "/"), "f4");
@@ -60,7 +60,7 @@ export function dot(one, other) {
   return total;
 }
 
-/** The vector scaled to unit length; the first axis where it is zero. */
+/** The vector scaled to unit length; the first axis if it is zero. */
 export function unit(vector) {
   const size = norm(vector);
   if (size > 0 && Number.isFinite(size)) return Float64Array.from(vector, (x) => x / size);

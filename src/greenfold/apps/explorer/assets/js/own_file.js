@@ -1,9 +1,9 @@
-// A file of one's own, read in the browser: one series a line, its class first.
+// The user's own file, read in the browser: one series per line, class first.
 
 const MOST_SERIES = 300;
 
 /**
- * A data set from text; an error says in a sentence what is wrong with it.
+ * A data set from text; an error explains in a sentence what is wrong.
  *
  * @param {string} text Values separated by commas, semicolons, tabs or spaces.
  * @param {number} steps Steps of the network; series are averaged or stretched to them.
@@ -76,7 +76,7 @@ export function setFromText(name, text, steps) {
   };
 }
 
-/** Means over equal stretches of time of a series that is constant over its steps. */
+/** Means over equal intervals of a series that is constant over its steps. */
 function resampled(series, steps) {
   const old = series.length;
   const upTo = [0];

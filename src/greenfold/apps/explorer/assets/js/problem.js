@@ -119,7 +119,7 @@ export function planeBetween({ means: [low, high], variance }, share, noise) {
   return (low + high) / 2 - (odds * (variance + noise * noise)) / apart;
 }
 
-/** Share of series on the right side of the plane, noise averaged over. */
+/** Share of series on the right side of the plane, averaged over the noise. */
 export function accuracyUnder(z, signs, plane, noise) {
   let right = 0;
   for (let i = 0; i < z.length; i++) {

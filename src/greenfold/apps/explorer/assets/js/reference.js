@@ -1,6 +1,6 @@
-// What u is held against: the solved pair and its bound, which only Python gives, and
-// fifty random u. For classes or files that Python has not seen there is no bound, and
-// the page holds u against the best it climbs to, and calls it that.
+// References for u: the solved pair and its bound, which only Python computes, and fifty
+// random u. For classes or files that Python has not seen there is no bound; the page
+// then compares u with the best one it climbs to, and says so.
 
 import { decode, normals, randomUnit } from "./numbers.js";
 import { evaluate, noiseCurve, readOut } from "./problem.js";
@@ -85,7 +85,7 @@ function climbed(network, comparison, cut, eta) {
   return { u: best.u, v: top.v, bound: null, random, noises, band };
 }
 
-/** The same draws of noise for every frame, two a series. */
+/** The same draws of noise for every frame, two per series. */
 export function jitterFor(count) {
   return normals(2 * count, 7);
 }

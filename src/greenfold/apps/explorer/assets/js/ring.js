@@ -17,7 +17,7 @@ export class Ring {
   constructor(svg, network) {
     this.svg = svg;
     this.n = network.neurons;
-    /** Told of a bar that was moved: (neuron, value). */
+    /** Called when a bar was moved: (neuron, value). */
     this.onChange = () => {};
     this.full = 0.5;
     this.values = new Float64Array(this.n);

@@ -37,7 +37,7 @@ export function maximizeOnSphere(b, eigen, eta) {
   }
   const parts = new Float64Array(n);
   if (low <= 4 * Number.EPSILON * size && rest < 1) {
-    // No root: what is missing of the norm goes along the lowest eigenvector.
+    // No root: complete the norm along the lowest eigenvector.
     for (let i = 0; i < n; i++) parts[i] = lowest[i] ? 0 : c[i] / excess[i];
     parts[0] = Math.sqrt(1 - rest);
   } else {
