@@ -304,7 +304,7 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return MatrixSum(np.tensordot(d, self.G, axes=1).transpose(1, 0, 2))
 
-    def carry_back(self, R_bar: np.ndarray) -> np.ndarray:
+    def _carry_back(self, R_bar: np.ndarray) -> np.ndarray:
         """∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs)."""
         return np.einsum("cno,noi->ic", R_bar, self.G)
 

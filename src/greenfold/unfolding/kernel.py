@@ -108,7 +108,7 @@ KERNEL = codec.describe(
 class KnownByMaps:
     """A linear system with the methods that follow from its three maps.
 
-    Beyond `greenfold.systems.LinearSystem` it knows `carry_back`, the adjoint of Rᵤ.
+    Beyond `greenfold.systems.LinearSystem` it knows `_carry_back`, the adjoint of Rᵤ.
     """
 
     is_linear = True
@@ -119,7 +119,7 @@ class KnownByMaps:
     input_response: Callable[[Any], np.ndarray]
     readout_response: Callable[[Any], np.ndarray]
     #: ∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs).
-    carry_back: Callable[[np.ndarray], np.ndarray]
+    _carry_back: Callable[[np.ndarray], np.ndarray]
 
     @property
     def maps(self) -> Any:
@@ -151,7 +151,7 @@ class KnownByMaps:
             u_bar = (d @ self.readout_response(readout)).T.reshape(np.shape(u))
             return u_bar, (flat @ self.input_response(projection)).T @ bar
         R_bar = (flat.T @ bar).reshape(projection.shape[1], self.n_steps, -1)
-        return self.carry_back(R_bar).reshape(np.shape(u))
+        return self._carry_back(R_bar).reshape(np.shape(u))
 
     def kernels(self, u: Any, v: Any) -> Kernel:
         """The predictor a_(c,n) = vᵀ G_n u_c of one pair of projections u, v."""

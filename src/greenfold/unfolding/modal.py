@@ -204,7 +204,7 @@ class ModalSystem(KnownByMaps, Shown):
         """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return ModalSum(self, d @ self.responses)
 
-    def carry_back(self, R_bar: np.ndarray) -> np.ndarray:
+    def _carry_back(self, R_bar: np.ndarray) -> np.ndarray:
         """∂L/∂u (n_neurons, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_neurons)."""
         by_step = self.coordinates(R_bar.transpose(2, 0, 1))
         return self.vectors(np.einsum("bcn,nb->bc", by_step, self.responses.conj()))
