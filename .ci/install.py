@@ -1,7 +1,7 @@
-"""Install each built distribution into an empty environment and try it there.
+"""Install each built distribution, one after the other, and try it.
 
-`python .ci/install.py dist`, after `python -m build`. Without extras: what the library
-needs at run time must be among its dependencies.
+`python .ci/install.py dist`, after `python -m build`. Without extras, in an environment
+that begins empty: what the library needs at run time must be among its dependencies.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ def is_complete(wheel: Path) -> None:
         sys.exit(f"{wheel.name} and the repository differ in {sorted(differing)}.")
 
 
-def try_out(distribution: Path) -> None:
-    """Install it where nothing else is installed and run the smoke test."""
+def try_out(distributions: list[Path]) -> None:
+    """Install each where no other is installed and run the smoke test."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, distribution.resolve()], cwd=folder, check=True)
-        subprocess.run([python, "-I", HERE / "smoke.py"], cwd=folder, check=True)
-    print(f"{distribution.name}: installed and tried")
+        pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        for one in distributions:
+            subprocess.run([*pip, "install", one.resolve()], cwd=folder, check=True)
+            subprocess.run([python, "-I", HERE / "smoke.py"], cwd=folder, check=True)
+            subprocess.run([*pip, "uninstall", "-y", "greenfold"], cwd=folder, check=True)
+            print(f"{one.name}: installed and tried")
 
 
 def main(folder: str) -> None:
-    """Try the wheel and the source distribution of a folder."""
+    """Try the wheel of a folder first, which brings the dependencies, then its sdist."""
     wheels, sources = (sorted(Path(folder).glob(kind)) for kind in ("*.whl", "*.tar.gz"))
     if len(wheels) != 1 or len(sources) != 1:
         sys.exit(f"`{folder}` must hold one wheel and one sdist; got {wheels + sources}.")
     is_complete(wheels[0])
-    for distribution in (*wheels, *sources):
-        try_out(distribution)
+    try_out([*wheels, *sources])
 
 
 if __name__ == "__main__":
