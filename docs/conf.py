@@ -67,8 +67,7 @@ LOOK = HERE / "_build" / "matplotlibrc"
 LOOK.parent.mkdir(exist_ok=True)
 _cycle = [colour[1:] for colour in CYCLE]
 LOOK.write_text(
-    (HERE / "look.rc").read_text("utf-8")
-    + f"axes.prop_cycle: cycler('color', {_cycle})\n",
+    (HERE / "look.rc").read_text("utf-8") + f"axes.prop_cycle: cycler('color', {_cycle})\n",
     "utf-8",
 )
 os.environ["MATPLOTLIBRC"] = str(LOOK)
