@@ -38,8 +38,8 @@ def svg(block: Any, block_vars: Any, gallery_conf: Any, **given: Any) -> str:
     given |= {"format": "svg", "metadata": {"Date": None}}
     made = matplotlib_scraper(block, block_vars, gallery_conf, **given)
     title = Path(block_vars["src_file"]).read_text("utf-8").splitlines()[1]
-    # A plain image, which `dark` doubles.
-    made = re.sub(r"\n *:srcset: .*", "", made.replace("image-sg::", "image::"))
+    # A plain figure, which `dark` doubles and which scrolls on a phone.
+    made = re.sub(r"\n *:srcset: .*", "", made.replace("image-sg::", "figure::"))
     return re.sub(r":alt: .*", f":alt: {title}", made)
 
 
