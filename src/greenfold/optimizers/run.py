@@ -18,7 +18,6 @@ from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
-from ..stimuli.samples import SampleStimuli
 from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
@@ -38,7 +37,7 @@ _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
 #: Walks through all series that an ascent takes, about: of the integrated network, which
 #: mostly sees some of them, at the first order, and beyond it.
 _WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 120, 350
-#: Series on which a walk is timed, and seconds after which an ascent is not begun.
+#: Series on which a walk is timed, and seconds after which a high order is not begun.
 _TIMED, _NEVER = 16, 86400.0
 #: Nodes after which the search for a proof gives up.
 _MAX_NODES = 1_000_000
@@ -51,7 +50,7 @@ class SlowFitWarning(UserWarning):
 def foretell(
     system: Any, n_series: int, n_channels: int, n_problems: int = 1, *, stacklevel: int
 ) -> None:
-    """Warn of ascents that take more than a minute, and refuse more than a day of them.
+    """Warn of ascents that take more than a minute, and refuse an order that takes a day.
 
     A walk of a few series is timed, at order 2 at most: beyond it the time grows with the
     square of the order.
@@ -79,8 +78,8 @@ def foretell(
     cure = "take fewer neurons or series"
     if not integrated and order > 1:
         cure = 'order=1 or order="exact" is quicker'
-    never = f"{kind} takes about {seconds / 86400:.3g} days for {size}; {cure}."
-    check.require(seconds < _NEVER, never)
+        never = f"{kind} takes about {seconds / 86400:.3g} days for {size}; {cure}."
+        check.require(seconds < _NEVER, never)
     if seconds > 60:
         long = f"{kind} takes about {seconds / 60:.0f} minutes for {size}; {cure}."
         warnings.warn(long, SlowFitWarning, stacklevel=stacklevel)
@@ -180,7 +179,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         Where the perturbation expansion of a non-linear network is not trustworthy at
         the result; see `Projections.validity`.
     SlowFitWarning
-        Before an ascent that takes more than a minute; one of more than a day is refused.
+        Before an ascent that takes more than a minute on series in memory; an order of
+        two or more that takes a day is refused.
 
     Examples
     --------
@@ -326,7 +326,9 @@ class Run:
 
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
-        if isinstance(self.stimuli, SampleStimuli) and not is_part():
+        chunks: Any = getattr(self.stimuli, "_chunks", None)
+        here = chunks is not None and isinstance(chunks.series[0], np.ndarray)
+        if here and chunks.in_memory and not is_part():
             size = self.stimuli.n_series, self.stimuli.n_channels
             foretell(self.system, *size, stacklevel=6)
         if not isinstance(self.system, IntegratedSystem):
