@@ -327,10 +327,10 @@ class Run:
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
         chunks: Any = getattr(self.stimuli, "_chunks", None)
-        here = chunks is not None and isinstance(chunks.series[0], np.ndarray)
-        if here and chunks.in_memory and not is_part():
+        if chunks is not None and chunks.in_memory and not is_part():
             size = self.stimuli.n_series, self.stimuli.n_channels
-            foretell(self.system, *size, stacklevel=6)
+            if isinstance(chunks.series[0], np.ndarray):
+                foretell(self.system, *size, stacklevel=6)
         if not isinstance(self.system, IntegratedSystem):
             return self.finish(self.ascended(), "ascent")
         linear = self.linear_start()
