@@ -57,7 +57,7 @@ def predict(
     form = reading.format
     is_table = is_file(data, form) and suffix_of(data, form) in TABLES
     assumed = labels is None and reading.label_column is None and is_table
-    if assumed and y is not None and accuracy is None and any(y.tolist()):
+    if assumed and y is not None and accuracy is None and y.tolist() != [None] * len(y):
         strange = f"`{data}` has no class of the model among its labels, but"
         cure = "name the column of the labels with --label-column, or give --labels"
         other = f"{strange} {show.printable(y.tolist()[0])} and others; {cure}"

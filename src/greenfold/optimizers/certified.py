@@ -43,6 +43,9 @@ _EQUAL = 1e-6
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
+#: Tolerance of a rough ascent; how far its cosine with the best pair is below one if it
+#: leads there again, and how far κ may still rise, relative.
+_ROUGH_TOL, _SAME, _BEHIND = 1e-9, 1e-4, 3e-4
 #: Amplification that leaves no digit of what is not amplified.
 _BEYOND = 1e15
 #: For strong amplification: numbers of single and random inputs to try, of best ones to
@@ -91,6 +94,17 @@ class Search:
         """Ascend from an input projection, and keep what is better than before."""
         limits: dict[str, Any] = {"max_iter": _EVALUATIONS, "tol": self.ascent_tol}
         self.keep(ascend(self.problem, start, reach=reach, **limits))
+
+    def explore(self, start: np.ndarray, reach: float = _REACH) -> None:
+        """Ascend roughly, then to the end unless that leads to the best pair or below."""
+        assert self.best is not None
+        tol = max(_ROUGH_TOL, self.ascent_tol)
+        found = ascend(self.problem, start, reach=reach, max_iter=_EVALUATIONS, tol=tol)
+        self.keep(found)
+        again = abs(float(np.vdot(found.u, self.best.u))) > 1 - _SAME
+        behind = relative_gap(self.value, found.margin.value)
+        if self.best is found or (not again and behind < _BEHIND):
+            self.ascend(found.u, _REACH)
 
     def keep(self, found: Candidate) -> None:
         """Keep a pair that improves on the best; pass Ctrl-C on."""
@@ -162,7 +176,7 @@ class Search:
             before = self.best
             assert before is not None
             d = self.problem.gradient_at(self.problem.kernel(before.u, before.v))
-            self.ascend(self.problem.best_atom(d)[1])
+            self.explore(self.problem.best_atom(d)[1], 1.0)
             if self.best is before:
                 return False
             if self.certify():
@@ -188,7 +202,7 @@ class Search:
         """Ascend from the directions that the relaxation mixes."""
         for start in self.relaxation.starts():
             before = self.best
-            self.ascend(start, _REACH)
+            self.explore(start)
             if self.best is not before and self.certify():
                 return True
         return False
@@ -198,7 +212,7 @@ class Search:
         gap, mixed = relative_gap(self.bound, self.value), self.relaxation.shares.size > 1
         if gap > _EQUAL and mixed and self.relaxation.cost <= _TREE_COST:
             for start in self.relaxation.starts():
-                self.ascend(start, _REACH)
+                self.explore(start)
 
     def _branch(self) -> bool:
         """Cut the node with the largest bound into sectors until all bounds are closed."""
@@ -233,7 +247,7 @@ class Search:
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
                 if node.lowest > self._goal:
-                    self.ascend(node.directions[:, :, 0], _REACH)
+                    self.explore(node.directions[:, :, 0])
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
             yield relative_gap(self.bound, self.value)

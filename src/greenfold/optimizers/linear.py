@@ -185,7 +185,8 @@ class LinearProblem:
         curved = stimuli.psi @ a
         separation = float(a @ stimuli.mu)
         variance = 0.5 * self.eta * float(a @ curved + rest @ rest)
-        gradient = self.response_sum(stimuli.mu - self.eta * curved).pull(v)
+        d = (stimuli.mu - self.eta * curved).reshape(stimuli.n_channels, stimuli.n_steps)
+        gradient = self.system.response_sum(d).pull(v)
         return v, SoftMargin(separation - variance, separation, variance), gradient
 
     def kernel_of(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:

@@ -19,7 +19,6 @@ from ..devices.device import Device
 from ..math.covariances import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
-from ..stimuli.samples import SampleStimuli
 from ..stimuli.sequences import SequenceTask
 from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
@@ -43,7 +42,8 @@ _COARSE, _SHARE = 1e-3, 0.2
 #: Approximate number of walks through all series that an ascent takes: of the integrated
 #: network, which mostly sees some of them, at the first order, and beyond it.
 _WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 120, 350
-#: Number of series on which a walk is timed, and seconds above which an ascent is refused.
+#: Number of series on which a walk is timed, and seconds above which orders from two on
+#: are refused.
 _TIMED, _NEVER = 16, 86400.0
 #: Nodes after which the search for a proof gives up.
 _MAX_NODES = 1_000_000
@@ -56,7 +56,7 @@ class SlowFitWarning(UserWarning):
 def foretell(
     system: Any, n_series: int, n_channels: int, n_problems: int = 1, *, stacklevel: int
 ) -> None:
-    """Warn of ascents that take more than a minute, and refuse more than a day of them.
+    """Warn of ascents that take more than a minute, and refuse an order that takes a day.
 
     A walk of a few series is timed, at order 2 at most: beyond it the time grows with the
     square of the order.
@@ -84,8 +84,8 @@ def foretell(
     cure = "take fewer neurons or series"
     if not integrated and order > 1:
         cure = 'order=1 or order="exact" is quicker'
-    never = f"{kind} takes about {seconds / 86400:.3g} days for {size}; {cure}."
-    check.require(seconds < _NEVER, never)
+        never = f"{kind} takes about {seconds / 86400:.3g} days for {size}; {cure}."
+        check.require(seconds < _NEVER, never)
     if seconds > 60:
         long = f"{kind} takes about {seconds / 60:.0f} minutes for {size}; {cure}."
         warnings.warn(long, SlowFitWarning, stacklevel=stacklevel)
@@ -185,7 +185,8 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         If you cannot trust the perturbation expansion of a non-linear network at the
         result; see `Projections.validity`.
     SlowFitWarning
-        Before an ascent that takes more than a minute; one of more than a day is refused.
+        Before an ascent that takes more than a minute on series in memory; an order of
+        two or more that takes a day is refused.
 
     Examples
     --------
@@ -337,9 +338,11 @@ class Run:
 
     def ascent(self) -> Projections:
         """Ascent from the linear optimum, its negative and random projections."""
-        if isinstance(self.stimuli, SampleStimuli) and not is_part():
+        chunks: Any = getattr(self.stimuli, "_chunks", None)
+        if chunks is not None and chunks.in_memory and not is_part():
             size = self.stimuli.n_series, self.stimuli.n_channels
-            foretell(self.system, *size, stacklevel=6)
+            if isinstance(chunks.series[0], np.ndarray):
+                foretell(self.system, *size, stacklevel=6)
         if not isinstance(self.system, IntegratedSystem):
             return self.finish(self.ascended(), "ascent")
         linear = self.linear_start()
