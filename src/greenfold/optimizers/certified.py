@@ -45,7 +45,7 @@ _REACH = 0.1
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 #: Tolerance of a rough ascent; how far its cosine with the best pair is below one if it
 #: leads there again, and how far κ may still rise, relative.
-_ROUGH_TOL, _SAME, _BEHIND = 1e-9, 1e-4, 3e-4
+_ROUGH_TOL, _SAME, _BEHIND = 1e-7, 1e-4, 3e-4
 #: Amplification that leaves no digit of what is not amplified.
 _BEYOND = 1e15
 #: For strong amplification: numbers of single and random inputs to try, of best ones to
