@@ -486,7 +486,7 @@ def test_a_described_regressor_and_transformer(rng):
         (lambda m, a: m.update(kind="os.system"), "holds a 'os.system'"),
         (lambda m, a: m["parameters"].update(n_readouts=17), "n_readouts"),
         (lambda m, a: m["parameters"].update(n_readouts=24), "shape"),
-        (lambda m, a: m["map_"]["scales"].pop(), "not as many"),
+        (lambda m, a: m["map_"]["scales"].pop(), "number is wrong"),
         (lambda m, a: m["map_"]["scales"][0].update(stride=0), "stride"),
         (lambda m, a: m.update(slope_=float("nan")), "slope"),
         (lambda m, a: a.pop("map_scales_1_u"), "missing"),
