@@ -34,7 +34,7 @@ N_FOLDS = 5
 FALLBACK = 10.0
 #: Series that are judged in all before folds are not dealt out again, and how often at
 #: most, for a choice and for calibration alone: one deal of few series leaves the choice to
-#: chance, and from the fourth on the accuracy of twelve data sets did not grow.
+#: chance, and more than three changed the accuracy on twelve data sets within its error.
 _JUDGED = 300
 _DEALS, _DEALS_ALONE = 3, 10
 #: Scores closer than this differ by rounding, which the order of the series decides.
