@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,8 +26,8 @@ from ..conftest import small
 
 X, Y = synthetic_heartbeats(30, n_steps=12, rng=0)
 WAVE = np.sin(np.arange(120) / 3)
-POOLED = {"n_scales": 2, "n_oscillators": 4, "n_readouts": 16, "engine": "array"}
-SEQUENCE = {"n_neurons": 8, "max_iter": 3, "washout": 10}
+POOLED: Any = {"n_scales": 2, "n_oscillators": 4, "n_readouts": 16, "engine": "array"}
+SEQUENCE: Any = {"n_neurons": 8, "max_iter": 3, "washout": 10}
 WORKS = {
     "κ": lambda v: ReservoirClassifier(n_neurons=6, verbose=v).fit(X, Y),
     "choosing η": lambda v: ReservoirClassifier(n_neurons=6, verbose=v).fit(X, Y),
@@ -78,5 +79,6 @@ def test_progress_is_shown_on_a_terminal_if_asked_for(shown, monkeypatch):
 def test_verbose_is_a_parameter_like_others():
     model = ReservoirClassifier(verbose=True)
     assert clone(model).get_params()["verbose"] is True
+    wrong: Any = "loud"
     with pytest.raises(ValueError, match="'verbose' parameter of ReservoirClassifier"):
-        ReservoirClassifier(verbose="loud").fit(X, Y)
+        ReservoirClassifier(verbose=wrong).fit(X, Y)
