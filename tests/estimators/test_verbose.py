@@ -78,7 +78,8 @@ def test_progress_is_shown_on_a_terminal_if_asked_for(shown, monkeypatch):
 
 def test_verbose_is_a_parameter_like_others():
     model = ReservoirClassifier(verbose=True)
-    assert clone(model).get_params()["verbose"] is True
+    copied: Any = clone(model)
+    assert copied.get_params()["verbose"] is True
     wrong: Any = "loud"
     with pytest.raises(ValueError, match="'verbose' parameter of ReservoirClassifier"):
         ReservoirClassifier(verbose=wrong).fit(X, Y)
