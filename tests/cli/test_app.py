@@ -246,7 +246,7 @@ def test_every_option_is_described():
     ("command", "name", "default"),
     [
         ("fit", "neurons", 100),
-        ("explore", "neurons", 60),
+        ("explore", "neurons", 12),
         ("memory", "neurons", 100),
         ("fit", "eta", "cv"),
         ("evaluate", "eta", "10"),

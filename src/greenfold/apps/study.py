@@ -65,7 +65,7 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 FORMAT = 1  # raised when this module would make other results of the same configuration
 #: Relative gap to the bound at which a margin counts as certified, and a memory as solved.
-_GAP, _MEMORY_GAP = 1e-3, 1e-2
+_GAP, _MEMORY_GAP = 5e-4, 1e-2
 #: Number of steps of white input for the memory, over the duration of the stimuli, and
 #: noise on each state when it is read.
 _MEMORY_STEPS, _MEMORY_NOISE = 40, 0.1

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .._base.printing import text_of
 from . import options, show
 from .options import Answer, Labelled, Reading, command, opt, refuse_if
 
@@ -244,6 +243,7 @@ def show_(model: Path = options.MODEL) -> Answer:
 
     For any file that fit, forecast, or `save` in Python has written.
     """
+    from .._base.printing import text_of
     from ..saving import load
 
     found = load(model)

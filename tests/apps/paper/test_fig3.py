@@ -86,7 +86,8 @@ def _check_fig3(numbers):
     for one in numbers["soft_margins"]:
         # The ordering at every ‖μ‖: non-linear above linear, optimised above random.
         assert one["nonlinear"] > one["linear_bound"]
-        assert one["linear_bound"] >= max(one["random_linear"])
+        # Both may be the optimum, to rounding.
+        assert one["linear_bound"] >= max(one["random_linear"]) * (1 - 1e-9)
         assert one["nonlinear"] > max(one["random_nonlinear"])
         assert one["nonlinear"] >= one["nonlinear_at_linear_u"]
     by_network = {}
