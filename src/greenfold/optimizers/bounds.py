@@ -347,8 +347,9 @@ class _CentralPath:
             barrier = np.einsum("ijj->i", W)
             turned = W.transpose(0, 2, 1).reshape(len(W), -1)
             curved = W.reshape(len(W), -1) @ turned.T
-            barrier[plus] -= 1 / self.x[plus]
-            curved[plus, plus] += 1 / self.x[plus] ** 2
+            inverse = 1 / np.maximum(self.x[plus], 1e-100)  # its square is a number
+            barrier[plus] -= inverse
+            curved[plus, plus] += inverse**2
             gradient = self.linear + self.quadratic @ self.x + mu * barrier
             along = self.last if taken == 1 else mu
             hessian = self.quadratic + along * curved

@@ -38,7 +38,7 @@ _WEAKLY_SEPARABLE, _EXPANDED = 1.5, 1e-5
 #: Largest η times a variance: its square is still a number.
 _LARGEST = 1e100
 #: From this tolerance of the gap on, a share of it ends the ascents too.
-_COARSE, _SHARE = 1e-3, 0.2
+_COARSE, _SHARE = 1e-3, 0.3
 #: Approximate number of walks through all series that an ascent takes: of the integrated
 #: network, which mostly sees some of them, at the first order, and beyond it.
 _WALKS_INTEGRATED, _WALKS_FIRST, _WALKS = 30, 120, 350
