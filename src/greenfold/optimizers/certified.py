@@ -14,7 +14,6 @@ are the same in every call.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count, pairwise
@@ -23,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from .._base import checks as check
-from .._base.progress import Display, display
+from .._base.progress import display
 from .alternating import alternate
 from .ascent import ascend
 from .bounds import AMPLIFIED, Relaxation, Sectors
@@ -222,8 +221,7 @@ class Search:
             return False
         # The bar shows the share of decades from this gap to the tolerance.
         first, shown = relative_gap(self.bound, self.value), 0.0
-        waits = display() if self.max_nodes > NODES else nullcontext(Display())
-        with waits as screen, screen.bar("searching for a proof", 1.0) as bar:
+        with display() as screen, screen.bar("searching for a proof", 1.0) as bar:
             for gap in self._tree():
                 done = np.log(first / gap) / np.log(first / self.tol) if gap else 1.0
                 text = f"κ {self.value:.6g}, gap {gap:.2g}, {self.n_nodes} bounds"
