@@ -182,14 +182,15 @@ class Search:
                 return True
         return False
 
-    def _lower(self) -> bool:
+    def _lower(self, tol: float | None = None) -> bool:
         """Lower the bound, at most to the best pair."""
         assert self.best is not None
         if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
             return True
         kernel = self.problem.kernel(self.best.u, self.best.v)
         limit = self.max_iter
-        self.relaxation.lower([kernel], self.best.u, goal=self._goal, max_evaluations=limit)
+        goal = self._goal if tol is None else self.value + tol * abs(self.value)
+        self.relaxation.lower([kernel], self.best.u, goal=goal, max_evaluations=limit)
         return self.is_closed
 
     @property
@@ -207,9 +208,16 @@ class Search:
         return False
 
     def _polish(self) -> None:
-        """If two optima are within the tolerance, look for the better one, if small."""
-        gap, mixed = relative_gap(self.bound, self.value), self.relaxation.shares.size > 1
-        if gap > _EQUAL and mixed and self.relaxation.cost <= _TREE_COST:
+        """If two optima may be within the tolerance, look for the better one, if small."""
+
+        def is_open() -> bool:
+            return relative_gap(self.bound, self.value) > _EQUAL
+
+        if self.ascent_tol > _ASCENT_TOL or self.relaxation.cost > _TREE_COST:
+            return
+        if is_open():
+            self._lower(_EQUAL)
+        if is_open():
             for start in self.relaxation.starts():
                 self.explore(start)
 
