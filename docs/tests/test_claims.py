@@ -96,7 +96,7 @@ def reproduced() -> list[str]:
         f"| {kappa[0]['mean']:.3f} | **{kappa[1]['mean']:.3f}** |",
         f"| accuracy, readout noise 0.1 | {drawn[at]:.1f} % | **{solved[at]:.1f} %** |",
         f"| accuracy without noise | {drawn[0]:.1f} % | {solved[0]:.1f} % |",
-        f"below 1e-6 in all of {n} networks. With artificial stimuli it is below 0.1 % in "
+        f"below 1e-6 in all {n} networks. With artificial stimuli it is below 0.1 % in "
         f"{shares[0]:.0f} to {shares[1]:.0f} % of them and at most {largest:.1f} %",
     ]
 
@@ -114,7 +114,7 @@ def measured() -> list[str]:
         f"| points lost to noise, reservoirpy | {echo['random_loses_points']:.1f} | "
         f"**{echo['solved_loses_points']:.1f}** |",
         f"over five seeds it is {pooled['value'] / 100:.3f}.",
-        f"ROCKET takes {rocket[0]:.0f} and {rocket[1]:.0f} times as long, MiniROCKET "
+        f"ROCKET takes {rocket[0]:.0f} and {rocket[1]:.0f} times our time, MiniROCKET "
         f"{mini[0]:.1f} and {mini[1]:.1f} times",
         f"a ring of 100,000 neurons in {ring['value']:.1f} s with a gap of "
         f"{ring['detail']['gap']:.0e}".replace("e-0", "e-"),
@@ -251,8 +251,8 @@ def test_the_page_on_gains_quotes_both_lists():
     assert found
     low, high = map(float, found.groups())
     assert (
-        f"the non-linear optimum is {gains.min():.1f} to {gains.max():.1f} times the "
-        f"linear one below, and {low:.1f} to {high:.1f} times in Fig. 3b"
+        f"the ratio of non-linear to linear optimum is {gains.min():.1f} to "
+        f"{gains.max():.1f} below and {low:.1f} to {high:.1f} in Fig. 3b"
     ) in plain("docs/benchmarks.md")
 
 
