@@ -252,7 +252,7 @@ class Search:
             self.n_nodes += len(made)
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
-                if node.lowest > self._goal:
+                if relative_gap(node.lowest, self.value) > _EQUAL:
                     self.explore(node.directions[:, :, 0])
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
