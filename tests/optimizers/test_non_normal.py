@@ -166,3 +166,21 @@ def test_never_below_what_was_tried_on_300_networks(first, capsys):
         )
     # 11 to 13 of each fifty do.
     assert (growth > 1e3).sum() > 10
+
+
+def test_no_certificate_beyond_what_floats_resolve():
+    """Its bound was 0.316 there; exact arithmetic has a pair at 1.11."""
+    reservoir = Reservoir.random(8, g=0.9, rng=312517, allow_unstable=True)
+    mu = GaussianStimuli.random(5, strength=1.0, rng=312518, eigenvalues=(1e-6, 1e3)).mu
+    B = np.random.default_rng(3).standard_normal((5, 1))
+    with pytest.raises(OverflowError, match="amplifies its input 2.3e\\+14 times"):
+        optimize(unfold(reservoir, n_steps=5, dt=3.0), GaussianStimuli(mu, B @ B.T), 1.85)
+
+
+def test_a_strong_amplification_has_an_answer():
+    """The metric of the bound was not positive to rounding, and its factor failed."""
+    B = np.random.default_rng(22731).standard_normal((8, 5))
+    stimuli = GaussianStimuli(np.random.default_rng(22732).standard_normal(8), B @ B.T)
+    found = optimize(unfold(chain(1e12 ** (1 / 7), 8), n_steps=8, dt=1.0), stimuli)
+    assert found.upper_bound is not None
+    assert found.soft_margin <= found.upper_bound

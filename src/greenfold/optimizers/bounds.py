@@ -88,8 +88,9 @@ def metric_of(problem: LinearProblem) -> Metric:
             for part in made.reshape(n_channels, problem.stimuli.n_steps, -1):
                 seen = part.T @ R
                 inner += seen @ seen.T
-        factor = np.linalg.cholesky(inner)
-        made, inverse = made @ factor, inverse @ np.linalg.inv(factor).T
+        values, vectors = np.linalg.eigh(inner)
+        scale = np.sqrt(np.maximum(values, 1.0))
+        made, inverse = made @ (vectors * scale), inverse @ (vectors / scale)
     return Metric(made, inverse)
 
 
@@ -247,6 +248,8 @@ class _Linearised:
             price += one.add(H, z[start : start + one.n_variables])
             start += one.n_variables
         n = len(H)
+        if not np.isfinite(H).all():
+            raise OverflowError("the squares of the response exceed floats; scale it down.")
         subset = None if k is None or k >= n else [n - k, n - 1]
         values, vectors = eigh(H, subset_by_index=subset, check_finite=False)
         # Possible error of a symmetric eigensolver.

@@ -46,7 +46,7 @@ _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
 #: leads there again, and how far κ may still rise, relative.
 _ROUGH_TOL, _SAME, _BEHIND = 1e-7, 1e-4, 3e-4
 #: Amplification that leaves no digit of what is not amplified.
-_BEYOND = 1e15
+_BEYOND = 1e13
 #: For strong amplification: numbers of single and random inputs to try, of best ones to
 #: ascend from, and of rounds of alternation at the end.
 _MAX_SINGLE, _RANDOM_STARTS, _ASCENDED, _POLISH_ROUNDS = 200, 20, 3, 100

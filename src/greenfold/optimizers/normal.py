@@ -382,6 +382,8 @@ class _Barrier:
         size = rank + 2
         for _ in range(_NEWTON):
             z, right, g = self._terms(at)
+            if not (g > 0).all():  # only rounding is left
+                return at
             slopes = np.empty((len(g), size))  # ∇g / g
             slopes[:, :rank] = 2 * self._pulled(z)
             slopes[:, -2], slopes[:, -1] = right, at.e
