@@ -36,8 +36,8 @@ NODES, _EDGE = 30, 0.6
 _TREE_COST = 5e7
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
-#: Gap below which pairs count as equal.
-_EQUAL = 1e-6
+#: Gap below which pairs count as equal, and tolerance up to which that is looked for.
+_EQUAL, _CLOSE = 1e-6, 1e-4
 #: First step of an ascent from there: a step of one would lead to another optimum.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
@@ -213,7 +213,7 @@ class Search:
         def is_open() -> bool:
             return relative_gap(self.bound, self.value) > _EQUAL
 
-        if self.ascent_tol > _ASCENT_TOL or self.relaxation.cost > _TREE_COST:
+        if self.tol > _CLOSE or self.relaxation.cost > _TREE_COST:
             return
         if is_open():
             self._lower(_EQUAL)
