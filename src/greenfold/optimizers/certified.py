@@ -36,6 +36,8 @@ NODES, _EDGE = 30, 0.6
 _TREE_COST = 5e7
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
+#: By how much rounding may lift a pair above its bound.
+_ROUNDED = 1e-9
 #: Gap below which pairs count as equal, and tolerance up to which that is looked for.
 _EQUAL, _CLOSE = 1e-6, 1e-4
 #: First step of an ascent from there: a step of one would lead to another optimum.
@@ -150,7 +152,9 @@ class Search:
         # If the class means coincide (case A), both are zero, up to rounding.
         if max(abs(bound), abs(self.value)) <= self.rounding:
             bound, status = self.value, "certified"
-        # The value is below the bound; rounding may hide it.
+        # The value is below the bound; rounding may hide this, and then there is no proof.
+        if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
+            status = "unresolved"
         bound = max(bound, self.value)
         return replace(self.best, status=status, upper_bound=bound)
 
