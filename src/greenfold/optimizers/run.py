@@ -141,9 +141,10 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         soft margin of any pair. If the two meet, the pair is "certified" as the global
         optimum; to reach this, a tree of up to 30 bounds is searched. On a normal network
         (symmetric, orthogonal, a ring, oscillators) they always meet.
-        "exact" (order 0): the same with no limit on the number of bounds. At 20 neurons
-        that takes seconds, at 100 perhaps hours; Ctrl-C returns the best pair and its bound
-        so far. ``joblib.parallel_config`` spreads the bounds over processes.
+        "exact" (order 0): the same with no limit on the number of bounds. That takes
+        seconds for 20 to 100 neurons and 10 steps, far longer for many steps; Ctrl-C
+        returns the best pair and its bound so far. ``joblib.parallel_config`` spreads the
+        bounds over processes.
         "ascent" (order ≥ 1, its default): quasi-Newton ascent of max_v κ(u, v) on the
         sphere, from the certified linear optimum with both signs and from random vectors;
         with `Dynamics` also from the order-1 optimum, if the gain has a square.
