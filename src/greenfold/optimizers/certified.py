@@ -20,6 +20,7 @@ from itertools import count, pairwise
 from typing import Any, cast
 
 import numpy as np
+from scipy.linalg import eigh
 
 from .._base import checks as check
 from .._base.progress import display
@@ -227,7 +228,7 @@ class Search:
 
     def _branch(self) -> bool:
         """Cut the node with the largest bound into sectors until all bounds are closed."""
-        if not self.relaxation.is_small or self.relaxation.shares.size < 2:
+        if self.relaxation.lifted is None:
             return False
         if self.max_nodes <= NODES and self.relaxation.cost > _TREE_COST:
             return False
@@ -251,6 +252,8 @@ class Search:
         while opened and -opened[0][0] > self._goal and self.n_nodes < self.max_nodes:
             taken = [heappop(opened) for _ in range(min(width, len(opened)))]
             cut = [(node, one) for _, _, node in taken for one in _sectors(node)]
+            if not cut:  # only rounding is left
+                return
             tasks = [delayed(_lowered)(node, one, self._goal) for node, one in cut]
             made = cast("list[Relaxation]", workers(tasks))
             self.n_nodes += len(made)
@@ -264,17 +267,21 @@ class Search:
 
 
 def _sectors(node: Relaxation) -> list[Sectors]:
-    """Three sectors of the angle in the plane of the leading two directions."""
-    flat = node.directions.transpose(1, 0, 2).reshape(-1, node.directions.shape[2])
-    p, q = flat[:, 0], flat[:, 1]
-    edge = _EDGE * np.arctan2(*np.sqrt(node.shares[1::-1]))
+    """Three sectors of the angle in the plane of the leading two directions of w = (v, u)."""
+    if node.lifted is None:  # it has no centre, because of rounding
+        return []
+    n = len(node.lifted)
+    shares, vectors = eigh(node.lifted, subset_by_index=[n - 2, n - 1])
+    q, p = vectors.T
+    edge = _EDGE * np.arctan2(*np.sqrt(np.maximum(shares, 0.0)))
     edges = [-edge, edge, np.pi / 2, np.pi - edge]
-    before = [one for one in node.constraints if isinstance(one, Sectors)]
     found = []
     for low, high in pairwise(edges):
-        x = [one.x for one in before] + [[np.cos(low) * q - np.sin(low) * p]]
-        y = [one.y for one in before] + [[np.sin(high) * p - np.cos(high) * q]]
-        found.append(Sectors(np.concatenate(x), np.concatenate(y)))
+        x = (np.cos(low) * q - np.sin(low) * p)[None]
+        y = (np.sin(high) * p - np.cos(high) * q)[None]
+        if node.sectors is not None:
+            x, y = np.vstack([node.sectors.x, x]), np.vstack([node.sectors.y, y])
+        found.append(Sectors(x, y))
     return found
 
 
@@ -282,7 +289,7 @@ def _lowered(node: Relaxation, sectors: Sectors, goal: float) -> Relaxation:
     """The bound of a part of a node, starting from that of the node."""
     assert node.point is not None
     kernels, t, z = node.point
-    made = node.within([sectors])
+    made = node.within(sectors)
     made.lower(kernels, node.directions[:, :, 0], goal=goal, start=(t, np.append(z, 0.0)))
     return made
 
