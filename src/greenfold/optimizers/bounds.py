@@ -23,7 +23,8 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, qr, solve_triangular
+from scipy.linalg import block_diag, eigh, qr
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from ..math.covariances import root
@@ -40,6 +41,11 @@ _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 _NEWTON_BYTES, _NEWTON_STEPS, _NEWTON_TOL = 2**28, 300, 1e-7
 #: Products per Newton step of several readouts, above which smoothing takes less time.
 _NEWTON_PRODUCTS = 2e9
+#: Where the central path begins, in units of the bound: t and ℓ, and positive variables
+#: as a share of that.
+_FAR, _INSIDE = 2.0, 0.9
+#: A node is cut if it is above the goal by this multiple of what it may still fall.
+_CUT = 10
 #: Smallest share and largest number of directions to start from; angles between the leading
 #: two in units of theirs, and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
@@ -364,9 +370,9 @@ class _CentralPath:
         *,
         is_free: bool,
     ) -> None:
-        self.parts, self._is_free = parts, is_free
+        self.parts, self._is_free, self.n_free = parts, is_free, is_free * len(parts)
         n_outputs, self._n = parts[0].constant.shape
-        self.ends = np.cumsum([len(one.slopes) for one in parts] + [is_free * len(parts)])
+        self.ends = np.cumsum([len(one.slopes) for one in parts] + [self.n_free])
         self._sectors, made, prices = None, [np.zeros((0, self._n, self._n))], []
         for one in constraints:
             if isinstance(one, Sectors):
@@ -395,26 +401,21 @@ class _CentralPath:
         *coordinates, t, z = np.split(x[:-1], self.ends)
         return coordinates, t, z
 
-    def begin(self, coordinates: list[np.ndarray], t: np.ndarray, z: np.ndarray) -> bool:
-        """Start near these; False where rounding leaves no start inside."""
-        t = t if self._is_free else np.zeros(0)
-        x = np.concatenate([*coordinates, t, z, [0.0]])
-        x[self.is_positive] = np.maximum(x[self.is_positive], 1e-2)
-        A, G, R = self._blocks(x)
-        for j in range(len(t)):
-            low = float(np.linalg.eigvalsh(A[j])[0]) if A[j].ndim else float(A[j])
-            raised = max(0.0, 0.1 - low) + 0.1
-            x[self.ends[-2] + j] += raised
-            A[j] = A[j] + raised * (np.eye(len(A[j])) if A[j].ndim else 1.0)
-        H = R
-        for one, g in zip(A, G, strict=True):
-            H = H + g.T @ (np.linalg.solve(one, g) if one.ndim else g / one)
-        top = float(np.linalg.eigvalsh(H)[-1])
-        x[-1] = top + 0.1 * (1 + abs(top))
+    def begin(self, coordinates: list[np.ndarray], z: np.ndarray) -> bool:
+        """Start at these kernels, far inside; False where rounding leaves no such start.
+
+        There t_j and ℓ are nearly central, so few steps lead to the path.
+        """
+        x = np.concatenate([*coordinates, np.full(self.n_free, _FAR), z, [0.0]])
+        x[self.is_positive] = _INSIDE * _FAR / max(1, self.is_positive.sum())
+        H = self._blocks(x)[2]
+        for A, G in zip(*self._blocks(x)[:2], strict=True):
+            H = H + G.T @ (np.linalg.solve(A, G) if A.ndim else G / A)
+        x[-1] = float(np.linalg.eigvalsh(H)[-1]) + _FAR
         found = self._factor(x)
         if found is None:
             return False
-        self.x, self.factors, self.last = x, found, 0.1 / self.n_barrier
+        self.x, self.factors, self.last = x, found, _FAR / self.n_barrier
         return True
 
     def _blocks(self, x: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
@@ -425,14 +426,14 @@ class _CentralPath:
         pairs = list(zip(self.parts, coordinates, strict=True))
         G = [one.constant - np.tensordot(c, one.slopes, axes=1) for one, c in pairs]
         A = [
-            np.asarray(s) if one.noise is None else one.noise + s * np.eye(len(one.noise))
+            np.asarray(s) if one.noise is None else _shifted(one.noise, s)
             for one, s in zip(self.parts, t, strict=True)
         ]
         R = np.tensordot(z[: len(self._R)], self._R, axes=1)
         if self._sectors is not None:
             joint, n = self._sectors.matrix(z[len(self._R) :]), len(G[0])
-            dense = A[0] if A[0].ndim else A[0] * np.eye(n)
-            A, G = [dense - joint[:n, :n]], [G[0] + joint[:n, n:]]
+            own = A[0] - joint[:n, :n] if A[0].ndim else _shifted(-joint[:n, :n], A[0])
+            A, G = [own], [G[0] + joint[:n, n:]]
             R = R + joint[n:, n:]
         return A, G, R
 
@@ -441,8 +442,7 @@ class _CentralPath:
         if (x[self.is_positive] <= 0).any():
             return None
         A, G, R = self._blocks(x)
-        C, log_det, W = x[-1] * np.eye(self._n) - R, 0.0, []
-        WG = []
+        C, log_det, W, WG = _shifted(-R, x[-1]), 0.0, [], []
         try:
             for one, response in zip(A, G, strict=True):
                 if one.ndim:
@@ -485,26 +485,26 @@ class _CentralPath:
         for j, one in enumerate(self.parts):
             W, k = found.W[j], found.WG[j] @ L
             own = list(range(starts[j], starts[j + 1]))
-            e = _apply(W, one.slopes @ L)
-            half = k.T @ e
+            e, Q = [_apply(W, one.slopes @ L)], []
+            half = k.T @ e[0]
             T[own] = half + half.transpose(0, 2, 1)
-            e, Q = e.reshape(len(own), k.size), []
             if self._is_free:
                 own.append(self.ends[-2] + j)
                 g = _apply(W.T, k)
                 T[own[-1]] = g.T @ g
-                e = np.vstack([e, _apply(W, g).reshape(1, -1)])
+                e.append(_apply(W, g)[None])
                 Q.append(W @ W.T if W.ndim else W**2 * np.eye(len(k)))
             if self._sectors is not None:
                 x, y = self._sectors.x, self._sectors.y
                 n, at = len(k), size - 1 - len(x)
-                K = np.vstack([_apply(W.T, k), L])
-                seen_x, seen_y, white_x, white_y = x @ K, y @ K, x[:, :n] @ W.T, y[:, :n] @ W.T
-                T[at:-1] = -_symmetric(seen_x, seen_y)
-                e_z = white_x[:, :, None] * seen_y[:, None] + white_y[:, :, None] * seen_x[:, None]
-                e = np.vstack([e, -0.5 * e_z.reshape(len(x), -1)])
-                Q += list(-_symmetric(white_x, white_y))
+                K = np.vstack([W.T @ k, L])
+                of_K, of_W = (x @ K, y @ K), (x[:, :n] @ W.T, y[:, :n] @ W.T)
+                T[at:-1] = -_symmetric(*of_K)
+                e += [-0.5 * of_W[k][:, :, None] * of_K[1 - k][:, None] for k in (0, 1)]
+                e[-2:] = [e[-2] + e[-1]]
+                Q += list(-_symmetric(*of_W))
                 own += range(at, size - 1)
+            e = np.concatenate(e).reshape(len(own), -1)
             curved[np.ix_(own, own)] += 2 * (e @ e.T)
             if Q:
                 varied = own[-len(Q) :]
@@ -546,7 +546,9 @@ class _CentralPath:
             if gain <= 0.1 * mu or length <= 1e-8:
                 break
             # Far from the path a step is too short: it grows while that pays.
-            while self._move(x + 2 * length * step, mu, self.merit - 0.1 * gain):
+            while gain > mu and self._move(
+                x + 2 * length * step, mu, self.merit - 0.1 * gain
+            ):
                 length *= 2
         self.last = mu
         return taken
@@ -561,9 +563,18 @@ class _CentralPath:
         return True
 
 
+def _shifted(A: np.ndarray, by: float) -> np.ndarray:
+    """A matrix plus a multiple of the identity, or a number plus another."""
+    A = A.copy()
+    if A.ndim:
+        A[np.diag_indices_from(A)] += by
+        return A
+    return A + by
+
+
 def _inverse(factor: np.ndarray) -> np.ndarray:
     """The inverse of a lower triangular matrix."""
-    return solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False)
+    return dtrtri(factor, lower=1)[0]
 
 
 def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -732,11 +743,9 @@ class Relaxation:
             return
         parts = [one.in_units(unit) for one in self._responses]
         path = _CentralPath(parts, self.constraints, is_free=self._is_free)
-        if not path.begin(
-            [own / np.sqrt(unit) for own in c], (t - self._floors) / unit, z / unit
-        ):
+        if not path.begin([own / np.sqrt(unit) for own in c], z / unit):
             return
-        mu = 0.1 / path.n_barrier
+        mu = path.last
         while True:
             taken = path.centre(mu)
             coordinates, t, z = path.split(path.x)
@@ -746,6 +755,9 @@ class Relaxation:
             self._meet(_Linearised(self.parts, kernels), kernels, t, unit * z)
             left = mu * path.n_barrier * unit  # by which it may still fall
             if left <= _NEWTON_TOL * abs(self.lowest) or self.lowest <= goal or mu < 1e-14:
+                break
+            # A node that stays above the goal is cut.
+            if self.sectors is not None and _CUT * left < self.lowest - goal < np.inf:
                 break
             mu *= 0.3 if taken > 2 else 0.1
         shares, vectors = np.linalg.eigh(path.factors.L @ path.factors.L.T)
