@@ -44,11 +44,17 @@ _NEWTON_PRODUCTS = 2e9
 #: Where the central path begins, in units of the bound: t and ℓ, and positive variables
 #: as a share of that.
 _FAR, _INSIDE = 2.0, 0.9
+#: How far below the goal the path stops, relative, as its value is rounded; and, if it has
+#: no lowest value, in units.
+_REACHED, _DEEP = 1e-9, 1e6
 #: A node is cut if it is above the goal by this multiple of what it may still fall.
 _CUT = 10
 #: Smallest share and largest number of directions to start from; angles between the leading
 #: two in units of theirs, and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
+#: Gap below which pairs count as equal, tolerance up to which that is looked for, and
+#: products per Newton step up to which it is.
+_EQUAL, _CLOSE, QUICK = 1e-6, 1e-4, 4e7
 #: Evaluations in t alone.
 _AT_EVALUATIONS = 150
 
@@ -462,6 +468,11 @@ class _CentralPath:
         log_det += 2 * float(np.log(np.diag(factor)).sum())
         return _Factors(W, WG, _inverse(factor).T, log_det)
 
+    @property
+    def value(self) -> float:
+        """The function that is minimised: no pair is above."""
+        return float(self.linear @ self.x + 0.5 * self.x @ self.quadratic @ self.x)
+
     def _merit(self, x: np.ndarray, found: _Factors, mu: float) -> float:
         barrier = found.log_det + np.log(x[self.is_positive]).sum()
         return float(self.linear @ x + 0.5 * x @ self.quadratic @ x - mu * barrier)
@@ -522,13 +533,14 @@ class _CentralPath:
         curved[plus, plus] += inverse**2
         return gradient, curved
 
-    def centre(self, mu: float) -> int:
+    def centre(self, mu: float, goal: float) -> int:
         """Newton steps at one barrier, until they gain a tenth of it at most; their number.
 
-        The first one goes along the path, as it runs at the barrier before.
+        The first one goes along the path, as it runs at the barrier before. They stop at the
+        goal, as without a pair in its sectors a node has no lowest value.
         """
         self.merit, taken = self._merit(self.x, self.factors, mu), 0
-        while taken < _NEWTON_STEPS:
+        while taken < _NEWTON_STEPS and self.value > goal:
             taken += 1
             barrier, curved = self._barrier()
             gradient = self.linear + self.quadratic @ self.x + mu * barrier
@@ -546,10 +558,10 @@ class _CentralPath:
             if gain <= 0.1 * mu or length <= 1e-8:
                 break
             # Far from the path a step is too short: it grows while that pays.
-            while gain > mu and self._move(
-                x + 2 * length * step, mu, self.merit - 0.1 * gain
-            ):
+            while gain > mu and self.value > goal:
                 length *= 2
+                if not self._move(x + length * step, mu, self.merit - 0.1 * gain):
+                    break
         self.last = mu
         return taken
 
@@ -722,6 +734,10 @@ class Relaxation:
         size = rank + len(self.parts) + self._n_variables + 1
         return float(rank) * n_outputs * n * (n_outputs + 2 * n) + float(size * n) ** 2
 
+    def closer(self, tol: float) -> float:
+        """The gap to search to: within a tolerance two optima may lie, one of them better."""
+        return min(tol, _EQUAL) if tol <= _CLOSE and self.cost <= QUICK else tol
+
     @property
     def is_small(self) -> bool:
         """Whether second derivatives in all variables are worth their time and memory."""
@@ -737,8 +753,9 @@ class Relaxation:
         metrics = self._metrics
         c = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
         linearised = _Linearised(self.parts, kernels)
-        unit = self._meet(linearised, kernels, t, z)[0] - linearised.constant
-        unit += 0.5 * float(self._floors.sum()) * self._is_free
+        whole = float((t - self._floors).sum())
+        rest = self._meet(linearised, kernels, t, z)[0] - linearised.constant
+        unit = 0.5 * abs(whole) + abs(rest - 0.5 * whole)
         if not 0 < unit < np.inf:
             return
         parts = [one.in_units(unit) for one in self._responses]
@@ -747,7 +764,7 @@ class Relaxation:
             return
         mu = path.last
         while True:
-            taken = path.centre(mu)
+            taken = path.centre(mu, max(goal / unit - _REACHED * abs(goal / unit), -_DEEP))
             coordinates, t, z = path.split(path.x)
             places = zip(metrics, coordinates, strict=True)
             kernels = [m.inverse @ own * np.sqrt(unit) for m, own in places]

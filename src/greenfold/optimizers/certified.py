@@ -27,22 +27,20 @@ from .._base import checks as check
 from .._base.progress import display
 from .alternating import alternate
 from .ascent import ascend
-from .bounds import AMPLIFIED, Relaxation, Sectors
+from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import LinearProblem
 from .result import Candidate, relative_gap
 
 #: Largest number of nodes of the tree if none is given, and of nodes times products per
-#: Newton step; products above which a tree is grown only on request.
-_NODES, _TREE_PRODUCTS, _TREE_COST = 200, 1e9, 4e7
+#: Newton step.
+_NODES, _TREE_PRODUCTS = 200, 1e9
 #: Where to cut a node: at this share of the angle of its relaxed w wᵀ.
 _EDGE = 0.6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
 #: By how much rounding may lift a pair above its bound.
 _ROUNDED = 1e-9
-#: Gap below which pairs count as equal, and tolerance up to which that is looked for.
-_EQUAL, _CLOSE = 1e-6, 1e-4
-#: First step of an ascent from there: a step of one would lead to another optimum.
+#: First step of an ascent from a start of the bound: one of 1 would lead elsewhere.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
@@ -215,15 +213,10 @@ class Search:
 
     def _polish(self) -> None:
         """If two optima may be within the tolerance, look for the better one, if small."""
-
-        def is_open() -> bool:
-            return relative_gap(self.bound, self.value) > _EQUAL
-
-        if self.tol > _CLOSE or self.relaxation.cost > _TREE_COST:
-            return
-        if is_open():
-            self._lower(_EQUAL)
-        if is_open():
+        wanted = self.relaxation.closer(self.tol)
+        if relative_gap(self.bound, self.value) > wanted:
+            self._lower(wanted)
+        if relative_gap(self.bound, self.value) > wanted:
             for start in self.relaxation.starts():
                 self.explore(start)
 
@@ -232,7 +225,7 @@ class Search:
         cost = self.relaxation.cost
         nodes = self.max_nodes
         if nodes is None:
-            nodes = int(min(_NODES, _TREE_PRODUCTS / cost)) * (cost <= _TREE_COST)
+            nodes = int(min(_NODES, _TREE_PRODUCTS / cost)) * (cost <= QUICK)
         if self.relaxation.lifted is None or not nodes:
             return False
         # The bar shows the share of decades from this gap to the tolerance.
@@ -262,7 +255,7 @@ class Search:
             self.n_nodes += len(made)
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
-                if relative_gap(node.lowest, self.value) > _EQUAL:
+                if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
                     self.explore(node.directions[:, :, 0])
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
