@@ -100,30 +100,30 @@ def ridge_path(
     """Dual coefficients and held-out predictions for each penalty, in units of K.
 
     With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
-    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i (Σ_k V_ik² d_k − ω_i/λΣω): the usual
-    (y_i − f_i)/(1 − h_i), in which the small factor λ cancels.
+    case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i Σ_k V_ik² d_k: the usual (y_i − f_i)/(1 − h_i), in
+    which the small factor λ cancels. The intercept is not penalised, so V leaves out its
+    direction √ω, an eigenvector of A with e = 0.
     """
     omega = np.asarray(weights, dtype=np.float64)
     share = omega / omega.sum()
     A = np.array(gram, dtype=np.float64)
     row = A @ share
-    A += share @ row
+    # Twice the mean square makes √ω the last eigenvector, to rounding. Subtracting its part
+    # of a sum over all eigenvectors would lose half of the digits at small penalties.
+    A += share @ row + 2 * (share @ np.diag(A) or 1.0)
     A -= row[:, None]
     A -= row[None, :]
     root = np.sqrt(omega)
     A *= root[:, None]
     A *= root[None, :]
     e, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
-    e = np.maximum(e, 0)
+    e, V = np.maximum(e[:-1], 0), V[:, :-1]
     rotated = V.T @ (root[:, None] * (targets - share @ targets))
     squared = V**2
     for penalty in penalties:
         d = 1 / (e + penalty)
         c = V @ (d[:, None] * rotated)
-        # Centring put √share among the eigenvectors of e = 0; the intercept is its part,
-        # and is not penalised.
-        left = squared @ d - share / penalty
-        yield root[:, None] * c, targets - c / (left * root)[:, None]
+        yield root[:, None] * c, targets - c / (root * (squared @ d))[:, None]
 
 
 class HeadFit(NamedTuple):
