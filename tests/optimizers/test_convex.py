@@ -16,10 +16,9 @@ from greenfold import (
     optimize,
     unfold,
 )
-from greenfold.math.sphere import ascend
 from greenfold.optimizers import certified as convex
 from greenfold.optimizers.bounds import Relaxation
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 
 from ..conftest import interrupt, small, unit
 from .linear_cases import ETA, EVERY, certify, relaxed_optimum, setting

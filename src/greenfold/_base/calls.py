@@ -154,9 +154,8 @@ def rows_of(*args: Any, **kwargs: Any) -> int:
     names = ("system", "reservoir", "unfolding", "expansion")
     named = [kwargs[name] for name in names if name in kwargs]
     system: Any = args[0] if args else named[0]
-    if hasattr(system, "n_neurons"):
-        return system.n_neurons
-    return max(system.n_inputs, system.n_outputs)
+    n_neurons = getattr(system, "n_neurons", None)
+    return max(system.n_inputs, system.n_outputs) if n_neurons is None else n_neurons
 
 
 def rows_of_estimator(estimator: Any, *_: Any, **__: Any) -> int:

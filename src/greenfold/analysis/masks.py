@@ -14,9 +14,8 @@ from .._base.calls import display, rows_of, with_few_threads
 from .._base.printing import Shown
 from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
-from ..math.sphere import Candidate, ascend
 from ..optimizers.bounds import Constraint, Entries, Relaxation, Squares
-from ..optimizers.linear import LinearProblem
+from ..optimizers.linear import Candidate, LinearProblem, ascend
 from ..optimizers.masks import into_box, solve_mask_near
 from ..optimizers.result import Projections
 from ..optimizers.run import optimize

@@ -20,6 +20,7 @@ from .._base import checks as check
 from .._base.arrays import (
     batches,
     content_hashes,
+    in_chunks,
     is_array,
     like,
     namespace,
@@ -307,7 +308,7 @@ def _brought(estimator: Any, y: Any) -> Any:
     check.require(
         y is not None, f"{name} requires y to be passed, but the target y is None."
     )
-    y = check.unmasked(host_labels(y), "y")
+    y = check.unmasked(host_labels(y) if in_chunks(y) else y, "y")
     return to_host(y) if is_array(y) else y
 
 

@@ -23,10 +23,9 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.calls import display
-from ..math.sphere import Candidate, ascend
 from .alternating import alternate
 from .bounds import AMPLIFIED, Relaxation, Sectors
-from .linear import LinearProblem
+from .linear import Candidate, LinearProblem, ascend
 from .result import relative_gap
 
 #: Default number of nodes of the tree, and where to cut a node: at this share of the angle

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._base import codec
 from .._base.printing import Shown
-from ..math.sphere import Search
 from ..validity import Validity
+from .linear import Outcome
 
 #: The meaning of each status, in words.
 MESSAGES = {
@@ -27,7 +27,7 @@ MESSAGES = {
 }
 
 
-class Result(Search, Shown, codec.Saved):
+class Result(Outcome, Shown, codec.Saved):
     """The value reached, with a proven bound."""
 
     upper_bound: float | None

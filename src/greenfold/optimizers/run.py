@@ -16,7 +16,6 @@ from .._base import checks as check
 from .._base.calls import is_part, rows_of, watched, with_few_threads
 from ..devices.device import Device
 from ..math.covariances import trace
-from ..math.sphere import Candidate, ascend
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
@@ -24,7 +23,7 @@ from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
-from .linear import LinearProblem, noise_cost, problem_under_noise
+from .linear import Candidate, LinearProblem, ascend, noise_cost, problem_under_noise
 from .masks import quantise_readout, solve_mask
 from .nonlinear import NonlinearProblem, Refinement
 from .regression import solve_regression
