@@ -24,9 +24,9 @@ print(best)
 
 # %%
 # Only the product w of the coefficients of u and v matters for each mode, and unit vectors
-# reach every w with Σ|w| ≤ 1. Call the derivative of κ with respect to |w| the pull of a
-# mode. At the optimum, all modes in use have the same pull, and no other mode has a larger
-# one. This proves that it is optimal.
+# reach every w whose sizes add up to at most one. Call the derivative of κ with respect to
+# the size of w the pull of a mode. At the optimum, all modes in use have the same pull, and
+# no other mode has a larger one. This proves that it is optimal.
 w = ring.coordinates(best.u) * ring.coordinates(best.v).conj()
 gamma = ring.responses
 a = np.real(gamma @ w)
