@@ -39,6 +39,7 @@ extensions = [
     "explorer",
     "links",
     "gallery",
+    "results",
     "dark",
 ]
 exclude_patterns = [
@@ -179,6 +180,7 @@ html_sidebars = {
         "gallery/index",
         "reproduction",
         "benchmarks",
+        "records",
         "glossary",
         "citing",
         "changelog",

@@ -25,7 +25,7 @@ _DOWNLOADS = {
 }
 #: The order of the paper; other files follow by name.
 _ORDER = ("fig1", "fig2", "fig3", "fig4", "table1", "supplement", "beyond")
-#: Files of benchmarks as the table on their page has them; others follow by name.
+#: Files of benchmarks in the order of the table on their page; others follow by name.
 _BENCHMARKS = (
     "peers",
     "normal",
