@@ -24,7 +24,7 @@ import numpy as np
 from greenfold import Device, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.devices.noise import state_covariance
-from greenfold.optimizers.ascent import ascend
+from greenfold.math.sphere import ascend
 from greenfold.optimizers.certified import Search
 from greenfold.optimizers.linear import LinearProblem, problem_under_noise
 from greenfold.optimizers.result import relative_gap

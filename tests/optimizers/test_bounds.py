@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from greenfold import Device, GaussianStimuli, RegressionTask, optimize, unfold
+from greenfold.math.sphere import ascend
 from greenfold.optimizers import bounds, certified
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.bounds import Entries, Relaxation, Sectors, Squares, _Linearised
 from greenfold.optimizers.linear import LinearProblem
 from greenfold.optimizers.masks import into_box

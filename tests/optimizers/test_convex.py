@@ -16,8 +16,8 @@ from greenfold import (
     optimize,
     unfold,
 )
+from greenfold.math.sphere import ascend
 from greenfold.optimizers import certified as convex
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
 

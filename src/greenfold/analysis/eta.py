@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._base import checks as check
+from .._base.calls import display, rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.progress import display
-from .._base.threads import rows_of, with_few_threads
-from ..math.calibration import fit_slope, with_heavy_tails
-from ..math.decisions import judge_held_out
-from ..optimizers.ascent import ascend
+from ..math.decisions import fit_slope, judge_held_out, with_heavy_tails
+from ..math.sphere import ascend
 from ..optimizers.linear import LinearProblem
 from ..optimizers.shared import SharedProblem
 from ..stimuli.base import Series, Stimuli

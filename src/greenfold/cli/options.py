@@ -32,7 +32,7 @@ from typing import (
 
 import typer
 
-from .._base.progress import display, raise_if_interrupted
+from .._base.calls import display, raise_if_interrupted
 
 #: The name of the built-in data set, which needs no files.
 SYNTHETIC = "synthetic-heartbeats"

@@ -1,4 +1,4 @@
-"""Quadratic functions on the unit sphere, solved exactly.
+"""Maxima on the unit sphere: of quadratic functions exactly, of others by ascent.
 
     maximise  b·v − ½ vᵀ Q v   over ‖v‖ = 1
 
@@ -12,15 +12,17 @@ q_1 and there is no root: then λ = q_1, and v is completed to unit norm along w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
+from scipy.optimize import minimize
 
 from .._base import checks as check
 from .covariances import Factored, Symmetric, root
+from .margins import SoftMargin
 
 #: Eigenvalues closer to the smallest one than this share of the largest form one cluster: a
 #: symmetric eigensolver resolves no better.
@@ -36,6 +38,8 @@ _FEW = 64
 #: Number of factorisations before eigenvalues are the better way, and the relative error of
 #: ‖v‖ at which to stop: the last Newton step squares it.
 _MAX_FACTORS, _ON_SPHERE = 6, 1e-9
+#: Value where a network diverges, in units of the terms of κ at the start.
+_WALL = 10.0
 
 
 @dataclass(frozen=True)
@@ -338,3 +342,107 @@ def _orthogonal_direction(basis: np.ndarray) -> np.ndarray:
     for _ in range(2):  # twice is enough for orthogonality to rounding
         vector = vector - basis @ (basis.T @ vector)
     return vector / np.linalg.norm(vector)
+
+
+# Ascent
+
+
+class Search:
+    """The outcome of a search."""
+
+    status: str
+
+    def raise_if_interrupted(self) -> None:
+        """Pass Ctrl-C on, if this was part of a larger task."""
+        if self.status == "interrupted":
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Candidate(Search):
+    """The end of one run of a method; its history holds separation and variance."""
+
+    u: np.ndarray
+    v: np.ndarray
+    margin: SoftMargin
+    status: str
+    history: list[tuple[float, float]] = field(default_factory=list)
+    upper_bound: float | None = None
+
+
+class Objective(Protocol):
+    """What an ascent needs from a problem."""
+
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
+        """Optimal v, κ, and ∂κ/∂u at that v, for u of shape (n_neurons, n_channels)."""
+        ...
+
+
+class _Stopped(Exception):
+    """Carries a status through the minimiser, which would finish its line search."""
+
+
+def ascend(
+    objective: Objective,
+    u: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    scale: Any = None,
+    reach: float = 1.0,
+) -> Candidate:
+    """Maximise F(u) = max_v κ(u, v) over unit input projections from one start, by L-BFGS.
+
+    By the envelope theorem the gradient of F is ∂κ/∂u at the optimal readout v, which each
+    evaluation solves exactly. F is extended to all of space as F(w/‖w‖), so a quasi-Newton
+    method for free variables works on the sphere.
+
+    ``max_iter`` counts the evaluations after the first; ``tol`` is the relative change of κ
+    per step at which to stop. Steps are taken in units of ``scale`` (n_inputs, 1) for the
+    rows of u, and ``reach`` is the length of the first trial step in these units: near an
+    optimum, a step of one would leave it and cost evaluations.
+    """
+    units = np.broadcast_to(1.0 if scale is None else scale, u.shape).ravel() * reach
+    best: tuple[np.ndarray, np.ndarray, SoftMargin] | None = None
+    history: list[tuple[float, float]] = []
+    # L-BFGS takes its tolerance relative to max(|κ|, 1), and κ is usually far below one:
+    # use the terms of κ at the start as the unit.
+    unit = 0.0
+
+    def negative(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, unit
+        if len(history) > max_iter:
+            raise _Stopped("max_iterations")
+        flat = units * flat
+        norm = np.linalg.norm(flat)
+        point = (flat / norm).reshape(u.shape)
+        try:
+            v, margin, gradient = objective.evaluate(point)
+        except KeyboardInterrupt:
+            raise _Stopped("interrupted") from None
+        except FloatingPointError:
+            # An integrated network may diverge at a projection on the way, where there is
+            # no κ. Return a high value, so that the line search turns back.
+            if best is None:
+                raise
+            history.append(history[-1])
+            return _WALL - best[2].value / unit, np.zeros_like(flat)
+        if best is None or margin.value > best[2].value:
+            best = point, v, margin
+        history.append((best[2].separation, best[2].variance))
+        if not unit:
+            unit = abs(margin.separation) + abs(margin.variance) or 1.0
+        tangent = gradient - (gradient * point).sum() * point
+        return -margin.value / unit, -units * tangent.ravel() / (norm * unit)
+
+    status = "converged"
+    try:
+        options = {"maxfun": max_iter + 2, "maxiter": max_iter + 2, "maxcor": 20}
+        options |= {"ftol": tol, "gtol": 0.0}
+        start = u.ravel() / units
+        minimize(negative, start, jac=True, method="L-BFGS-B", options=options)
+    except _Stopped as stopped:
+        status = str(stopped)
+    if best is None:
+        raise KeyboardInterrupt
+    return Candidate(*best, status, history)

@@ -12,11 +12,10 @@ import numpy as np
 from scipy.optimize import root
 
 from ..math.margins import SoftMargin
-from ..math.sphere import maximize_on_sphere
+from ..math.sphere import Candidate, maximize_on_sphere
 from ..unfolding.unfolding import Unfolding
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
-from .result import Candidate
 
 #: Relative gain of κ below which a round of the quadratic problem has saturated.
 _NEARLY_SATURATED = 1e-2

@@ -22,12 +22,12 @@ from typing import Any, cast
 import numpy as np
 
 from .._base import checks as check
-from .._base.progress import display
+from .._base.calls import display
+from ..math.sphere import Candidate, ascend
 from .alternating import alternate
-from .ascent import ascend
 from .bounds import AMPLIFIED, Relaxation, Sectors
 from .linear import LinearProblem
-from .result import Candidate, relative_gap
+from .result import relative_gap
 
 #: Default number of nodes of the tree, and where to cut a node: at this share of the angle
 #: of its relaxed u uᵀ.

@@ -20,14 +20,14 @@ from scipy import linalg
 
 from .._base import checks as check
 from ..math.margins import SoftMargin
+from ..math.sphere import Candidate, ascend
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from . import normal
-from .ascent import ascend
 from .bounds import Relaxation
 from .linear import LinearProblem, Responses
-from .result import Candidate, RegressionProjections, relative_gap
+from .result import RegressionProjections, relative_gap
 
 #: Number of random starts while a gap is left, and of ascents that may follow one that
 #: needed shorter sub-steps.

@@ -14,8 +14,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace
+from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from .kernel import (
@@ -27,8 +27,16 @@ from .kernel import (
     table_bytes,
 )
 from .linear import GreensSum, LinearOrder
-from .propagators import Panel, build, build_map, plan_quadrature
-from .walk import Plan, Walk, checked_cotangent, make_plan, plan_readout
+from .propagators import (
+    Panel,
+    Plan,
+    build,
+    build_map,
+    make_plan,
+    plan_quadrature,
+    plan_readout,
+)
+from .walk import Walk, checked_cotangent
 
 #: Tables of kernels beyond this many bytes are not formed.
 TABLE_BYTES = 2**30

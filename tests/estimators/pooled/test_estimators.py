@@ -29,7 +29,7 @@ from greenfold.estimators.pooled import (
 )
 from greenfold.estimators.pooled.feature_map import N_ROWS, row_weights
 from greenfold.estimators.pooled.ridge import fit_head
-from greenfold.math.calibration import expected_calibration_error
+from greenfold.math.decisions import expected_calibration_error
 
 from ...conftest import LIBRARIES
 from ...contracts import pass_every_check, pass_quick_checks

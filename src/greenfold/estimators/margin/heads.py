@@ -17,8 +17,8 @@ from ..._base import codec
 from ..._base.arrays import to_host
 from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
+from ...math.sphere import ascend
 from ...optimizers import certified as convex
-from ...optimizers.ascent import ascend
 from ...optimizers.bounds import AMPLIFIED
 from ...optimizers.linear import LinearProblem
 from ...optimizers.result import Projections
