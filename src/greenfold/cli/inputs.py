@@ -30,12 +30,12 @@ from ..datasets.files import (
     naming,
     open_series,
     read_bytes,
-    read_series,
+    read_with_origin,
     reason,
     suffix_of,
 )
 from ..networks.reservoir import Reservoir
-from .options import SYNTHETIC, Reading, Tested, refuse_if
+from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
 
 _STDIN = "-"
 #: Series up to this size, in bytes of float64, are read at once whatever the format.
@@ -175,8 +175,14 @@ def _read(
     else:
         asked: Labels = "none" if suffix_of(data, form) == ".npy" else labels
         missing = _missing(reading, keep)
-        known |= {"label_column": reading.label_column}
-        X, y = read_series(source, missing=missing, labels=asked, format=form, **known)
+        column = reading.label_column
+        X, y, assumed = read_with_origin(
+            source, missing, asked, form, **known, label_column=column
+        )
+        if assumed and not known:  # a model knows how long its series are
+            wrong = "if that is wrong, give --label-column"
+            taken = f"took the first column of {data} as labels"
+            invocation.remarks.append(f"{taken}; {wrong}.")
     how = "give a file with labels with --y, or write both into one file"
     found = labels != "required" or y is not None
     require(found, f"`{data}` holds no labels `y`: {how}.", DataError)
