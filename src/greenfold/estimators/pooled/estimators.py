@@ -34,18 +34,9 @@ from ..base import (
 )
 from ..onnx import Graph, decide, export
 from ..series import Collection, read_collection, read_labels, read_targets, read_weights
+from . import feature_map
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
-from .feature_map import (
-    KINDS,
-    N_ROWS,
-    N_SIGNALS,
-    N_THRESHOLDS,
-    FeatureMap,
-    LinearHead,
-    auto_engine,
-    fit_map,
-    has_numba,
-)
+from .feature_map import KINDS, N_ROWS, N_SIGNALS, FeatureMap, LinearHead, has_numba
 from .ridge import DUAL_CASES, fit_head
 
 
@@ -118,8 +109,8 @@ class PooledEstimator(SeriesEstimator):
             n_oscillators=self.n_oscillators,
             n_readouts=self.n_readouts,
         )
-        engine = self._engine(series)
-        self.map_ = fit_map(bank, series, rng, scaling=self.scaling, engine=engine)
+        given = {"scaling": self.scaling, "engine": self._engine(series)}
+        self.map_ = feature_map.fit_map(bank, series, rng, **given)
         self._head_seed = int(rng.integers(2**31))
 
     def _fit_head(
@@ -146,7 +137,7 @@ class PooledEstimator(SeriesEstimator):
         if self.engine != "auto":
             return self.engine
         if not series.groups or isinstance(series.groups[0][1], np.ndarray):
-            return auto_engine()
+            return feature_map.auto_engine()
         return "numba" if has_numba() else "array"  # for later series on the host
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -543,7 +534,7 @@ def _made_map(layout: int, scales: list[ScaleReservoir], **parts: Any) -> Featur
     return FeatureMap(bank=bank, engine="array", **parts)
 
 
-_THRESHOLDS = codec.Numbers(N_THRESHOLDS, (N_SIGNALS, "n_readouts"), dtype=np.float32)
+_THRESHOLDS = codec.Numbers(3, (N_SIGNALS, "n_readouts"), dtype=np.float32)
 _MAP = codec.Object(
     _made_map,
     _taken_map,
@@ -576,7 +567,7 @@ def _finish(made: Any) -> None:
         refuse("its means and deviations do not fit its scaling.")
     if getattr(made, "_flat", False) and len(made.head_.intercept) != 1:
         refuse(f"it has {len(made.head_.intercept)} targets, but declares one.")
-    engine = auto_engine() if made.engine == "auto" else made.engine
+    engine = feature_map.auto_engine() if made.engine == "auto" else made.engine
     made.map_ = replace(made.map_, engine=engine if has_numba() else "array")
     # Held-out predictions are not saved.
     if isinstance(made, PooledReservoirClassifier):
