@@ -37,7 +37,7 @@ from ..series import Collection, read_collection, read_labels, read_targets, rea
 from . import feature_map
 from .bank import GROUP, FilterBank, ScaleReservoir, draw_bank
 from .feature_map import KINDS, N_ROWS, N_SIGNALS, FeatureMap, LinearHead, has_numba
-from .ridge import DUAL_CASES, fit_head
+from .ridge import DUAL_CASES, HeadFit, fit_head
 
 
 class PooledEstimator(SeriesEstimator):
@@ -113,17 +113,13 @@ class PooledEstimator(SeriesEstimator):
         self.map_ = feature_map.fit_map(bank, series, rng, **given)
         self._head_seed = int(rng.integers(2**31))
 
-    def _fit_head(
-        self, series: Collection, targets: np.ndarray, weights: np.ndarray | None = None
-    ) -> tuple[LinearHead, np.ndarray, np.ndarray]:
-        """Fit the head; return it, the held-out cases, and their scores without them."""
+    def _fit_head(self, series: Collection, targets: Any, weights: Any = None) -> HeadFit:
         tell("thresholds")
         self._fit_map(series)
-        found = fit_head(
-            self.map_, series, targets, weights, seed=self._head_seed, n_jobs=self.n_jobs
-        )
+        how: Any = {"seed": self._head_seed, "n_jobs": self.n_jobs}
+        found = fit_head(self.map_, series, targets, weights, **how)
         self.penalty_, self.held_out_cases_ = found.penalty, found.cases
-        return found.head, found.cases, found.held_out
+        return found
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -223,10 +219,8 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         """Pooled features (n_cases, n_features_out), float32, on the device of ``X``."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
-        blocks = [
-            self.map_.blocks(series, scale, self.n_jobs)
-            for scale in range(len(self.map_.widths))
-        ]
+        scales = range(len(self.map_.widths))
+        blocks = [self.map_.blocks(series, scale, self.n_jobs) for scale in scales]
         return compat.array_namespace(*blocks).concat(blocks, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -348,8 +342,7 @@ class PooledReservoirClassifier(
         if len(used) < len(given):
             series, labels, given = series.take(used), labels[used], given[used]
         codes = self._encode(labels)
-        n_classes, weights = len(self.classes_), None
-        several = False
+        n_classes, weights, several = len(self.classes_), None, False
         if len(series) <= DUAL_CASES:
             # Copies of a series are one of their weight, in an order of their content.
             same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
@@ -363,7 +356,7 @@ class PooledReservoirClassifier(
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
-        head, cases, held_out = self._fit_head(series, targets, weights)
+        head, _, cases, held_out = self._fit_head(series, targets, weights)
         own = None if weights is None else weights[cases]
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
         self.slope_ = fit_slope(each, codes[cases], own)
@@ -443,7 +436,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
         # One penalty serves targets of different units: scale each by its deviation.
         unit = table.std(axis=0)
         unit[unit == 0] = 1
-        head, _, held_out = self._fit_head(series, table / unit)
+        head, _, _, held_out = self._fit_head(series, table / unit)
         held_out = np.ldexp(held_out * unit, self._exponents)
         self.held_out_predictions_ = held_out[:, 0] if self._flat else held_out
         self.head_ = LinearHead(
