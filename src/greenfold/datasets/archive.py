@@ -24,16 +24,8 @@ from numpy.typing import NDArray
 
 from .._base.checks import must, require
 from .._base.files import replacing
-from .files import (
-    SUFFIXES,
-    Collection,
-    DataError,
-    Missing,
-    naming,
-    read_series,
-    reason,
-    refuse,
-)
+from . import files
+from .files import SUFFIXES, Collection, DataError, Missing, refuse
 
 ARCHIVE_URL = "https://timeseriesclassification.com/aeon-toolkit"
 # The largest set of the archive unpacks to a few GiB; more is a mistake or an attack.
@@ -200,7 +192,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
         _fetch(pooch, address, archive, name, data_dir)
         digest = pooch.file_hash(str(archive), alg="sha256")
         record = cache / f"{name}.zip.sha256"
-        with naming(address):
+        with files.naming(address):
             if record.is_file():
                 known = [*record.read_text("utf-8", errors="replace").split(), "nothing"][0]
                 before = f"but `{record}` has {known} from the first download"
@@ -260,7 +252,7 @@ def _unpack(archive: Path, target: Path, otherwise: str) -> None:
         raise
     # The server answers a wrong name with a web page, and damage can raise any error.
     except Exception as error:
-        what = f"did not deliver an intact zip archive ({reason(error)})"
+        what = f"did not deliver an intact zip archive ({files.reason(error)})"
         cure = f"check that {target.name!r} is spelled as in the archive and try again."
         raise DataError(f"{what}: {cure}") from error
 
@@ -336,7 +328,7 @@ def load_dataset(
         none = f"The data set {name!r} in {folder} has no {part} split"
         if path is None:
             raise FileNotFoundError(f"{none}: {how_to_supply(name, data_dir)}.")
-        parts.append(read_series(path, missing=missing))
+        parts.append(files.read_series(path, missing=missing))
     if split:
         return parts[0]
     (X, y), (X_test, y_test) = parts
