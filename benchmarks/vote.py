@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.vote`` runs the vote and its members on the sets below
 ``GREENFOLD_DATA``, with the provided split and five seeds, and writes
-``docs/_sweep/vote.json``. It needs aeon and PyTorch, and takes about ten minutes.
+``docs/_vote/vote.json``. It needs aeon and PyTorch, and takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ESTIMATORS = (
 )
 PUBLISHED = ("HC2", "MR-Hydra", "ROCKET")
 N_SEEDS = 5
-RECORD = Path(__file__).parents[1] / "docs" / "_sweep" / "vote.json"
+RECORD = Path(__file__).parents[1] / "docs" / "_vote" / "vote.json"
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ drawn in ``clouds.json``, ``unfolding.svg`` and ``_static/social.png``. Needs EC
 (`GREENFOLD_DATA`, or a download). The noise curves are those that ``greenfold reproduce
 beyond`` has recorded.
 
-``python docs/pictures.py film`` writes ``_pictures/explorer.gif``: the page of
-``greenfold explore ECG5000 --classes 1,2`` going from random input projections to the
-solved one. It needs Chromium and Pillow as well.
+``python docs/pictures.py film`` writes ``_pictures/explorer.gif`` and, for dark pages,
+``explorer-dark.gif``: the page of ``greenfold explore ECG5000 --classes 1,2`` going from
+random input projections to the solved one. It needs Chromium and Pillow as well.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def draw_unfolding() -> Figure:
     return figure
 
 
-def film() -> None:
+def film(scheme: str, name: str) -> None:
     """Write about ten seconds of the explorer, from random u to the solved one."""
     from PIL import Image
 
@@ -272,7 +272,7 @@ def film() -> None:
             durations.append(milliseconds)
 
         try:
-            browser.visit(page.as_uri(), FILM_WIDTH, "light")
+            browser.visit(page.as_uri(), FILM_WIDTH, scheme)
             browser.ask("document.getElementById('tour-close').click()")
             # From the gauge down to the buttons; the rest of the page stands still.
             box = "document.getElementById('{}').getBoundingClientRect().{}"
@@ -308,7 +308,7 @@ def film() -> None:
     colours = both.quantize(256, kmeans=1)
     drawn = [one.quantize(palette=colours, dither=Image.Dither.NONE) for one in frames]
     drawn[0].save(
-        HERE / "_pictures" / "explorer.gif",
+        HERE / "_pictures" / name,
         save_all=True,
         append_images=drawn[1:],
         duration=durations,
@@ -338,4 +338,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    film() if sys.argv[1:] == ["film"] else main()
+    if sys.argv[1:] == ["film"]:
+        film("light", "explorer.gif")
+        film("dark", "explorer-dark.gif")
+    else:
+        main()

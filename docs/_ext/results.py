@@ -2,6 +2,7 @@
 
 Sphinx draws them into ``_build/results`` before it reads the pages, so that they always
 show the numbers of the records. ``python docs/_ext/results.py FOLDER`` writes them too.
+Each comes twice: ``NAME.svg``, and ``NAME-narrow.svg`` with its panels one below the other.
 """
 
 from __future__ import annotations
@@ -38,16 +39,24 @@ def rows(name: str) -> list[dict[str, Any]]:
     return [row for one in found for row in one["rows"]]
 
 
-def sheet(*shape: int, height: float = 2.8, **kwargs: Any) -> tuple[Figure, Any]:
-    """Return a figure as wide as the page, and its axes."""
-    figure = Figure(figsize=(7.4, height), layout="constrained")
-    return figure, figure.subplots(*shape, **kwargs)
+class Sheet(Figure):
+    """A figure as wide as a page or a phone, with its panels side by side or stacked."""
+
+    def __init__(self, *, is_narrow: bool) -> None:
+        super().__init__(layout="constrained")
+        self.is_narrow = is_narrow
+
+    def panels(self, n: int = 1, height: float = 2.8, **kwargs: Any) -> Any:
+        """Return the axes; an array where there are several."""
+        stacked = self.is_narrow and n > 1
+        self.set_size_inches(3.8 if self.is_narrow else 7.4, height * (n if stacked else 1))
+        return self.subplots(*((n, 1) if stacked else (1, n)), **kwargs)
 
 
-def margin() -> Figure:
+def margin(sheet: Sheet) -> None:
     """Soft margins of 20 networks: 50 random u each, and the solved one."""
     found = record("_reproduction/table1.json")["numbers"]
-    figure, axes = sheet()
+    axes = sheet.panels()
     for place, network in enumerate(found["networks"], 1):
         drawn = network["random, linear"]["kappa"]
         best = network["optimised, linear"]["kappa"]
@@ -60,18 +69,17 @@ def margin() -> Figure:
         name = "mean in the paper" if kind == "random" else None
         axes.axhline(mean, color=INK, ls=":", lw=1, label=name)
     axes.set(xlabel="network", ylabel="soft margin κ", xticks=[1, 5, 10, 15, 20])
-    axes.set(ylim=(0, 0.58))
-    axes.legend(ncols=3, loc="upper left")
+    axes.set(ylim=(0, 0.68 if sheet.is_narrow else 0.58))
+    axes.legend(ncols=2 if sheet.is_narrow else 3, loc="upper left")
     axes.grid(visible=False, axis="x")
-    return figure
 
 
-def noise() -> Figure:
+def noise(sheet: Sheet) -> None:
     """Accuracy over readout noise, for three sizes of networks."""
     found = record("_reproduction/beyond.json")
     noises, runs = found["parameters"]["noises"], found["numbers"]["noise"]
     sizes = sorted({run["n_neurons"] for run in runs})
-    figure, panels = sheet(1, len(sizes), sharey=True)
+    panels = sheet.panels(len(sizes), sharey=True)
     for axes, size in zip(panels, sizes, strict=True):
         mine = [run for run in runs if run["n_neurons"] == size]
         for key, colour, mark, name in (
@@ -86,12 +94,12 @@ def noise() -> Figure:
             )
         axes.set_xticks(range(len(noises)), [f"{sigma:g}" for sigma in noises])
         axes.set(xlabel="readout noise σ", title=f"{size} neurons")
-    panels[0].set(ylabel="test accuracy (%)")
+    for axes in panels if sheet.is_narrow else panels[:1]:
+        axes.set(ylabel="test accuracy (%)")
     panels[0].legend(loc="lower left")
-    return figure
 
 
-def masks() -> Figure:
+def masks(sheet: Sheet) -> None:
     """Shares of the bound that masks reach, one mark per network."""
     names = {
         "random ±1": ("random, ±1", RANDOM, "s"),
@@ -100,7 +108,7 @@ def masks() -> Figure:
         "four levels": ("solved, four levels", SOLVED, "o"),
         "not negative": ("solved, not negative", SOLVED, "o"),
     }
-    figure, axes = sheet(height=2.4)
+    axes = sheet.panels(height=2.4)
     for place, row in enumerate(rows("masks")):
         _, colour, mark = names[row["name"]]
         each = row["detail"]["each"]
@@ -111,12 +119,11 @@ def masks() -> Figure:
     axes.set(xlabel="κ as a share of the bound (%)", xlim=(0, 104), ylim=(-4.6, 0.6))
     axes.grid(visible=False, axis="y")
     axes.legend(loc="lower left")
-    return figure
 
 
-def forecasts() -> Figure:
+def forecasts(sheet: Sheet) -> None:
     """Valid times of closed-loop forecasts, with random and with solved input weights."""
-    figure, panels = sheet(1, 2, sharey=True)
+    panels = sheet.panels(2, sharey=True)
     found = {row["name"].partition(":")[0]: row["detail"] for row in rows("forecast")}
     noises = (0, 1, 5)
     for axes, system in zip(panels, ("Lorenz", "Mackey–Glass"), strict=True):
@@ -133,12 +140,13 @@ def forecasts() -> Figure:
                               label=f"{name}, {size} neurons")  # fmt: skip
         axes.set_xticks(range(3), [f"{noise} %" for noise in noises])
         axes.set(title=system, xlabel="noise on the series")
-    panels[0].set(ylabel="valid time\n(Lyapunov times)", ylim=(0, None))
+    panels[0].set(ylim=(0, None))
+    for axes in panels if sheet.is_narrow else panels[:1]:
+        axes.set(ylabel="valid time\n(Lyapunov times)")
     panels[1].legend()
-    return figure
 
 
-def ranks() -> Figure:
+def ranks(sheet: Sheet) -> None:
     """Mean accuracy and mean rank on the sets of the sweep."""
     found = record("_sweep/comparison.json")
     names, ranks = found["estimators"], found["mean_rank"]
@@ -147,7 +155,7 @@ def ranks() -> Figure:
     def is_ours(name: str) -> bool:
         return name.endswith("ReservoirClassifier")
 
-    figure, panels = sheet(1, 2, sharey=True, height=2.7)
+    panels = sheet.panels(2, sharey=not sheet.is_narrow, height=2.7)
     for axes, key, label in zip(
         panels,
         ("mean_accuracy", "mean_rank"),
@@ -155,21 +163,17 @@ def ranks() -> Figure:
         strict=True,
     ):
         for place, i in enumerate(order):
-            ours = names[i].endswith("ReservoirClassifier")
-            axes.plot(
-                found[key][i], place, "o" if ours else "D", color=INK if ours else BOUND
-            )
+            mark, colour = ("o", INK) if is_ours(names[i]) else ("D", BOUND)
+            axes.plot(found[key][i], place, mark, color=colour)
         axes.set(xlabel=label)
         axes.margins(x=0.12)
-    panels[0].set_yticks(range(len(order)), [names[i] for i in order])
-    for label in panels[0].get_yticklabels():
-        label.set_weight(
-            "bold" if label.get_text().endswith("ReservoirClassifier") else None
-        )
-    return figure
+    for axes in panels if sheet.is_narrow else panels[:1]:
+        axes.set_yticks(range(len(order)), [names[i] for i in order])
+        for label in axes.get_yticklabels():
+            label.set_weight("bold" if is_ours(label.get_text()) else "normal")
 
 
-def saturation() -> Figure:
+def saturation(sheet: Sheet) -> None:
     """Soft margins on the true network, for four ways to choose u."""
     found = record("_benchmarks/saturation.json")["problems"]
     mine = [one for one in found if (one["gain"], one["strength"]) == ("biased tanh", 0.19)]
@@ -179,7 +183,7 @@ def saturation() -> Figure:
         "order-1 u, readout refitted": ("solved, first order", SOLVED, "v"),
         "Dynamics": ("solved through the true network", SOLVED, "o"),
     }
-    figure, axes = sheet()
+    axes = sheet.panels()
     for key, (name, colour, mark) in names.items():
         values = [one["rows"][key]["soft_margin"] for one in mine]
         errors = [one["rows"][key]["error"] for one in mine]
@@ -190,9 +194,8 @@ def saturation() -> Figure:
         xlabel="network", ylabel="κ on the true network", xticks=range(1, len(mine) + 1)
     )
     axes.set(ylim=(0, 0.0175), xlim=(0.5, len(mine) + 0.5))
-    axes.legend(ncols=2, loc="upper left")
+    axes.legend(ncols=1 if sheet.is_narrow else 2, loc="upper left")
     axes.grid(visible=False, axis="x")
-    return figure
 
 
 FIGURES = (margin, noise, masks, forecasts, ranks, saturation)
@@ -203,8 +206,10 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(LOOK):
         for draw in FIGURES:
-            path = folder / f"{draw.__name__}.svg"
-            draw().savefig(path, metadata={"Date": None}, transparent=True)
+            for is_narrow, end in ((False, ""), (True, "-narrow")):
+                draw(sheet := Sheet(is_narrow=is_narrow))
+                path = folder / f"{draw.__name__}{end}.svg"
+                sheet.savefig(path, metadata={"Date": None}, transparent=True)
 
 
 def setup(app: Any) -> dict[str, Any]:
