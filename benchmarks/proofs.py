@@ -31,9 +31,13 @@ from greenfold import (
 )
 from greenfold.analysis import mask_bound
 from greenfold.devices.noise import state_covariance
-from greenfold.optimizers.ascent import Objective, ascend
 from greenfold.optimizers.certified import Search
-from greenfold.optimizers.linear import LinearProblem, problem_under_noise
+from greenfold.optimizers.linear import (
+    LinearProblem,
+    Objective,
+    ascend,
+    problem_under_noise,
+)
 from greenfold.optimizers.regression import LinearRegression
 from greenfold.optimizers.result import relative_gap
 

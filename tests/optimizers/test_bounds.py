@@ -18,9 +18,8 @@ from greenfold import (
     unfold,
 )
 from greenfold.optimizers import bounds, certified
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.bounds import Entries, Relaxation, Sectors, Squares, _Linearised
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.masks import into_box
 from greenfold.optimizers.regression import LinearRegression
 
@@ -376,7 +375,9 @@ def test_noise_that_mixes_readouts_is_proven_by_default():
         alone, _ = certified.solve(problem, max_iter=300, tol=1e-4, max_nodes=0)
         found, _ = certified.solve(problem, max_iter=300, tol=1e-4)
         assert (alone.status, found.status) == ("bounded", "certified")
-        ends = [ascend(problem, unit(rng, 10, 1), max_iter=200, tol=1e-12) for _ in range(20)]
+        ends = [
+            ascend(problem, unit(rng, 10, 1), max_iter=200, tol=1e-12) for _ in range(20)
+        ]
         assert max(end.margin.value for end in ends) <= found.margin.value + 1e-9
 
 

@@ -17,9 +17,8 @@ from greenfold import (
     unfold,
 )
 from greenfold.optimizers import certified as convex
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.bounds import Relaxation
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 
 from ..conftest import interrupt, small, unit
 from .linear_cases import ETA, EVERY, certify, relaxed_optimum, setting
@@ -123,8 +122,8 @@ def test_nothing_rises_above_the_bound(strength, seed, rng):
 def test_relaxation_of_rank_two_is_closed_by_the_tree():
     """One neuron has the unit pairs ±1 only, while the ball holds all of [−1, 1].
 
-    Known by its response alone: of the network itself the exact optimum is found. Sectors of
-    u alone, which has one entry, left the gap of the relaxation.
+    Known by its response alone: of the network itself the exact optimum is found. Sectors
+    of u alone, which has one entry, left the gap of the relaxation.
     """
     unfolding = unfold(Reservoir([[0.5]], 0.25), n_steps=3, dt=0.5)
     stimuli = GaussianStimuli.random(3, strength=0.1, rng=0)

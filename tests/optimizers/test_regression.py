@@ -19,7 +19,7 @@ from greenfold import (
     unfold,
 )
 from greenfold.datasets import memory_task, narma
-from greenfold.optimizers.ascent import ascend
+from greenfold.optimizers.linear import ascend
 from greenfold.optimizers.regression import LinearRegression, NonlinearRegression
 
 from ..conftest import slope, small, unit

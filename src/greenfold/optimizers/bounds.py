@@ -23,8 +23,7 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, qr
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import block_diag, eigh, get_lapack_funcs, qr
 from scipy.optimize import minimize
 
 from ..math.covariances import root
@@ -363,8 +362,8 @@ class _CentralPath:
     c_j of a kernel. Ridge regression has A_j = 2λ, without t_j. Sectors add −R_vv to A and
     R_vu to G. The barrier is −log det S − Σ log x_+.
 
-    With C = ℓ − R − GᵀA⁻¹G = (LLᵀ)⁻¹, A⁻¹ = WᵀW and g = WᵀWGL, the inverse of S is KKᵀ, with
-    K = (g, L), plus A⁻¹ on the readouts. So tr S⁻¹S_iS⁻¹S_k of two slopes of S is
+    With C = ℓ − R − GᵀA⁻¹G = (LLᵀ)⁻¹, A⁻¹ = WᵀW and g = WᵀWGL, the inverse of S is KKᵀ,
+    with K = (g, L), plus A⁻¹ on the readouts. So tr S⁻¹S_iS⁻¹S_k of two slopes of S is
     ⟨T_i, T_k⟩ + 2⟨e_i, e_k⟩ + ⟨Q_i, Q_k⟩ with T_i = KᵀS_iK, e_i = W(S_iK)_v and
     Q_i = W(S_i)_vvWᵀ, and tr S⁻¹S_i = tr T_i + tr Q_i.
     """
@@ -424,7 +423,9 @@ class _CentralPath:
         self.x, self.factors, self.last = x, found, _FAR / self.n_barrier
         return True
 
-    def _blocks(self, x: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    def _blocks(
+        self, x: np.ndarray
+    ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
         """A_j, as numbers where possible, G_j, and R."""
         coordinates, t, z = self.split(x)
         if not self._is_free:
@@ -438,7 +439,9 @@ class _CentralPath:
         R = np.tensordot(z[: len(self._R)], self._R, axes=1)
         if self._sectors is not None:
             joint, n = self._sectors.matrix(z[len(self._R) :]), len(G[0])
-            own = A[0] - joint[:n, :n] if A[0].ndim else _shifted(-joint[:n, :n], A[0])
+            own = (
+                A[0] - joint[:n, :n] if A[0].ndim else _shifted(-joint[:n, :n], float(A[0]))
+            )
             A, G = [own], [G[0] + joint[:n, n:]]
             R = R + joint[n:, n:]
         return A, G, R
@@ -536,8 +539,8 @@ class _CentralPath:
     def centre(self, mu: float, goal: float) -> int:
         """Newton steps at one barrier, until they gain a tenth of it at most; their number.
 
-        The first one goes along the path, as it runs at the barrier before. They stop at the
-        goal, as without a pair in its sectors a node has no lowest value.
+        The first one goes along the path, as it runs at the barrier before. They stop at
+        the goal, because a node without any pair in its sectors has no lowest value.
         """
         self.merit, taken = self._merit(self.x, self.factors, mu), 0
         while taken < _NEWTON_STEPS and self.value > goal:
@@ -586,7 +589,8 @@ def _shifted(A: np.ndarray, by: float) -> np.ndarray:
 
 def _inverse(factor: np.ndarray) -> np.ndarray:
     """The inverse of a lower triangular matrix."""
-    return dtrtri(factor, lower=1)[0]
+    (invert,) = get_lapack_funcs(("trtri",), (factor,))
+    return invert(factor, lower=1)[0]
 
 
 def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -735,7 +739,7 @@ class Relaxation:
         return float(rank) * n_outputs * n * (n_outputs + 2 * n) + float(size * n) ** 2
 
     def closer(self, tol: float) -> float:
-        """The gap to search to: within a tolerance two optima may lie, one of them better."""
+        """The gap to search to: of two optima within the tolerance one may be better."""
         return min(tol, _EQUAL) if tol <= _CLOSE and self.cost <= QUICK else tol
 
     @property

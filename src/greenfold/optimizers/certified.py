@@ -9,7 +9,8 @@ Branch and bound closes the rest. With w = (v, u), the relaxed w wᵀ of a node 
 λ₁ppᵀ + λ₂qqᵀ. The angle of (p·w, q·w), modulo π, is cut into sectors; each is a constraint
 (x·w)(y·w) ≥ 0 that the relaxed w wᵀ of the node violates, so all sectors have lower bounds.
 (Sectors of u alone leave mixtures of readouts, which noise on the states makes, and need
-more nodes: 627 instead of 75 on one problem.) All starts and cuts are the same in every call.
+more nodes: 627 instead of 75 on one problem.) All starts and cuts are the same in every
+call.
 """
 
 from __future__ import annotations
@@ -24,12 +25,11 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._base import checks as check
-from .._base.progress import display
+from .._base.calls import display
 from .alternating import alternate
-from .ascent import ascend
 from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
-from .linear import LinearProblem
-from .result import Candidate, relative_gap
+from .linear import Candidate, LinearProblem, ascend
+from .result import relative_gap
 
 #: Largest number of nodes of the tree if none is given, and of nodes times products per
 #: Newton step.
@@ -263,7 +263,7 @@ class Search:
 
 
 def _sectors(node: Relaxation) -> list[Sectors]:
-    """Three sectors of the angle in the plane of the leading two directions of w = (v, u)."""
+    """Three sectors of the angle in the plane of the leading directions of w = (v, u)."""
     if node.lifted is None:  # it has no centre, because of rounding
         return []
     n = len(node.lifted)
