@@ -34,6 +34,8 @@ AMPLIFIED = 1e3
 #: Number of random inputs that find steep directions, and the share in a smoothed maximum
 #: below which a direction is left out.
 _PROBES, _NEGLIGIBLE = 64, 1e-9
+#: Rounding of a difference, as a share of that of a sum of Green's functions.
+_SHARE = 1 / 8
 #: Relative error of an eigenvalue, and how many to compute for a large network.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
@@ -231,8 +233,9 @@ class _Linearised:
         self.responses = Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
         each = zip(kernels, self.spreads, strict=True)
         self.constant = sum(0.5 * float(a @ s) for a, s in each)
-        rounded = zip(parts, gradients, strict=True)
-        self.rounding = sum(part.rounding(d) for part, d in rounded)
+        # Of G(d), and of the difference d.
+        rounded = zip(parts, gradients, self.spreads, strict=True)
+        self.rounding = sum(p.rounding(abs(d) + _SHARE * abs(s)) for p, d, s in rounded)
         #: What sectors add over v and u.
         self.joint: np.ndarray | None = None
 

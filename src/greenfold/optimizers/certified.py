@@ -38,8 +38,8 @@ _NODES, _TREE_PRODUCTS = 200, 1e9
 _EDGE = 0.6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
-#: By how much rounding may lift a pair above its bound.
-_ROUNDED = 1e-9
+#: By how much rounding may lift a pair above its bound, and class means above zero.
+_ROUNDED, _ZERO = 1e-9, 1e-14
 #: First step of an ascent from a start of the bound: one of 1 would lead elsewhere.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
@@ -72,8 +72,8 @@ class Search:
         #: Largest bound of the nodes of the tree.
         self.branched = np.inf
         self.best: Candidate | None = None
-        #: Soft margins below this count as zero.
-        self.rounding = 0.0
+        #: Whether the class means coincide up to rounding (case A).
+        self.vanishes = False
 
     @property
     def value(self) -> float:
@@ -85,6 +85,12 @@ class Search:
     def is_closed(self) -> bool:
         """Whether the bound is within the tolerance of the best value."""
         return relative_gap(self.bound, self.value) <= self.tol
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether rounding hides a gap of the size of the tolerance."""
+        rounding = self.problem.rounding(self.problem.stimuli.mu)
+        return rounding > self.tol * abs(self.value)
 
     @property
     def bound(self) -> float:
@@ -133,9 +139,7 @@ class Search:
             if closed or self._lower() or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
-            elif self.problem.growth > AMPLIFIED and (
-                self.problem.rounding(self.problem.stimuli.mu) > self.tol * abs(self.value)
-            ):
+            elif self.is_rounded:
                 status = "unresolved"
         except KeyboardInterrupt:
             if self.best is None:
@@ -149,8 +153,7 @@ class Search:
         if not np.isfinite(self.bound):  # interrupted before there was one
             self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
-        # If the class means coincide (case A), both are zero, up to rounding.
-        if max(abs(bound), abs(self.value)) <= self.rounding:
+        if self.vanishes and self.value >= 0:
             bound, status = self.value, "certified"
         # The value is below the bound; rounding may hide this, and then there is no proof.
         if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
@@ -165,7 +168,7 @@ class Search:
         # Class means are known to the rounding of the series, whose size along the kernel
         # is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
-        self.rounding = 1e-14 * (abs(mean) + np.sqrt(2 * spread / problem.eta))
+        self.vanishes = abs(mean) <= _ZERO * np.sqrt(2 * spread / problem.eta)
         self.ascend(u)
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
@@ -189,7 +192,7 @@ class Search:
     def _lower(self, tol: float | None = None) -> bool:
         """Lower the bound, at most to the best pair."""
         assert self.best is not None
-        if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
+        if self.vanishes and self.value >= 0:
             return True
         kernel = self.problem.kernel(self.best.u, self.best.v)
         limit = self.max_iter
@@ -226,7 +229,7 @@ class Search:
         nodes = self.max_nodes
         if nodes is None:
             nodes = int(min(_NODES, _TREE_PRODUCTS / cost)) * (cost <= QUICK)
-        if self.relaxation.lifted is None or not nodes:
+        if self.relaxation.lifted is None or self.is_rounded or not nodes:
             return False
         # The bar shows the share of decades from this gap to the tolerance.
         first, shown = relative_gap(self.bound, self.value), 0.0
