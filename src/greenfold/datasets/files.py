@@ -399,13 +399,12 @@ def _read_header(rows: Sequence[list[str]]) -> _Header | None:
     refuse(not width, "names columns but has no series below: is the file complete?")
     if width == len(names) + 1:  # R leaves the column of row names unnamed
         names = ["", *names]
-    more = f"names {len(names)} columns in its first line but has {width} values in a line "
-    cure = "below: name every column, or remove the first line."
-    refuse(width > len(names), f"{more}{cure}")
+    more = f"names {len(names)} columns in its first line but has {width} values in a line"
+    cure = "name every column, or remove the first line."
+    refuse(width > len(names), f"{more} below: {cure}")
     labels = [i for i, name in enumerate(names) if name in _LABEL]
     named = " and ".join(repr(names[i]) for i in labels)
-    several = f"names {len(labels)} columns as labels, {named}: keep one."
-    refuse(len(labels) > 1, several)
+    refuse(len(labels) > 1, f"names {len(labels)} columns as labels, {named}: keep one.")
     if labels:
         return _Header(labels[0], 0 if names[0] in _INDEX | {""} else None)
     # Whether they begin with t0 and t1, or similar; bare numbers say nothing.
@@ -428,10 +427,8 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
     if len(plain) < len(fields):
         return len(plain) > 1 and _counts(plain)
     # Whole numbers above other numbers are column numbers.
-    fractions = any(
-        not _WHOLE.fullmatch(bare(field)) for row in others for field in row[1:]
-    )
-    if not fractions or len(fields) < 3:
+    below = [bare(field) for row in others for field in row[1:]]
+    if all(map(_WHOLE.fullmatch, below)) or len(fields) < 3:
         return False
     if _is_word(fields[0]):
         return _counts(fields[1:]) and fields[0] not in {bare(row[0]) for row in others}
@@ -660,10 +657,8 @@ def _read_attributes(
         attribute = _ATTRIBUTE.fullmatch(line)
         # Anything after the class would be read as the class.
         if attribute is None or classes is not None:
-            wrong = (
-                f"has {line[:40]!r} in line {line_number}, which does not belong in its "
-            )
-            raise DataError(f"{wrong}header: {_ARFF}, then the class.")
+            wrong = f"has {line[:40]!r} in line {line_number}, which does not belong in its"
+            raise DataError(f"{wrong} header: {_ARFF}, then the class.")
         kind = attribute[2].strip()
         if kind.lower() == "relational" and not n_steps and not relational:
             relational = inside = True
@@ -742,15 +737,14 @@ def load_array(content: bytes) -> NDArray[Any]:
 def _load(content: bytes, what: str) -> NDArray[Any]:
     # A damaged header can claim any shape, and NumPy would allocate it before noticing that
     # data are missing: compare the size first.
-    stream = io.BytesIO(content)
-    if np.lib.format.read_magic(stream) == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    npy, stream = np.lib.format, io.BytesIO(content)
+    first = npy.read_magic(stream) == (1, 0)
+    read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+    shape, _, dtype = read(stream)
     if not 0 <= math.prod(shape) * dtype.itemsize <= len(content):
         raise ValueError(f"{what} is incomplete")
     stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)
+    return npy.read_array(stream, allow_pickle=False)
 
 
 def write_npz(
@@ -835,7 +829,7 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-# Each of these opens a file and returns its labels and its series, read in slices.
+# Each of these opens a file and returns its series, read in slices, and its labels.
 
 
 def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:

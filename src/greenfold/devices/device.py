@@ -146,9 +146,8 @@ class Device(Shown):
         if self.inputs is None and self.outputs is None:
             return None
         inputs = _within(self.inputs, "inputs", system.n_inputs)
-        return Restricted(
-            system, inputs, _within(self.outputs, "outputs", system.n_outputs)
-        )
+        outputs = _within(self.outputs, "outputs", system.n_outputs)
+        return Restricted(system, inputs, outputs)
 
     def match(self, n_entries: int) -> None:
         """Refuse a box that contains no unit vector with ``n_entries`` entries."""
@@ -268,23 +267,21 @@ def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None
 class Restricted:
     """A system restricted to some inputs and outputs; None for all of them."""
 
-    def __init__(
-        self, system: Any, inputs: np.ndarray | None, outputs: np.ndarray | None
-    ) -> None:
+    def __init__(self, system: Any, inputs: Any = None, outputs: Any = None) -> None:
         self.system: Any = system
         self.inputs = np.arange(system.n_inputs) if inputs is None else inputs
         self.outputs = np.arange(system.n_outputs) if outputs is None else outputs
-        self.n_steps: int = system.n_steps
         self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
+        self.n_steps: int = system.n_steps
 
     @property
     def is_linear(self) -> bool:
-        """As for the whole system."""
+        """Whether the whole system is linear."""
         return self.system.is_linear
 
     @property
     def degree(self) -> int | None:
-        """As for the whole system."""
+        """Degree of the whole system."""
         return self.system.degree
 
     @property
@@ -307,9 +304,9 @@ class Restricted:
     def own_input(self, u: Any, n_channels: int) -> np.ndarray:
         """Restrict a u of the whole system to the driven inputs."""
         projection = check.input_projection(u, self.system.n_inputs, n_channels)
-        outside = np.delete(projection, self.inputs, axis=0).any()
+        outside = np.delete(projection, self.inputs, axis=0)
         why = "`u` drives inputs that `inputs` leaves out; set them to zero."
-        check.require(not outside, why)
+        check.require(not outside.any(), why)
         return projection[self.inputs]
 
     def input_response(self, u: Any) -> np.ndarray:
