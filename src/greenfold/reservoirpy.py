@@ -255,7 +255,7 @@ def _ascend(
     eta: float,
     options: dict[str, Any],
 ) -> Projections:
-    """The best projections of the true network, never below the refitted linear ones."""
+    """Return the best projections of the true network, the linear ones among them."""
     signs = np.asarray(stimuli.signs)
     middle = np.where(signs > 0, 0.5 / (signs > 0).sum(), 0.5 / (signs < 0).sum())
     start = np.zeros(network.n_neurons)  # where a node starts
@@ -278,7 +278,7 @@ def _ascend(
 
 
 def _series(X: Any) -> np.ndarray:
-    """Series in reservoirpy's order of axes as (n_series, n_channels, n_steps)."""
+    """Turn series in reservoirpy's order of axes into (n_series, n_channels, n_steps)."""
     if isinstance(X, list | tuple):
         lengths = {np.shape(one)[0] for one in X if np.ndim(one)} or {0}
         got = f"lengths {min(lengths)} to {max(lengths)}, pad short ones with zeros first"
@@ -291,7 +291,7 @@ def _series(X: Any) -> np.ndarray:
 
 
 def _drawn(node: Any, n_channels: int) -> Any:
-    """A copy of a node, with its weights drawn."""
+    """Return a copy of a node, with its weights drawn."""
     check.instance(node, Node, "node", "be a reservoirpy.nodes.Reservoir")
     fits = node.input_dim in (None, n_channels)
     wanted = f"take {n_channels} channel(s), as the series have"
@@ -304,7 +304,7 @@ def _drawn(node: Any, n_channels: int) -> Any:
 
 
 def _parts(drawn: Any, gain: Gain | None) -> tuple[Any, Any, Any]:
-    """Leak, gain and bias of a node."""
+    """Return leak, gain and bias of a node."""
     if gain is None:
         name = getattr(drawn.activation, "__name__", repr(drawn.activation))
         got = f"{name}, pass it as gain=Gain.custom(function, derivative)"

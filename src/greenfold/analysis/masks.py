@@ -340,7 +340,6 @@ def study_mask(
     ((4,), [1.0])
     """
     generator = check.generator(rng)
-    eta = check.positive(eta, "eta")
     device = Device() if device is None else device
     best = optimize(system, stimuli, eta, device=device, rng=generator)
     best.raise_if_interrupted()

@@ -305,7 +305,6 @@ def load_dataset(
     X, y
         As :func:`read_series` returns them. Errors are those of the two functions.
     """
-    check_name(name)
     must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
     try:

@@ -196,7 +196,7 @@ def number(text: str) -> float | None:
 
 
 def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
-    """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
+    """Return values (n_channels, n_steps) of a series, NaN where a field is missing."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
@@ -253,7 +253,7 @@ def _place(position: NDArray[np.intp]) -> str:
 
 
 def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
-    """Series, channel and step of every value that passes a test, shape (n, 3)."""
+    """Return series, channel and step of every value that passes a test, (n, 3)."""
     if isinstance(series, np.ndarray):
         return np.argwhere(test(series))
     found = [
@@ -274,7 +274,7 @@ def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def bare(label: str) -> str:
-    """Label without surrounding blanks and without one pair of quotes."""
+    """Return a label without surrounding blanks and without one pair of quotes."""
     label = label.strip()
     if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
         label = label[1:-1].strip()
@@ -287,7 +287,7 @@ def canonical_labels(
     declared: Sequence[str] = (),
     labels: Labels = "required",
 ) -> NDArray[Any] | None:
-    """Class labels (n_cases,) as one array, spelled alike for every file format.
+    """Return class labels (n_cases,), spelled alike for every file format.
 
     Whole numbers become int64. Other numbers become strings in Python's shortest spelling,
     because scikit-learn takes fractions for a regression target; so does everything else.
@@ -514,7 +514,7 @@ def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
 def _split_at_data(
     content: bytes, comment: str, kind: str
 ) -> tuple[list[tuple[int, str]], list[str]]:
-    """Numbered lines of the header, and lines of data; neither blank nor comments."""
+    """Return numbered lines of the header, and lines of data, without comments."""
     numbered = enumerate((line.strip() for line in lines_of(content)), start=1)
     full = [(n, line) for n, line in numbered if line and line[0] != comment]
     for i, (_, line) in enumerate(full):
@@ -526,7 +526,7 @@ def _split_at_data(
 def _parse_rows(
     rows: list[str], divide: Callable[[str, str], tuple[str, list[list[str]]]]
 ) -> tuple[list[Any], list[str]]:
-    """Values and labels of rows; ``divide(row, where)`` gives a label and channels."""
+    """Return values and labels; ``divide(row, where)`` gives a label and channels."""
     series, labels = [], []
     for case, row in enumerate(rows):
         label, channels = divide(row, f"series {case} (counting from 0)")
@@ -577,7 +577,7 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
 
 
 def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[str]]:
-    """The tags that control how data are read, and the classes; defaults as in aeon."""
+    """Return the tags that control the reading, and the classes; defaults as in aeon."""
     # The other tags repeat the data, and are wrong in some files of the archive.
     tags = {"timestamps": False, "univariate": True, "equallength": True}
     tags |= {"classlabel": True, "targetlabel": False}
@@ -598,7 +598,7 @@ def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[s
 
 
 def _stamped_channels(body: str, at: str) -> list[list[str]]:
-    """Values of ``(stamp,value),...:(stamp,value),...``."""
+    """Return the values of ``(stamp,value),...:(stamp,value),...``."""
     channels = [part + ")" for part in body.split("):")]
     channels[-1] = channels[-1][:-1]
     wrong = any(_STAMPED.sub("", channel).strip() for channel in channels)
@@ -646,7 +646,7 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
 def _read_attributes(
     head: Iterable[tuple[int, str]],
 ) -> tuple[int, bool, list[str] | None]:
-    """Number of steps, whether they are in a relational attribute, declared classes."""
+    """Return the number of steps, whether they are relational, and declared classes."""
     n_steps, relational, classes = 0, False, None
     inside = False  # between `@attribute ... relational` and `@end`
     for line_number, line in head:
@@ -699,7 +699,7 @@ def _parse_npy(content: bytes, labels: Labels) -> Parsed:
 
 
 def _cases(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Series as (n_cases, n_channels, n_steps)."""
+    """Return series as (n_cases, n_channels, n_steps)."""
     _check_numbers(X)
     n_channels = X.shape[1] if X.ndim == 3 else 1
     return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
@@ -721,7 +721,7 @@ def _check_labels(y: NDArray[Any], n_cases: int) -> None:
 def load_arrays(
     content: bytes, how: str = "greenfold.datasets.write_npz"
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz`` file, or a DataError that says how to write it."""
+    """Return all arrays of an ``.npz`` file, or raise a DataError that says the cure."""
     with readable(".npz without pickled objects", f"write it again with {how}"):
         archive = zipfile.ZipFile(io.BytesIO(content))
         names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -729,7 +729,7 @@ def load_arrays(
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """The array of an ``.npy`` file, or a DataError that says how to write it."""
+    """Return the array of an ``.npy`` file, or raise a DataError that says the cure."""
     with readable(".npy without pickled objects", "write it again with numpy.save"):
         return _load(content, "the array")
 
@@ -816,7 +816,7 @@ class OpenedSeries:
         return len(self.shape)
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
-        """The series of a slice, as an array in memory."""
+        """Return the series of a slice, as an array in memory."""
         try:
             return np.asarray(self._source[rows])
         except (IndexError, TypeError):
@@ -906,7 +906,7 @@ class _ParquetTable:
         return found[::step]
 
     def _read_on(self, n_rows: int) -> Iterator[NDArray[Any]]:
-        """The next rows, in blocks."""
+        """Yield the next rows, in blocks."""
         while n_rows:
             block = self._left if len(self._left) else next(self._blocks)
             if block.shape[1] != self.shape[1]:

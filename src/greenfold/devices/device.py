@@ -138,11 +138,11 @@ class Device(Shown):
         return any(self._has(name) for name in _NOISES)
 
     def with_any_mask(self) -> Device:
-        """The same device without its restriction of u."""
+        """Return the same device without its restriction of u."""
         return replace(self, mask=None, levels=None, box=None)
 
     def part_of(self, system: System) -> Restricted | None:
-        """The driven and read part of a system; None if that is all of it."""
+        """Return the driven and read part of a system; None if that is all of it."""
         if self.inputs is None and self.outputs is None:
             return None
         inputs = _within(self.inputs, "inputs", system.n_inputs)
@@ -183,7 +183,7 @@ class Device(Shown):
     def noise(
         self, n_values: int, n_outputs: int, read: np.ndarray | None = None
     ) -> dict[str, np.ndarray]:
-        """Covariances of the noise, by "input", "state" and "readout", if there is any.
+        """Return the covariances of its noise, by "input", "state" and "readout".
 
         They are for stimuli of ``n_values`` = n_channels · n_steps values and a system of
         ``n_outputs`` outputs; those in ``read`` are read.
@@ -252,7 +252,7 @@ def _indices(value: Any, name: str) -> np.ndarray:
 
 
 def _within(array: np.ndarray | None, name: str, size: int) -> np.ndarray | None:
-    """Indices into a system of ``size``; None for all."""
+    """Return indices into a system of ``size``; None for all."""
     if array is None:
         return None
     if array.dtype == bool:
@@ -310,23 +310,23 @@ class Restricted:
         return projection[self.inputs]
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ of the subset."""
+        """Return the response Rᵤ of the outputs that are read."""
         return self.system.input_response(self.whole_input(u))[:, self.outputs]
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v of the subset."""
+        """Return the response L_v to the inputs that are driven."""
         return self.system.readout_response(self.whole_readout(v))[:, self.inputs]
 
     def response_sum(self, d: np.ndarray) -> ResponseSum:
-        """G(d) of the subset."""
+        """Return the response sum G(d) of driven inputs and read outputs."""
         return _RestrictedSum(self, self.system.response_sum(d), len(d))
 
     def states(self, X: Any, u: Any) -> Any:
-        """States of the outputs that are read."""
+        """Return the states of the outputs that are read."""
         return self.system.states(X, self.whole_input(u))[:, self.outputs]
 
     def pullback(self, X: Any, u: Any, cotangent: Any, v: Any = None) -> Any:
-        """Gradient with respect to the projections of the subset."""
+        """Return the gradient with respect to the projections of the subset."""
         whole = self.whole_input(u)
         if v is not None:
             u_bar, v_bar = self.system.pullback(X, whole, cotangent, self.whole_readout(v))

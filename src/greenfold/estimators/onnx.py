@@ -128,7 +128,7 @@ class Graph:
         self.outputs.append(self._value(name, value.array))
 
     def _name(self, value: Any) -> str:
-        """Name of a value; equal constants share a name."""
+        """Return the name of a value; equal constants share a name."""
         if isinstance(value, Traced):
             return value.name
         array = np.ascontiguousarray(value).reshape(np.shape(value))  # a scalar stays one
@@ -167,7 +167,7 @@ class Graph:
         return self.apply(lambda a: a.astype(dtype), "Cast", [x], to=kind)
 
     def model(self) -> Any:
-        """The checked ONNX model."""
+        """Return the checked ONNX model."""
         helper = self.onnx.helper
         model = helper.make_model(
             helper.make_graph(
@@ -240,7 +240,7 @@ class Graph:
         return self.apply(np.where, "Where", [condition, a, b])
 
     def full_like(self, x: Traced, value: float) -> np.ndarray:
-        """One number, which broadcasting repeats."""
+        """Return one number, which broadcasting repeats."""
         return np.full((1,) * len(x.shape), value, x.dtype)
 
     def ones_like(self, x: Traced) -> np.ndarray:
@@ -285,7 +285,7 @@ def new_graph(estimator: Any, dtype: str) -> Graph:
 
 
 def decide(graph: Graph, scores: Traced, odds: Traced, classes: np.ndarray) -> None:
-    """Outputs of a classifier: decision, label, and probability from log-odds."""
+    """Add the outputs of a classifier: decision, label, and probability from log-odds."""
     two = len(classes) == 2
     decision = scores[:, 0] if two else scores
     graph.output("decision", decision)

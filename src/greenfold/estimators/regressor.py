@@ -174,7 +174,7 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         return self
 
     def _read(self, X: Any, *, fitting: bool) -> np.ndarray:
-        """Series of equal length, (n_cases, n_channels, n_steps)."""
+        """Read series of equal length, (n_cases, n_channels, n_steps)."""
         values = read_values(self, X, fitting=fitting)
         other = {one.shape[1] for one in values} - {self.n_features_in_}
         if other:
