@@ -495,10 +495,9 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
     try:
         return range(width)[int(place)]
     except (ValueError, IndexError):
-        cure = (
-            f"count from 0 to {width - 1}, or say first, last or a name in its first line"
-        )
-        raise DataError(f"has no column {wanted!r} for the labels: {cure}.") from None
+        cure = f"count from 0 to {width - 1}, or say first, last or a name"
+        none = f"has no column {wanted!r} for the labels: {cure} in its first line."
+        raise DataError(none) from None
 
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:

@@ -559,10 +559,8 @@ def _lags(
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs separately"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
-    smaller = (
-        n for n in range(n_steps, 1, -1) if is_long(n) and memory(n) <= _NORMAL_BYTES
-    )
-    return fits, next(smaller, 1)
+    small = (n for n in range(n_steps, 1, -1) if is_long(n) and memory(n) <= _NORMAL_BYTES)
+    return fits, next(small, 1)
 
 
 class _Regression:

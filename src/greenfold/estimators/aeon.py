@@ -208,9 +208,7 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     ) -> np.ndarray:
         """Fit once and forecast (prediction_horizon,) in closed loop."""
         if exog is not None or future_exog is not None:
-            raise ValueError(
-                "`exog` must be None; use ReservoirForecaster, which accepts it."
-            )
+            raise ValueError("`exog` must be None; ReservoirForecaster accepts it.")
         self.fit(y)
         return self.forecaster_.forecast(prediction_horizon)
 

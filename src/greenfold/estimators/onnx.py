@@ -213,12 +213,11 @@ class Graph:
         return self.apply(lambda *a: np.concatenate(a, axis), "Concat", arrays, axis=axis)
 
     def stack(self, arrays: list[Traced], axis: int = 0) -> Traced:
-        where = np.array([axis])
-        wide = [
-            self.apply(lambda a: np.expand_dims(a, axis), "Unsqueeze", [one], where)
-            for one in arrays
-        ]
-        return self.concat(wide, axis)
+        def widen(one: Traced) -> Traced:
+            where = np.array([axis])
+            return self.apply(lambda a: np.expand_dims(a, axis), "Unsqueeze", [one], where)
+
+        return self.concat([widen(one) for one in arrays], axis)
 
     def _reduce(
         self, operator: str, x: Traced, *, axis: int, keepdims: Any = False

@@ -180,9 +180,8 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         if other:
             wanted = f"{self.n_features_in_} features as input in every series"
             name = type(self).__name__
-            raise ValueError(
-                f"X has {min(other)} features, but {name} is expecting {wanted}."
-            )
+            got = f"X has {min(other)} features, but {name} is expecting"
+            raise ValueError(f"{got} {wanted}.")
         return np.asarray(values)
 
     @property

@@ -448,10 +448,10 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
         check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
         if len(long) < len(lengths):
-            what = (
-                f"{len(lengths) - len(long)} of {len(lengths)} sequences that are shorter"
+            what = f"{len(lengths) - len(long)} of {len(lengths)} sequences that are "
+            what += (
+                f"shorter than the washout of {self.washout_} samples; they are not used"
             )
-            what += f" than the washout of {self.washout_} samples; they are not used"
             warnings.warn(f"`{self._given_name}` has {what}.", UserWarning, stacklevel=4)
         return long[-1]
 
