@@ -31,7 +31,7 @@ DOCUMENTED = {
     "greenfold.apps.study",
     "greenfold.apps.sweep",
     "greenfold.devices.noise",
-    "greenfold.math.calibration",
+    "greenfold.math.decisions",
     "greenfold.math.margins",
     "greenfold.math.sphere",
     "greenfold.networks.reservoir",

@@ -16,9 +16,8 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
 from .._base import checks as check
+from .._base.calls import Bar, display, rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.progress import Bar, display
-from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
 from ..networks.echo_state import EchoStateNetwork

@@ -186,7 +186,7 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     # Inside the cache, so that the final step is a rename within one file system.
     with tempfile.TemporaryDirectory(dir=cache, prefix=".partial-") as work:
         archive, unpacked = Path(work, f"{name}.zip"), Path(work, name)
-        _fetch(pooch, address, archive, name, otherwise)
+        _fetch(pooch, address, archive, name, data_dir)
         digest = pooch.file_hash(str(archive), alg="sha256")
         record = cache / f"{name}.zip.sha256"
         with files.naming(address):
@@ -211,15 +211,20 @@ def download_dataset(name: str, *, url: str | None = None, data_dir: Folder = No
     return target
 
 
-def _fetch(pooch: Any, address: str, target: Path, name: str, otherwise: str) -> None:
+def _fetch(pooch: Any, address: str, target: Path, name: str, data_dir: Folder) -> None:
     """Download one file, with a progress bar on a terminal."""
+    otherwise = how_to_supply(name, data_dir)
     watched = sys.stderr.isatty() and find_spec("tqdm") is not None
     fetch = pooch.HTTPDownloader(progressbar=watched, chunk_size=2**16, timeout=30)
     try:
         fetch(address, str(target), None)
     except OSError as error:  # requests' exceptions are OSErrors, some with a response
-        what = f"The data set {name!r} is not on this machine and could not be downloaded "
-        what += f"from {address} ({type(error).__name__}): connect and try again"
+        why = f"could not be downloaded from {address} ({type(error).__name__})"
+        if here := list_datasets(data_dir).get(name):
+            again = f"connect and try again, or use the copy in {here}."
+            raise FileNotFoundError(f"The data set {name!r} {why}: {again}") from error
+        what = f"The data set {name!r} is not on this machine and {why}"
+        what += ": connect and try again"
         response = getattr(error, "response", None)
         if response is not None:
             response.close()  # pooch leaves the connection open after a refusal

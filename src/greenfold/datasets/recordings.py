@@ -203,7 +203,7 @@ def _choose(
     found: list[str] = []
     for one in [given] if isinstance(given, str) else list(given) or ["(none)"]:
         fits = [one] if one in columns else fnmatch.filter(columns, one)
-        has = f"which `{what}` names; its columns are {listed}."
+        has = f"asked for with `{what}`; its columns are {listed}."
         refuse(not fits, f"has no column {one!r}, {has}")
         found += [key for key in fits if key not in found]
     return found
@@ -240,7 +240,13 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
         raise DataError(f"has two columns named {twice[0]!r}; name them apart.")
     if skip_text:
         row = [one.strip() for one in next(csv.reader(lines[1:2], delimiter=delimiter))]
-        kept = [i for i, one in enumerate(row) if not one or files.number(one) is not None]
+        text = {i for i, one in enumerate(row) if one and files.number(one) is None}
+        # A column with numbers below is no text: its first value is wrong.
+        for below in csv.reader(lines[2:], delimiter=delimiter) if text else ():
+            text -= {
+                i for i in text if i < len(below) and files.number(below[i]) is not None
+            }
+        kept = [i for i in range(len(row)) if i not in text]
         if 0 < len(kept) < len(header) == len(row):
             rows = csv.reader(lines, delimiter=delimiter)
             lines = [

@@ -18,8 +18,8 @@ from scipy.stats import t as student_t
 from .._base import checks as check
 from .._base import codec
 from .._base.arrays import to_host
+from .._base.calls import with_few_threads
 from .._base.printing import Shown
-from .._base.threads import with_few_threads
 from ..datasets.files import DataError
 from ..systems import MatrixSum
 from ..unfolding.kernel import KnownByMaps

@@ -15,13 +15,14 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import batches, namespace, to_host
-from .._base.threads import rows_of, with_few_threads
+from .._base.calls import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
 from ..systems import Divergence
+from ..unfolding.propagators import Plan, make_plan
 from ..unfolding.unfolding import Unfolding, unfold
-from ..unfolding.walk import Plan, Walk, checked_cotangent, make_plan
+from ..unfolding.walk import Walk, checked_cotangent
 from .steppers import make_step
 
 #: Number of series to measure the error on: half of them the largest, half others.

@@ -32,8 +32,7 @@ import numpy as np
 from .._base.arrays import add_product, namespace, plus_product
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
-from ..unfolding.propagators import doubled, norm_bound, phi_functions
-from ..unfolding.walk import HasArrays, Step
+from ..unfolding.propagators import HasArrays, Step, doubled, norm_bound, phi_functions
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
 from .._base.arrays import exponent
-from .._base.progress import tell, watched
-from .._base.threads import rows_of_estimator, rows_to_read, with_few_threads
+from .._base.calls import rows_of_estimator, rows_to_read, tell, watched, with_few_threads
 from ..networks.reservoir import RESERVOIR, Reservoir
 from ..optimizers.regression import solve_regression
 from ..optimizers.result import REGRESSION, RegressionProjections

@@ -21,12 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
-from .._base.progress import tell, watched
-from .._base.threads import with_few_threads
+from .._base.calls import tell, watched, with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
 from ..networks.echo_state import EchoStateNetwork
-from ..networks.network import Network
+from ..networks.reservoir import Network
 from ..optimizers.run import optimize
 from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base import codec
 from ..._base.archive import refuse
 from ..._base.arrays import exponent
-from ..._base.progress import tell, watched
-from ..._base.threads import with_few_threads
-from ...math.calibration import fit_slope
+from ..._base.calls import tell, watched, with_few_threads
+from ...math.decisions import fit_slope
 from ...stimuli.chunks import by_chunks
 from ..base import (
     CLASS_WEIGHT,

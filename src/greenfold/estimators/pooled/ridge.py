@@ -22,7 +22,7 @@ from scipy import linalg
 from scipy.linalg import blas
 
 from ..._base.arrays import batches, like, to_host
-from ..._base.progress import tell
+from ..._base.calls import tell
 from ..series import Collection
 from .feature_map import N_ROWS, FeatureMap, LinearHead, row_weights
 
