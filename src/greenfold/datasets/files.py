@@ -363,8 +363,11 @@ def _parse_table(
         if labels == "required" and (header is None or header.label is None):
             _check_repeat(rows, column)
             assumed = column == 0 and not any(_is_word(bare(row[0])) for row in rows)
-    left_out = {column, *(header or ())[:2]}
     width = max((len(row) for row in rows), default=0)
+    if column and column == width - 1 and not header:
+        # The label ends every line, also that of a shorter series.
+        rows, column = [[row[-1], *row[:-1]] for row in rows], 0
+    left_out = {column, *(header or ())[:2]}
     kept = [i for i in range(width) if i not in left_out]
     values = np.full((len(rows), 1, len(kept)), np.nan)
     for case, row in enumerate(rows):
@@ -506,12 +509,12 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
     """Raise if a column of labels has a different value in nearly every row."""
-    found = {bare(row[column or 0]) for row in rows}
+    end, at = ("last", -1) if column else ("first", 0)
+    found = {bare(row[at]) for row in rows}
     alone = column is not None and len(rows) >= _ALONE and len(found) == len(rows)
     each = f"has {len(rows)} series with {len(rows)} different labels"
-    taken = "taken from its first column" if column == 0 else "taken from its last column"
     cure = "name the column of the labels with `label_column`, such as last"
-    refuse(alone, f"{each}, {taken}: {cure}.")
+    refuse(alone, f"{each}, taken from its {end} column: {cure}.")
 
 
 def _split_at_data(
