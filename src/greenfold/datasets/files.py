@@ -434,7 +434,7 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
     if len(plain) < len(fields):
         return len(plain) > 1 and _counts(plain)
     # Whole numbers above other numbers are column numbers.
-    below = [bare(field) for row in others for field in row[1:]]
+    below = (bare(field) for row in others for field in row[1:])
     if all(map(_WHOLE.fullmatch, below)) or len(fields) < 3:
         return False
     if _is_word(fields[0]):
