@@ -19,7 +19,7 @@ from ..math.covariances import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
-from ..systems import Expansion, IntegratedSystem, System, lacking
+from ..systems import Expansion, IntegratedSystem, ModalLinearSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
@@ -319,8 +319,9 @@ class Run:
 
     def convex(self, method: str = "convex", **limits: Any) -> Projections:
         """The global optimum of a linear system, with its bound."""
-        problem, tol = self.linear, self.tol or 1e-4
-        solved = normal.solve(problem, tol=tol)
+        problem, tol, solved = self.linear, self.tol or 1e-4, None
+        if isinstance(problem.system, ModalLinearSystem) and problem.system.modes():
+            solved = normal.solve(problem, tol=tol)
         if solved is None:
             given: dict[str, Any] = {"max_iter": self.max_iter, "tol": tol, **limits}
             if tol >= _COARSE:
