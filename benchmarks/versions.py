@@ -40,19 +40,19 @@ def calls() -> dict[str, Callable[[], object]]:
     margin = gf.ReservoirClassifier(eta=10.0, random_state=0)
     chosen = gf.ReservoirClassifier(random_state=0)
     pooled = gf.PooledReservoirClassifier(random_state=0)
-    fitted = [gf.ReservoirClassifier(eta=10.0, random_state=0).fit(X, y)]
-    fitted.append(gf.PooledReservoirClassifier(random_state=0).fit(X, y))
+    read = gf.ReservoirClassifier(eta=10.0, random_state=0).fit(X, y)
+    pool = gf.PooledReservoirClassifier(random_state=0).fit(X, y)
     return {
         "optimize, linear": lambda: gf.optimize(linear, gaussian),
         "optimize, order 1": lambda: gf.optimize(first, gaussian, rng=0),
         "optimize, Dynamics": lambda: gf.optimize(integrated, series, rng=0),
         "margin: fit, given η": lambda: margin.fit(X, y),
         "margin: fit, η chosen": lambda: chosen.fit(X, y),
-        "margin: predict 5 series": lambda: fitted[0].predict(X[:5]),
-        "margin: predict 200 series": lambda: fitted[0].predict(X),
+        "margin: predict 5 series": lambda: read.predict(X[:5]),
+        "margin: predict 200 series": lambda: read.predict(X),
         "pooled: fit": lambda: pooled.fit(X, y),
-        "pooled: predict 5 series": lambda: fitted[1].predict(X[:5]),
-        "pooled: predict 200 series": lambda: fitted[1].predict(X),
+        "pooled: predict 5 series": lambda: pool.predict(X[:5]),
+        "pooled: predict 200 series": lambda: pool.predict(X),
     }
 
 

@@ -119,7 +119,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     max_iter: int | None = None,
     tol: float | None = None,
     rng: np.random.Generator | int | None = None,
-    verbose: bool = False,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
 
@@ -169,14 +168,13 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of random starts, and of roundings of a mask. "convex" uses none.
-    verbose : bool
-        Show a bar with κ so far and the gap to its bound, if stderr is a terminal.
 
     Returns
     -------
     Projections
         `RegressionProjections` for a task. Ctrl-C returns the best result so far with the
         status "interrupted"; before the first evaluation it raises KeyboardInterrupt.
+        `greenfold.progress` shows κ so far and the gap to its bound.
 
     Warns
     -----
@@ -197,7 +195,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     'certified'
     """
     started = time.perf_counter()
-    del verbose  # `watched` has seen it
     if not isinstance(system, System):
         wanted = "have the maps of greenfold.systems.System, as what `unfold` returns has"
         lacks = f"{type(system).__name__}, which lacks {', '.join(lacking(system))}"
