@@ -80,7 +80,7 @@ def gaussian_problem(n: int, strength: float, seed: int) -> LinearProblem:
     return LinearProblem(unfolding.maps, stimuli, ETA)
 
 
-def solved(problem: LinearProblem, max_nodes: int = 30) -> tuple[Case, Search]:
+def solved(problem: LinearProblem, max_nodes: int | None = None) -> tuple[Case, Search]:
     """Result of the search, and of random ascents if a gap is left."""
     started = time.perf_counter()
     search = Search(problem, max_iter=300, tol=TOL, max_nodes=max_nodes)

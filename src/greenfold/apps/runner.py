@@ -11,10 +11,8 @@ is granted; at worst work is done twice, because results are replaced as a whole
 
 from __future__ import annotations
 
-import csv
 import errno
 import hashlib
-import io
 import json
 import logging
 import os
@@ -28,7 +26,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
@@ -215,13 +213,6 @@ def write_bytes(path: Path, content: bytes) -> Path:
         stream.flush()
         os.fsync(stream.fileno())
     return path
-
-
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
-    """Write rows as CSV, atomically."""
-    made = io.StringIO(newline="")
-    csv.writer(made, lineterminator="\n").writerows(rows)
-    return write_bytes(path, made.getvalue().encode())
 
 
 def versions(*packages: str) -> dict[str, str]:
