@@ -352,7 +352,7 @@ def test_pages_say_what_voting_gained():
     assert rank["three"] < rank["two"] < alone
     for path in ("README.md", "docs/benchmarks.md"):
         text = plain(path)
-        assert f"raises the mean rank from {alone:.2f} to {rank['three']:.2f}" in text
+        assert f"improves the mean rank from {alone:.2f} to {rank['three']:.2f}" in text
         assert f"(HC2: {best:.2f})" in text
 
 
