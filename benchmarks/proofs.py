@@ -24,9 +24,8 @@ import numpy as np
 from greenfold import Device, GaussianStimuli, Reservoir, optimize, unfold
 from greenfold.analysis import mask_bound
 from greenfold.devices.noise import state_covariance
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.certified import Search
-from greenfold.optimizers.linear import LinearProblem, problem_under_noise
+from greenfold.optimizers.linear import LinearProblem, ascend, problem_under_noise
 from greenfold.optimizers.result import relative_gap
 
 from ._measure import Report, Row, write_json
@@ -81,7 +80,7 @@ def gaussian_problem(n: int, strength: float, seed: int) -> LinearProblem:
     return LinearProblem(unfolding.maps, stimuli, ETA)
 
 
-def solved(problem: LinearProblem, max_nodes: int = 30) -> tuple[Case, Search]:
+def solved(problem: LinearProblem, max_nodes: int | None = None) -> tuple[Case, Search]:
     """Result of the search, and of random ascents if a gap is left."""
     started = time.perf_counter()
     search = Search(problem, max_iter=300, tol=TOL, max_nodes=max_nodes)

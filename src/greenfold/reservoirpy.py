@@ -16,8 +16,8 @@ from reservoirpy.nodes import Reservoir as Node
 from scipy import sparse
 
 from ._base import checks as check
+from ._base.calls import with_few_threads
 from ._base.printing import Shown
-from ._base.threads import with_few_threads
 from .devices.device import Device
 from .dynamics.driven import DrivenNetwork
 from .dynamics.dynamics import Dynamics

@@ -9,9 +9,8 @@ import pytest
 
 from greenfold import Device, GaussianStimuli, RegressionTask, optimize, unfold
 from greenfold.optimizers import bounds, certified
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.bounds import Entries, Relaxation, Sectors, Squares, _Linearised
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 from greenfold.optimizers.masks import into_box
 from greenfold.optimizers.regression import LinearRegression
 
@@ -24,7 +23,7 @@ CONSTRAINTS = {
     "entries": lambda n, rng: [Entries(n)],
     "squares": lambda n, rng: [Squares(n, 1 / n, is_equal=True)],
     "box": lambda n, rng: [Entries(n), Squares(n, 0.25, is_equal=False)],
-    "sectors": lambda n, rng: [Sectors(*rng.standard_normal((2, 3, n)))],
+    "sectors": lambda n, rng: [Sectors(*rng.standard_normal((2, 3, 2 * n)) / n)],
 }
 
 
@@ -199,8 +198,11 @@ def test_the_bound_stops_at_its_goal():
     assert near.n_evaluations < far.n_evaluations
 
 
-def allowed(name: str, constraints, rng) -> np.ndarray:
-    """Input projections that obey a kind of constraint: all of them, or drawn."""
+def allowed(name: str, constraints, problem, rng) -> np.ndarray:
+    """Input projections that obey a kind of constraint: all of them, or drawn.
+
+    Sectors are obeyed together with the best readout.
+    """
     if name == "squares":
         return np.array(list(itertools.product([-1.0, 1.0], repeat=N))) / np.sqrt(N)
     drawn = rng.standard_normal((50, N))
@@ -210,8 +212,10 @@ def allowed(name: str, constraints, rng) -> np.ndarray:
         drawn = np.array([into_box(one, 0.0, 0.5) for one in drawn])
     if name == "sectors":
         (one,) = constraints
-        drawn = rng.standard_normal((400, N))
-        drawn = drawn[((drawn @ one.x.T) * (drawn @ one.y.T) >= 0).all(1)]
+        drawn = np.stack([unit(rng, N, 1)[:, 0] for _ in range(400)])
+        readouts = [problem.best_readout(u[:, None])[0] for u in drawn]
+        w = np.hstack([readouts, drawn])
+        drawn = drawn[((w @ one.x.T) * (w @ one.y.T) >= 0).all(1)]
         assert len(drawn) > 20
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
@@ -221,7 +225,7 @@ def allowed(name: str, constraints, rng) -> np.ndarray:
 def test_nothing_that_is_allowed_is_above(name, loud, rng):
     problem = problem_of(covariance=noise(N, rng) if loud else None)
     constraints = CONSTRAINTS[name](N, rng)
-    tried = [u[:, None] for u in allowed(name, constraints, rng)]
+    tried = [u[:, None] for u in allowed(name, constraints, problem, rng)]
     found = [problem.best_readout(u) for u in tried]
     values = [margin.value for _, margin in found]
     best = int(np.argmax(values))

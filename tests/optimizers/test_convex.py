@@ -17,9 +17,8 @@ from greenfold import (
     unfold,
 )
 from greenfold.optimizers import certified as convex
-from greenfold.optimizers.ascent import ascend
 from greenfold.optimizers.bounds import Relaxation
-from greenfold.optimizers.linear import LinearProblem
+from greenfold.optimizers.linear import LinearProblem, ascend
 
 from ..conftest import interrupt, small, unit
 from .linear_cases import ETA, EVERY, certify, relaxed_optimum, setting

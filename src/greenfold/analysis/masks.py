@@ -10,16 +10,14 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
+from .._base.calls import display, rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.progress import display
-from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
-from ..optimizers.ascent import ascend
 from ..optimizers.bounds import Constraint, Entries, Relaxation, Squares
-from ..optimizers.linear import LinearProblem
+from ..optimizers.linear import Candidate, LinearProblem, ascend
 from ..optimizers.masks import into_box, solve_mask_near
-from ..optimizers.result import Candidate, Projections
+from ..optimizers.result import Projections
 from ..optimizers.run import optimize
 from ..stimuli.base import Stimuli
 from ..systems import System

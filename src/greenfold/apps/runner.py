@@ -11,10 +11,8 @@ is granted; at worst work is done twice, because results are replaced as a whole
 
 from __future__ import annotations
 
-import csv
 import errno
 import hashlib
-import io
 import json
 import logging
 import os
@@ -28,7 +26,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
@@ -42,10 +40,9 @@ from typing import Any
 import joblib
 
 from .. import __version__
+from .._base.calls import Bar, display, noticing_interrupts, one_thread
 from .._base.checks import must, needs, require
 from .._base.files import plain, replacing, write_json
-from .._base.progress import Bar, display, noticing_interrupts
-from .._base.threads import one_thread
 
 try:
     import fcntl
@@ -216,13 +213,6 @@ def write_bytes(path: Path, content: bytes) -> Path:
         stream.flush()
         os.fsync(stream.fileno())
     return path
-
-
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> Path:
-    """Write rows as CSV, atomically."""
-    made = io.StringIO(newline="")
-    csv.writer(made, lineterminator="\n").writerows(rows)
-    return write_bytes(path, made.getvalue().encode())
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ from .. import (
 )
 from .._base import checks as check
 from .._base.checks import must, needs, require
-from .._base.files import plain, write_figure
+from .._base.files import plain, write_csv, write_figure
 from ..devices.noise import state_covariance
 from ..math.decisions import Clouds, decide, held_out_score
 from . import runner
@@ -501,7 +501,7 @@ def write_table(rows: Sequence[Row], path: str | Path) -> Path:
     known = target.suffix in (".csv", ".parquet")
     must(known, "path", "end in .csv or .parquet", repr(str(path)))
     if target.suffix == ".csv":
-        return runner.write_csv(target, [columns, *cells])
+        return write_csv(target, [columns, *cells])
     with needs("Parquet", "parquet"):
         import pyarrow
         from pyarrow import parquet

@@ -44,11 +44,11 @@ def explore(
     from ..apps.explorer.page import make_explorer
 
     options.check_targets(out=out)
-    classes = files.classes
     with options.progress(2.1) as step:
         step("reading the data")
         model = _model(source, files.format)
-        made: dict[str, Any] = {"duration": duration}
+        made: dict[str, Any] = {"duration": duration, "seed": seed, "on_step": step}
+        made["command"] = options.invocation.line()
         if model is not None:
             why = "cannot be combined with a MODEL, which has its own"
             invocation.refuse(why, "neurons", "g", "weights", "tau")
@@ -57,14 +57,8 @@ def explore(
         else:
             how = "give one argument, or a MODEL and DATA"
             refuse_if(data is not None, f"{source!r} is no saved model; {how}")
-            sources = _of_data(source, files, seed)
-            reservoir = network.reservoir(tau, seed)
-        if classes is not None and model is not None and data is None:
-            few = len(set(classes)) < 2
-            refuse_if(few, "--classes must name two or more, separated by commas")
-            sources = [sources[0].only(classes)]
+            sources, reservoir = _of_data(source, files, seed), network.reservoir(tau, seed)
         target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
-        made |= {"seed": seed, "command": options.invocation.line(), "on_step": step}
         page = make_explorer(target, sources, reservoir, **made)
     opened = out is not None or webbrowser.open(page.path.as_uri())
     record = {
@@ -101,10 +95,14 @@ def _of_model(
     if not isinstance(model, ReservoirClassifier):
         needs = "explore needs a ReservoirClassifier, a network or series"
         raise typer.BadParameter(f"{name!r} holds a {type(model).__name__}; {needs}")
-    if data is None:
-        chosen = kept_series(model, Path(name).name)
-    else:
+    if data is not None:
         chosen = with_model(_of_data(data, files, seed)[0], model)
+    else:
+        chosen = kept_series(model, Path(name).name)
+        if files.classes is not None:
+            few = len(set(files.classes)) < 2
+            refuse_if(few, "--classes must name two or more, separated by commas")
+            chosen = chosen.only(files.classes)
     more = {
         "duration": model.unfolding_.n_steps * model.unfolding_.dt,
         "start": start_of(model),

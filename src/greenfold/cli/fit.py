@@ -58,19 +58,16 @@ def fit(
     parameters = network.parameters()
     parameters |= {"readout_noise": network.noise, "certify": certify}
 
-    def read() -> Any:
-        where = {"holdout": holdout, "device": network.device}
-        return load_task(data, files, seed=seed, keep=pooled, **where)
-
+    where = {"holdout": holdout, "device": network.device, "seed": seed, "keep": pooled}
     if pooled:
-        return _fit_pooled(read(), model, seed, network.jobs)
+        return _fit_pooled(load_task(data, files, **where), model, seed, network.jobs)
     from ..apps.report import comparison
     from .evaluate import weight_of, write_page
 
     weight = weight_of(order)
     with options.progress(1.2 + weight + (2 * weight if report else 0)) as step:
         step("reading the data")
-        task = read()
+        task = load_task(data, files, **where)
         if report:
             refuse_opened(task.X, "--report")
         step("solving for the projections", weight)
@@ -93,12 +90,7 @@ def fit(
     record = _record(task, row.classifier, "margin", comparison.to_record(row))
     record |= {"model": model, "report": report, "notes": notes}
 
-    def tell() -> None:
-        show.facts(_facts(task, row, model, report))
-        for note in notes:
-            print(note)
-
-    return Answer(record, tell)
+    return Answer(record, lambda: show.facts(_facts(task, row, model, report), notes))
 
 
 def _record(task: Any, fitted: Any, kind: str, measured: dict[str, Any]) -> dict[str, Any]:
@@ -126,13 +118,15 @@ def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, An
         expansion = "none: the network itself is integrated"
     elif row.order and not isinstance(fitted.validity_, list):
         expansion = fitted.validity_
+    # The scores note when the chosen η is the last of its grid.
+    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
     bound = f"{row.bound:.5g} ({_proof(row)})" if math.isfinite(row.bound) else None
     noisy = f"{row.noisy_accuracy:.2%}" if row.noise else None
     return {
         "data": _data(task, fitted),
         "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
         "input u": row.projection,
-        "η": _eta(fitted),
+        "η": f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}",
         "soft margin κ": f"{row.soft_margin:.5g}",
         "upper bound": bound,
         f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
@@ -141,13 +135,6 @@ def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, An
         "model": model,
         "report": report and report.absolute(),
     }
-
-
-def _eta(classifier: Any) -> str:
-    """Return the chosen η, with a note if it is the last of its grid."""
-    scores = classifier.eta_scores_
-    note = scores.note if scores is not None else ""
-    return f"{classifier.eta_:.4g}" + (f" ({note})" if note else "")
 
 
 def _proof(row: Any) -> str:
@@ -176,7 +163,7 @@ def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, floa
 def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> Answer:
     import numpy as np
 
-    from ..math.calibration import expected_calibration_error
+    from ..math.decisions import expected_calibration_error
 
     with options.progress(2.2) as step:
         step("fitting the pooled classifier", 2.0)

@@ -75,6 +75,7 @@ def memory(
         step("solving for the projection")
         solved = memory_capacity(system, rng=rng, **task)
     totals: Any = drawn.drawn
+    best = {"best": drawn.total, "totals": totals, "capacity_of_best": drawn.capacity}
     record = {
         "neurons": reservoir.n_neurons,
         "n_steps": n_steps,
@@ -82,13 +83,8 @@ def memory(
         "noise": noise,
         "ridge": noise**2,
         "delays": solved.delays,
-        "random": {
-            "mean": float(totals.mean()),
-            "best": drawn.total,
-            "totals": totals,
-            "capacity_of_best": drawn.capacity,
-        },
-        "solved": {"total": solved.total, "capacity": solved.capacity, "u": solved.u},
+        "random": {"mean": float(totals.mean()), **best},
+        "solved": options.pick(solved, "total", "capacity", "u"),
         "bound": solved.bound,
     }
     return Answer(record, lambda: _show(record))

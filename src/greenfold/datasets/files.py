@@ -81,6 +81,8 @@ class Parsed(NamedTuple):
     #: Whether unequal lengths are declared: X is then a list even if the lengths agree, so
     #: that both splits of a data set have the same form.
     unequal: bool = False
+    #: Whether labels are numbers that only their place tells from values.
+    assumed: bool = False
 
 
 def refuse(wrong: Any, text: str) -> None:
@@ -352,7 +354,7 @@ def _parse_table(
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     rows = [line.split(separator) for line in lines]
-    header = _read_header(rows)
+    header, assumed = _read_header(rows), False
     names, rows = (rows[0], rows[1:]) if header else ([], rows)
     if label_column is not None and labels != "none":
         column = _column_of(label_column, names, max(map(len, rows), default=0))
@@ -360,6 +362,7 @@ def _parse_table(
         column = _label_column(rows, header or _Header(), labels, n_steps, classes)
         if labels == "required" and (header is None or header.label is None):
             _check_repeat(rows, column)
+            assumed = column == 0 and not any(_is_word(bare(row[0])) for row in rows)
     left_out = {column, *(header or ())[:2]}
     width = max((len(row) for row in rows), default=0)
     kept = [i for i in range(width) if i not in left_out]
@@ -377,7 +380,8 @@ def _parse_table(
             raise DataError(f"{str(error).rstrip('.')} ({hint}).") from None
     if column is None:
         return Parsed(values)
-    return Parsed(values, [row[column] if column < len(row) else "" for row in rows])
+    found = [row[column] if column < len(row) else "" for row in rows]
+    return Parsed(values, found, assumed=assumed)
 
 
 class _Header(NamedTuple):
@@ -462,8 +466,8 @@ def _label_column(
     if header.label is not None:
         return header.label
     if header.all_values or header.identifier is not None:
-        cure = "names no column as labels: call that column `label`."
-        refuse(labels == "required", cure)
+        cure = "name it with `label_column`, or call it label"
+        refuse(labels == "required", f"names no column as labels: {cure}.")
         return None
     width = max(len(row) for row in rows)
     ends = {_is_word(bare(row[-1])) for row in rows} if width > 1 else set()
@@ -1015,6 +1019,21 @@ def read_series(
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
+    known = {"n_steps": n_steps, "classes": classes, "label_column": label_column}
+    return read_with_origin(path, missing, labels, format, **known)[:2]
+
+
+def read_with_origin(
+    path: Source,
+    missing: Missing = "error",
+    labels: Labels = "required",
+    format: str | None = None,
+    **known: Any,
+) -> tuple[Collection, Any, bool]:
+    """Return what `read_series` does, and whether a column of numbers was taken as labels.
+
+    A header, another column type or ``label_column`` would tell them from values.
+    """
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
@@ -1023,12 +1042,13 @@ def read_series(
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
         must(value in get_args(kinds), argument, wanted, repr(value))
-    known: dict[str, Any] = {}
     if suffix in TABLES:
-        known = {"n_steps": n_steps, "classes": classes, "label_column": label_column}
+        known = {"n_steps": None, "classes": (), "label_column": None, **known}
     else:
         only = f"is for tables ({', '.join(TABLES)}), not for {suffix}"
-        refuse(label_column is not None, f"`label_column` {only}; leave it out.")
+        given = known.get("label_column") is not None
+        refuse(given, f"`label_column` {only}; leave it out.")
+        known = {}
     parse: Any = _FORMATS[suffix].parse
     name, content = read_bytes(path)
     with naming(name):
@@ -1036,7 +1056,7 @@ def read_series(
         y = None if labels == "none" else found.labels
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
-        return _assemble(found, missing), y
+        return _assemble(found, missing), y, found.assumed
 
 
 def open_series(

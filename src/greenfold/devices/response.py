@@ -18,8 +18,8 @@ from scipy.stats import t as student_t
 from .._base import checks as check
 from .._base import codec
 from .._base.arrays import to_host
+from .._base.calls import with_few_threads
 from .._base.printing import Shown
-from .._base.threads import with_few_threads
 from ..datasets.files import DataError
 from ..systems import MatrixSum
 from ..unfolding.kernel import KnownByMaps
@@ -49,6 +49,7 @@ _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 #: Bytes of the normal equations, and of the stored influences.
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
+_OWN_SIGNAL = "drive every input with a random signal of its own"
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
@@ -66,7 +67,7 @@ class FitReport(Shown):
     n_lags : int
         Number of lags of the fitted filter, by cross-validation; later ones are zero in G.
     ridge : float
-        Ridge penalty, relative to the mean power of the drive, chosen likewise.
+        Ridge penalty, relative to the mean power of the drive; also by cross-validation.
     linearity : float
         Share of the held-out variance of the outputs that the filter explains, weighted by
         their variance. The rest is noise, non-linearity, or longer memory.
@@ -211,12 +212,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         """
         n_steps = check.count(n_steps, "n_steps")
         n_blocks = check.count(n_blocks, "n_blocks", minimum=2 * _N_FOLDS)
-        penalties = _RIDGES
-        if ridge is not None:
-            given = check.host_array(ridge, "ridge", ndim=(0, 1))
-            penalties = np.sort(np.atleast_1d(given))
-            least = penalties[0]
-            check.must(least >= 0, "ridge", "not be negative", f"{least:g}")
+        given = _RIDGES if ridge is None else check.host_array(ridge, "ridge", ndim=(0, 1))
+        penalties = np.sort(np.atleast_1d(given))
+        check.must(penalties[0] >= 0, "ridge", "not be negative", f"{penalties[0]:g}")
         drives, outputs = _check_recordings(drive, states)
         scale_in, scale_out = _deviation(drives), _deviation(outputs)
         drives = [d / scale_in for d in drives]
@@ -229,11 +227,10 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         linearity = float(explained @ variance / variance.sum())
         reached = float(data.explained(carried, penalty) @ variance / variance.sum())
         W = data.solve(L, penalty)
-        longest = int(np.argmax([len(d) for d in drives]))
-        d, y = drives[longest], outputs[longest]
-        answer = _Answer(d, y)
-        answer.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
-        answer.check_chance(linearity, data.is_above_chance(L, penalty), L)
+        d, y = max(zip(drives, outputs, strict=True), key=lambda pair: len(pair[0]))
+        found = _LagCorrelations(d, y)
+        found.check_order(y[L - 1 :] - _filtered(d, W, L), d[L - 1 :])
+        found.check_chance(linearity, data.is_above_chance(L, penalty), L)
         _refuse_if(
             reached > linearity + _FORGOTTEN,
             f"`n_lags` = {L} is shorter than the memory of the device: it explains "
@@ -389,14 +386,13 @@ def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
             channels, first = array.shape[1], both[name][0].shape[1]
             unequal = f"`{name}` has {channels} channels{where} and {first} in the first"
             _refuse_if(channels != first, unequal, "record the same channels each time")
-            for sample, channel in np.argwhere(~np.isfinite(array))[:1]:
-                n_bad = int((~np.isfinite(array)).sum())
-                missing = f"`{name}` has {n_bad} missing or infinite values{where}"
+            bad = np.argwhere(~np.isfinite(array))
+            for sample, channel in bad[:1]:
+                missing = f"`{name}` has {len(bad)} missing or infinite values{where}"
                 place = f"the first at sample {sample}, channel {channel}"
                 gaps = "cut the recording at such gaps and pass the parts as a list"
                 raise DataError(f"{missing}, {place}; {gaps}.")
-    random = "drive every input with a random signal of its own"
-    _check_channels(drives, "drive", "input", random)
+    _check_channels(drives, "drive", "input", _OWN_SIGNAL)
     sensor = "check its sensor and record again, or leave that column out"
     _check_channels(outputs, "states", "output", sensor)
     _check_clipping(outputs)
@@ -445,7 +441,7 @@ def _check_clipping(outputs: list[np.ndarray]) -> None:
             _refuse_if(clipped, problem, "record with a weaker drive or a wider range")
 
 
-class _Answer:
+class _LagCorrelations:
     """Squared correlations of outputs and drive by lag, over all pairs of channels.
 
     They are those of the longest recording. No lag exceeds ``surprising`` by chance.
@@ -482,7 +478,7 @@ class _Answer:
 
     def check_order(self, left: np.ndarray, drive: np.ndarray) -> None:
         """Refuse outputs that precede the drive; its past does not explain ``left``."""
-        rest = _Answer(drive, left)
+        rest = _LagCorrelations(drive, left)
         early = rest.lags[(rest.lags < 0) & (rest.power > rest.surprising)]
         _refuse_if(
             early.size,
@@ -500,8 +496,7 @@ def _check_independent(drive: np.ndarray) -> None:
     i, j = sorted(int(k) for k in np.unravel_index(size.argmax(), size.shape))
     same = f"`drive` carries the same signal at inputs {i} and {j}, so their responses"
     alike = size.size > 1 and size.max() > 0.999
-    advice = "drive every input with a random signal of its own"
-    _refuse_if(alike, f"{same} cannot be told apart", advice)
+    _refuse_if(alike, f"{same} cannot be told apart", _OWN_SIGNAL)
 
 
 def _check_excited(gram: np.ndarray) -> None:
@@ -534,22 +529,24 @@ def _lags(
     def usable(lags: int) -> int:
         return sum(max(0, len(d) - lags + 1) for d in drives)
 
+    def is_long(lags: int) -> bool:
+        return usable(lags) >= 2 * lags * n_inputs
+
     def memory(lags: int) -> float:
         return 8.0 * (lags * n_inputs) ** 2 * (_N_FOLDS + 3)
 
     def check_length(lags: int) -> None:
-        needed = 2 * lags * n_inputs
-        samples = f"{usable(lags)} samples can be used for {lags * n_inputs} unknowns"
-        unknowns = f"{samples} per output ({n_inputs} inputs × {lags} lags)"
-        total = needed + len(drives) * (lags - 1)
+        unknowns = lags * n_inputs
+        samples = f"{usable(lags)} samples can be used for {unknowns} unknowns per output"
+        short = f"`drive` is too short: {samples} ({n_inputs} inputs × {lags} lags)"
+        total = 2 * unknowns + len(drives) * (lags - 1)
         advice = f"record at least {total} samples, better ten times as many, or pass"
-        short = usable(lags) < needed
-        _refuse_if(short, f"`drive` is too short: {unknowns}", f"{advice} fewer `n_lags`")
+        _refuse_if(not is_long(lags), short, f"{advice} fewer `n_lags`")
 
     if given is None:
-        wanted = sorted({max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps})
         check_length(n_steps)
-        fits = [lags for lags in wanted if usable(lags) >= 2 * lags * n_inputs]
+        wanted = {max(1, n_steps // 4), max(1, n_steps // 2), n_steps, 2 * n_steps}
+        fits = sorted(filter(is_long, wanted))
         if memory(fits[-1]) > _NORMAL_BYTES:
             fits = [lags for lags in fits if lags <= n_steps]
     else:
@@ -562,22 +559,20 @@ def _lags(
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs separately"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
-    carried = n_steps
-    while carried > 1 and (
-        usable(carried) < 2 * carried * n_inputs or memory(carried) > _NORMAL_BYTES
-    ):
-        carried -= 1
-    return fits, carried
+    smaller = (
+        n for n in range(n_steps, 1, -1) if is_long(n) and memory(n) <= _NORMAL_BYTES
+    )
+    return fits, next(smaller, 1)
 
 
 class _Regression:
     """Normal equations of y_t = Σ_{l < L} H_l d_{t−l} + noise over all recordings, by fold.
 
-    They are accumulated once, for the largest number of lags: fewer lags are leading
-    blocks, a fold is a difference of sums. The errors come from a multiplier bootstrap over
-    blocks of time: the response moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t
-    ∈ b} x_t r_tᵀ of the residuals and random ε_b of unit variance. The noise need not be
-    white or equal, but blocks must be longer than its memory.
+    They are accumulated once, for the largest number of lags; fewer lags are leading
+    blocks. The errors come from a multiplier bootstrap over blocks of time: the response
+    moves by (XᵀX + λ)⁻¹ Σ_b ε_b s_b with the scores s_b = Σ_{t ∈ b} x_t r_tᵀ of the
+    residuals and random ε_b of unit variance. The noise need not be white or equal, but
+    blocks must be longer than its memory.
     """
 
     def __init__(self, drives: Any, outputs: Any, n_lags: int, n_blocks: int) -> None:
@@ -615,10 +610,10 @@ class _Regression:
                 yield int(groups[start]), d[start : stop + L - 1], y[L - 1 :][start:stop]
             done += usable
 
-    def _training(self, fold: int, L: int) -> tuple[np.ndarray, np.ndarray]:
-        p = L * self.n_inputs
-        others = [k for k in range(_N_FOLDS) if k != fold]
-        return self.A[others, :p, :p].sum(0), self.B[others, :p].sum(0)
+    def _sums(self, L: int, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """XᵀX and XᵀY of L lags over all folds but one."""
+        p, folds = L * self.n_inputs, [k for k in range(_N_FOLDS) if k != left_out]
+        return self.A[folds, :p, :p].sum(0), self.B[folds, :p].sum(0)
 
     def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
         """Squared errors on one fold, per output."""
@@ -645,13 +640,13 @@ class _Regression:
         ridge = _TRAINED * self.unit * penalty
         total = np.zeros(self.yy.shape[1])
         for fold in range(_N_FOLDS):
-            total += self._errors(fold, _solve(*self._training(fold, L), ridge))
+            total += self._errors(fold, _solve(*self._sums(L, fold), ridge))
         return total
 
     def _best_penalty(self, L: int, penalties: np.ndarray) -> float:
         total = np.zeros(len(penalties))
         for fold in range(_N_FOLDS):
-            A, B = self._training(fold, L)
+            A, B = self._sums(L, fold)
             values, V = linalg.eigh(A, overwrite_a=True, check_finite=False)
             rotated = V.T @ B
             for k, penalty in enumerate(penalties):
@@ -666,7 +661,7 @@ class _Regression:
     def is_above_chance(self, L: int, penalty: float) -> bool:
         """Whether held-out blocks are explained by more than the scatter between them."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
-        filters = [_solve(*self._training(fold, L), ridge) for fold in range(_N_FOLDS)]
+        filters = [_solve(*self._sums(L, fold), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
             made = _filtered(past, filters[block * _N_FOLDS // self.n_blocks], self.n_lags)
             found[block] += float((2 * y * made - made**2).sum())
@@ -675,9 +670,7 @@ class _Regression:
 
     def solve(self, L: int, penalty: float) -> np.ndarray:
         """The filters of L lags, (L · n_inputs, n_outputs)."""
-        p = L * self.n_inputs
-        A, B = self.A[:, :p, :p].sum(0), self.B[:, :p].sum(0)
-        return _solve(A, B, self.unit * penalty)
+        return _solve(*self._sums(L), self.unit * penalty)
 
     def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
         """Change of the filters with each block, (n_blocks, kept unknowns, n_outputs)."""
@@ -691,7 +684,7 @@ class _Regression:
         n, b = self.n_samples, self.n_blocks
         scores *= np.sqrt(n / max(n - p, 1) * b / (b - 1))
         flat = scores.transpose(1, 0, 2).reshape(p, -1)
-        moved = _solve(self.A[:, :p, :p].sum(0), flat, self.unit * penalty)
+        moved = _solve(self._sums(p // self.n_inputs)[0], flat, self.unit * penalty)
         moved = moved.reshape(p, b, -1).transpose(1, 0, 2)
         return moved[:, : n_steps * self.n_inputs]
 

@@ -15,13 +15,14 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import batches, namespace, to_host
-from .._base.threads import rows_of, with_few_threads
+from .._base.calls import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
 from ..networks.reservoir import Reservoir
 from ..systems import Divergence
+from ..unfolding.propagators import Plan, make_plan
 from ..unfolding.unfolding import Unfolding, unfold
-from ..unfolding.walk import Plan, Walk, checked_cotangent, make_plan
+from ..unfolding.walk import Walk, checked_cotangent
 from .steppers import make_step
 
 #: Number of series to measure the error on: half of them the largest, half others.
@@ -143,22 +144,12 @@ class Dynamics:
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
-        """Return the same network with another readout time, or read over time.
-
-        Parameters
-        ----------
-        readout : float or array_like (n_steps,)
-        """
+        """Return the same network with another ``readout``, as in `unfold`."""
         linear = self.linear.with_readout(readout)
         return object.__new__(Dynamics)._set(linear, self.tol, self._start, self._steps)
 
     def with_tol(self, tol: float) -> Dynamics:
-        """Return the same network with another tolerance.
-
-        Parameters
-        ----------
-        tol : float
-        """
+        """Return the same network with another tolerance."""
         tol = check.positive(tol, "tol")
         return object.__new__(Dynamics)._set(self.linear, tol, self._start, self._steps)
 
@@ -176,7 +167,7 @@ class Dynamics:
         return unfold(network, **grid, order=1, readout=self.readout)
 
     def _plan(self, n_sub: int) -> Plan:
-        """Return the plan with ``n_sub`` sub-steps per step; twice as many halve each."""
+        """Return the plan with ``n_sub`` sub-steps per step."""
 
         def step(length: float) -> tuple[Any, int]:
             length /= n_sub
@@ -185,16 +176,14 @@ class Dynamics:
             return self._steps[length], n_sub
 
         if n_sub not in self._plans:
-            weights, time = self.linear.readout_weights, self.linear.readout_time
-            made = make_plan(step, self.dt, weights, time, start=self._start)
-            self._plans[n_sub] = made
+            when = self.linear.readout_weights, self.linear.readout_time
+            self._plans[n_sub] = make_plan(step, self.dt, *when, start=self._start)
         return self._plans[n_sub]
 
     def _stimuli(self, X: Any) -> Any:
         X = check.stimuli(check.present(X), self.n_steps)
         xp = namespace(X)
-        floating = xp.isdtype(X.dtype, "real floating")
-        return X if floating else xp.astype(X, xp.float64)
+        return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
 
     def _inputs(self, X: Any, u: Any) -> tuple[Any, np.ndarray]:
         X = self._stimuli(X)
@@ -277,19 +266,16 @@ class Dynamics:
     def probe(self, norms: np.ndarray) -> np.ndarray:
         """Sorted positions of the series that determine the number of sub-steps.
 
-        Parameters
-        ----------
-        norms : ndarray (n_cases,)
-            Squared norms of all series; the eight largest are chosen, and eight others.
+        They are those of the eight largest squared ``norms`` (n_cases,), and eight others.
         """
         return probe_of_norms(norms)
 
     def prepare(self, X: Any, *, washout: int | None = None) -> Prepared:
-        """States of the same stimuli at one projection after another.
+        """Prepare to compute the states of the same stimuli at many projections.
 
-        The first projection determines the number of sub-steps, which is kept: an optimiser
-        must not see it jump. The method ``settle(u)`` of the result tells whether it
-        suffices for another projection.
+        The first projection determines the number of sub-steps, which is kept, because an
+        optimiser must not see it jump. The method ``settle(u)`` of the result tells whether
+        it suffices for another projection.
 
         Parameters
         ----------
@@ -310,10 +296,7 @@ class Prepared:
     """States and gradients of the same stimuli for an optimiser; see `Dynamics.prepare`."""
 
     def __init__(self, dynamics: Dynamics, X: Any, washout: int | None = None) -> None:
-        self._dynamics, self._X = dynamics, dynamics._stimuli(X)
-        self._weights: np.ndarray | None = None
-        if washout is not None:
-            self._weights = (np.arange(dynamics.n_steps) >= washout).astype(np.float64)
+        self._dynamics, self._X, self._washout = dynamics, dynamics._stimuli(X), washout
         self._plan: Plan | None = None
 
     @property
@@ -346,8 +329,9 @@ class Prepared:
         """Whether the sub-steps meet the tolerance at u; if not, change them."""
         before = self.n_sub
         plan = self._dynamics._planned(self._X, self._projection(u), before or 0)
-        if self._weights is not None:
-            plan = Plan(plan.step, plan.n_sub, self._weights, start=plan.start, every=True)
+        if self._washout is not None:
+            weights = (np.arange(self._dynamics.n_steps) >= self._washout).astype(float)
+            plan = Plan(plan.step, plan.n_sub, weights, start=plan.start, every=True)
         self._plan = plan
         return before == plan.n_sub
 

@@ -32,8 +32,7 @@ import numpy as np
 from .._base.arrays import add_product, namespace, plus_product
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.gains import Gain
-from ..unfolding.propagators import doubled, norm_bound, phi_functions
-from ..unfolding.walk import HasArrays, Step
+from ..unfolding.propagators import HasArrays, Step, doubled, norm_bound, phi_functions
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +137,9 @@ class LeakyStep(Step):
 
 
 def leaky_step(
-    weights: np.ndarray,
-    leak: float | np.ndarray,
-    gain: Gain,
-    bias: np.ndarray | None,
-    rest: np.ndarray,
+    weights: np.ndarray, leak: Any, gain: Gain, bias: np.ndarray | None, rest: np.ndarray
 ) -> LeakyStep:
-    """The step of an echo state network around its resting state y*."""
+    """Return the step of an echo state network around its resting state y*."""
     leak = np.broadcast_to(np.asarray(leak, dtype=np.float64), (len(weights),)).copy()
     activation = weights @ rest + (0.0 if bias is None else bias)
     change = NonlinearPart.around(activation, gain, keep_line=True)

@@ -21,12 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import checks as check
 from .._base import codec
 from .._base.archive import refuse
-from .._base.progress import tell, watched
-from .._base.threads import with_few_threads
+from .._base.calls import tell, watched, with_few_threads
 from ..dynamics.driven import DrivenNetwork
 from ..dynamics.dynamics import Dynamics
 from ..networks.echo_state import EchoStateNetwork
-from ..networks.network import Network
+from ..networks.reservoir import Network
 from ..optimizers.run import optimize
 from ..optimizers.sequences import SequenceProblem
 from ..stimuli.sequences import SequenceTask, check_pairs, check_sequences
@@ -102,7 +101,11 @@ class Scale:
         """Rows in units of the deviation."""
         return rows / self.deviation - self.mean / self.deviation
 
-    def beside(self, other: Scale) -> Scale:
+    def up(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in the original unit."""
+        return rows * self.deviation + self.mean
+
+    def joined(self, other: Scale) -> Scale:
         """Scale of the channels of both, one after the other."""
         mean = np.concatenate([self.mean, other.mean])
         return Scale(mean, np.concatenate([self.deviation, other.deviation]))
@@ -110,10 +113,6 @@ class Scale:
     def after(self, n: int) -> Scale:
         """Scale of the channels from ``n`` on."""
         return Scale(self.mean[n:], self.deviation[n:])
-
-    def up(self, rows: np.ndarray) -> np.ndarray:
-        """And back."""
-        return rows * self.deviation + self.mean
 
 
 @dataclass(eq=False)
@@ -127,7 +126,7 @@ class Readout:
     n: float
     sums: np.ndarray
     products: np.ndarray
-    #: Number of fitted rows, which scales the penalty of `precision`.
+    #: Number of fitted rows, which scales the penalty of `recursion`.
     n_fitted: float = 0.0
 
     @classmethod
@@ -149,9 +148,7 @@ class Readout:
         other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, -1)
 
-    def discount(
-        self, features: np.ndarray, targets: np.ndarray, forgetting: float
-    ) -> None:
+    def discount(self, features: Any, targets: Any, forgetting: float) -> None:
         """Add rows one by one, each reducing the weight of all earlier ones."""
         both = np.hstack([features, targets])
         weights = forgetting ** np.arange(len(both))[::-1]
@@ -299,14 +296,13 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         """Fit a driven network and a readout to sequences in units of their deviation."""
         seed = int(check_random_state(self.random_state).randint(2**31))
         self._sees = bool(self.see_input)
-        longest = max(map(len, targets))
         if self.washout != "auto":
+            longest = max(map(len, targets))
             wanted = f"be longer than the washout of {self.washout} samples by two"
-            fits = longest >= int(self.washout) + 2
-            check.must(fits, self._given_name, wanted, longest)
+            enough = longest >= int(self.washout) + 2
+            check.must(enough, self._given_name, wanted, longest)
         setting = {name: getattr(self, name) for name in GRID}
-        if self.leak is None:
-            setting["leak"] = self._leak
+        setting["leak"] = self._leak if self.leak is None else self.leak
         if self.search and isinstance(self.input_weights, str):
             setting = self._searched(inputs, targets, setting, seed)
         drawn = self._drawn(setting, inputs[0].shape[1], seed)
@@ -317,29 +313,21 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.driven_ = drawn
         self._fit_readout(inputs, targets)
 
-    def _drawn(
-        self, setting: dict[str, float], n_channels: int, seed: int
-    ) -> DrivenNetwork:
+    def _drawn(self, setting: dict[str, Any], n_channels: int, seed: int) -> DrivenNetwork:
         """Draw a network in the usual way, with its input weights."""
-        rng = np.random.default_rng(seed)
-        network = self.reservoir
+        rng, network = np.random.default_rng(seed), self.reservoir
         if network is None:
+            own = {name: setting[name] for name in ("leak", "spectral_radius")}
+            own["connectivity"] = min(1.0, 10 / int(self.n_neurons))
             n = int(self.n_neurons)
-            network = EchoStateNetwork.random(
-                n,
-                leak=setting["leak"],
-                rng=rng,
-                connectivity=min(1.0, 10 / n),
-                spectral_radius=setting["spectral_radius"],
-                allow_unstable=True,
-            )
+            network = EchoStateNetwork.random(n, rng=rng, allow_unstable=True, **own)
         n = network.n_neurons
         weights = setting["input_scale"] * rng.uniform(-1, 1, (n, n_channels))
         bias = setting["bias_scale"] * rng.uniform(-1, 1, n)
         return DrivenNetwork(network, weights, bias, float(self.dt))
 
     def _given(self, drawn: DrivenNetwork, n_channels: int) -> DrivenNetwork:
-        """The given input weights, with or without a last column for the bias."""
+        """Return the given input weights, with or without a last column for the bias."""
         n = drawn.n_neurons
         given = check.host_array(self.input_weights, "input_weights", ndim=(1, 2))
         given = given.reshape(len(given), -1)
@@ -443,14 +431,10 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self._latest = self._last_long([len(one) for one in targets])
         self.state_ = run.features[self._latest][-1, : self.driven_.n_neurons].copy()
         if self.washout == "auto" and run.memory > run.skipped:
-            said = f"the network remembers more than {run.skipped} samples, a quarter of"
-            cure = "use longer series, a larger `leak` or a smaller `spectral_radius`"
-            warnings.warn(
-                f"{said} the longest of `{self._given_name}`, so results depend on where "
-                f"they begin; {cure}.",
-                UserWarning,
-                stacklevel=6,
-            )
+            what = f"the network remembers more than {run.skipped} samples, a quarter of "
+            what += f"the longest of `{self._given_name}`, so results depend on where they "
+            what += "begin; use longer series, a larger `leak` or a smaller "
+            warnings.warn(f"{what}`spectral_radius`.", UserWarning, stacklevel=6)
         errors = [
             y[run.skipped :] - self._read_features(rows[run.skipped :])
             for rows, y in zip(run.features, targets, strict=True)
@@ -463,13 +447,11 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
         check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
         if len(long) < len(lengths):
-            short = f"{len(lengths) - len(long)} of {len(lengths)} sequences"
-            warnings.warn(
-                f"`{self._given_name}` has {short} that are shorter than the washout of "
-                f"{self.washout_} samples; they are not used.",
-                UserWarning,
-                stacklevel=4,
+            what = (
+                f"{len(lengths) - len(long)} of {len(lengths)} sequences that are shorter"
             )
+            what += f" than the washout of {self.washout_} samples; they are not used"
+            warnings.warn(f"`{self._given_name}` has {what}.", UserWarning, stacklevel=4)
         return long[-1]
 
     def _solve_readout(self) -> None:
@@ -482,21 +464,19 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _searched(
         self, inputs: list, targets: list, setting: dict[str, float], seed: int
     ) -> dict[str, float]:
-        """The setting whose *drawn* network does best on held-out blocks."""
-        every = [
-            dict(zip(GRID, one, strict=True)) for one in itertools.product(*GRID.values())
-        ]
+        """Return the setting whose *drawn* network does best on held-out blocks."""
+        every = list(itertools.product(*GRID.values()))
         order = np.random.default_rng([seed, 1]).permutation(len(every))
-        if self.reservoir is not None:  # it has its own leak and radius
-            fixed = {name: setting[name] for name in ("spectral_radius", "leak")}
-            every = [one | fixed for one in every]
-        candidates = [setting, *(every[i] for i in order)][: int(self.search)]
+        # A given network has its own leak and radius.
+        own = () if self.reservoir is None else ("spectral_radius", "leak")
+        fixed = {name: setting[name] for name in own}
+        tried = (dict(zip(GRID, every[i], strict=True)) | fixed for i in order)
+        candidates = [setting, *tried][: int(self.search)]
         scores = []
         for index, one in enumerate(candidates):
             tell(f"setting {index + 1} of {len(candidates)}")
             drawn = self._drawn(one, inputs[0].shape[1], seed)
             scores.append(self._choose_ridge(self._drive(drawn, inputs, targets))[0])
-        own = () if self.reservoir is None else ("spectral_radius", "leak")
         names = {k: [one[k] for one in candidates] for k in GRID if k not in own}
         self.search_results_ = {**names, "score": scores}
         return candidates[int(np.argmax(scores))]
@@ -786,12 +766,11 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         if several:
             alone = state is None and not return_state
             check.must(alone, "x", "be one sequence to start from a state", "a list")
-        n = self.driven_.n_neurons
-        start = check.host_array(
-            np.zeros(n) if state is None else state, "state", ndim=(1,)
-        )
-        fits, wanted = start.shape == (n,), f"have shape ({n},)"
-        check.must(fits, "state", wanted, f"shape {start.shape}")
+        start = np.zeros(self.driven_.n_neurons)
+        if state is not None:
+            shape, start = start.shape, check.host_array(state, "state", ndim=(1,))
+            fits, wanted = start.shape == shape, f"have shape {shape}"
+            check.must(fits, "state", wanted, f"shape {start.shape}")
         found = [self._stream(self._x_scale.down(one), start) for one in inputs]
         made = [self._shown(values) for values, _ in found]
         if several:
@@ -862,17 +841,15 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         """
         self._check_parameters()
         found = check_sequences(series, "series")
-        flat = np.ndim(_first(series)) == 1
         shortest = min(map(len, found))
-        wanted = "have at least 3 samples per series"
-        check.must(shortest >= 3, "series", wanted, shortest)
+        check.must(shortest >= 3, "series", "have at least 3 samples per series", shortest)
         with self._all_or_nothing():
-            self._flat, self._names = flat, _names(series)
+            self._flat, self._names = np.ndim(_first(series)) == 1, _names(series)
             self._x_scale = self._y_scale = Scale.of(found, "series")
             self.n_channels_in_ = found[0].shape[1]
             if exog is not None:
                 known = Scale.of(check_sequences(exog, "exog"), "exog")
-                self._x_scale = self._y_scale.beside(known)
+                self._x_scale = self._y_scale.joined(known)
             inputs, targets = self._scaled(found, exog)
             self._largest = max(float(np.abs(one).max()) for one in targets)
             self._fit(inputs, targets)
@@ -1026,13 +1003,11 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             if not good.all():
                 alive, states, made = alive[good], states[good], made[good]
                 if noise is None or not len(alive):
-                    loop = "the closed loop left the range of the training series"
-                    place = f"at step {index + 1} of {n_steps}; it is NaN from there"
-                    cure = "Check the units of `context`, or use more neurons, a larger "
-                    cure += "`ridge` or another `random_state`"
-                    warnings.warn(
-                        f"{loop} {place}. {cure}.", DivergenceWarning, stacklevel=3
-                    )
+                    what = "the closed loop left the range of the training series at step "
+                    what += f"{index + 1} of {n_steps}; it is NaN from there. Check the "
+                    what += "units of `context`, or use more neurons, a larger `ridge` or "
+                    what += "another `random_state`."
+                    warnings.warn(what, DivergenceWarning, stacklevel=3)
                     break
             found[index, alive] = made
             x = made
@@ -1046,26 +1021,22 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     ) -> np.ndarray:
         """How long closed loops of each readout stay near a held-out block."""
         driven, x, y = run.network, run.inputs[index], run.targets[index]
-        length = part.stop - part.start
-        begins = np.unique(
-            np.linspace(part.start, part.stop - max(length // 2, 1), _N_STARTS).astype(int)
-        )
-        n_steps = part.stop - int(begins[-1])
-        n_ridges, n_channels = len(V), y.shape[1]
+        last = part.stop - max((part.stop - part.start) // 2, 1)
+        begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
+        n_steps, n_ridges, n_channels = part.stop - last, len(V), y.shape[1]
         states = run.features[index][None, begins, : driven.n_neurons]
         states = np.repeat(states, n_ridges, axis=0)
         now = np.repeat(x[None, begins], n_ridges, axis=0)
         score, valid = np.zeros(n_ridges), np.ones((n_ridges, len(begins)), dtype=bool)
-        for index in range(n_steps):
-            made = np.clip(
-                self._features(states, now) @ V + c[:, None], -1e6, 1e6
-            )  # a diverged loop has no score from there on, but must not overflow
-            error = np.sqrt(((made - y[begins + index]) ** 2).mean(2)) / VALID
+        for step in range(n_steps):
+            # A diverged loop has no score from there on, but must not overflow.
+            made = np.clip(self._features(states, now) @ V + c[:, None], -1e6, 1e6)
+            error = np.sqrt(((made - y[begins + step]) ** 2).mean(2)) / VALID
             valid &= error <= 1
             score += (valid * (1 - error**2)).sum(1)
-            if not valid.any() or index + 1 == n_steps:
+            if not valid.any() or step + 1 == n_steps:
                 break
-            extra = x[begins + index + 1, n_channels:]
+            extra = x[begins + step + 1, n_channels:]
             extra = np.broadcast_to(extra, (n_ridges, *extra.shape))
             now = np.concatenate([made, extra], axis=2)
             lanes = n_ridges * len(begins)
@@ -1109,10 +1080,8 @@ def _names(value: Any) -> list[str] | None:
 
 def _check_whole(made: Any) -> None:
     """Refuse inconsistent parts of a file."""
-    driven, sums = made.driven_, made._sums
-    n = driven.n_neurons
-    n_inputs = len(made._x_scale.mean)
-    n_targets = len(made.intercept_)
+    driven, sums, n = made.driven_, made._sums, made.driven_.n_neurons
+    n_inputs, n_targets = len(made._x_scale.mean), len(made.intercept_)
     n_features = n + (n_inputs if made._sees else 0)
     fits = (
         driven.weights.shape == (n, n_inputs)

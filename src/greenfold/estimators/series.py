@@ -20,6 +20,7 @@ from .._base import checks as check
 from .._base.arrays import (
     batches,
     content_hashes,
+    in_chunks,
     is_array,
     like,
     namespace,
@@ -99,6 +100,8 @@ def _read_array(
         raise ValueError(f"{wanted}; got shape {np.shape(X)}.")
     if not fitting and (estimator._any_length or _is_other_length(estimator, X)):
         return _check_array(X, **named)[:, None, :]
+    if not fitting and getattr(X, "ndim", 0) == 2 and not hasattr(X, "columns"):
+        match_shape(estimator, 1, X.shape[1], fitting)
     table = _validate_data(estimator, X, reset=fitting, **options)
     if fitting:
         estimator.n_channels_in_, estimator._any_length = 1, False
@@ -220,7 +223,12 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
     wanted = f"{estimator.n_features_in_} features as input"
     same = n_steps == estimator.n_features_in_ or estimator._any_length
     same = same or _takes(estimator, n_steps)
-    check.require(same, f"X has {n_steps} features, {expecting} {wanted}.")
+    cure = "a pooled estimator takes series of other lengths"
+    if estimator._takes_any_length:
+        n = estimator.n_features_in_
+        least = max(_FEWEST_STEPS, -(-n // _OTHER_LENGTHS))
+        cure = f"other series may have {least} to {n * _OTHER_LENGTHS} steps"
+    check.require(same, f"X has {n_steps} features, {expecting} {wanted}; {cure}.")
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:
@@ -307,7 +315,7 @@ def _brought(estimator: Any, y: Any) -> Any:
     check.require(
         y is not None, f"{name} requires y to be passed, but the target y is None."
     )
-    y = check.unmasked(host_labels(y), "y")
+    y = check.unmasked(host_labels(y) if in_chunks(y) else y, "y")
     return to_host(y) if is_array(y) else y
 
 

@@ -24,10 +24,9 @@ from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..systems import IntegratedSystem, LinearSystem, PreparedStates, System
 from . import normal
-from .ascent import ascend
 from .bounds import Relaxation
-from .linear import LinearProblem, Responses
-from .result import Candidate, RegressionProjections, relative_gap
+from .linear import Candidate, LinearProblem, Responses, ascend
+from .result import RegressionProjections, relative_gap
 
 #: Number of random starts while a gap is left, and of ascents that may follow one that
 #: needed shorter sub-steps.

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._base import codec
 from .._base.printing import Shown
-from ..math.margins import SoftMargin
 from ..validity import Validity
+from .linear import Outcome
 
 #: The meaning of each status, in words.
 MESSAGES = {
@@ -27,18 +27,7 @@ MESSAGES = {
 }
 
 
-class _Search:
-    """The outcome of a search."""
-
-    status: str
-
-    def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, if this was part of a larger task."""
-        if self.status == "interrupted":
-            raise KeyboardInterrupt
-
-
-class Result(_Search, Shown, codec.Saved):
+class Result(Outcome, Shown, codec.Saved):
     """The value reached, with a proven bound."""
 
     upper_bound: float | None
@@ -263,15 +252,3 @@ def relative_gap(bound: float, value: float) -> float:
     """(bound − value) relative to the larger of the two in size; never negative."""
     size = max(abs(bound), abs(value))
     return max(bound - value, 0.0) / size if size > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class Candidate(_Search):
-    """The end of one run of a method; its history holds separation and variance."""
-
-    u: np.ndarray
-    v: np.ndarray
-    margin: SoftMargin
-    status: str
-    history: list[tuple[float, float]] = field(default_factory=list)
-    upper_bound: float | None = None

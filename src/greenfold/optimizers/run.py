@@ -13,8 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from .._base import checks as check
-from .._base.progress import is_part, watched
-from .._base.threads import rows_of, with_few_threads
+from .._base.calls import is_part, rows_of, watched, with_few_threads
 from ..devices.device import Device
 from ..math.covariances import trace
 from ..stimuli.base import Stimuli
@@ -24,12 +23,11 @@ from ..systems import Expansion, IntegratedSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
-from .ascent import ascend
-from .linear import LinearProblem, noise_cost, problem_under_noise
+from .linear import Candidate, LinearProblem, ascend, noise_cost, problem_under_noise
 from .masks import quantise_readout, solve_mask
 from .nonlinear import NonlinearProblem, Refinement
 from .regression import solve_regression
-from .result import Candidate, Projections, RegressionProjections
+from .result import Projections, RegressionProjections
 from .sequences import solve_sequences
 
 #: Separability below which the linear optimum is a poor start for the non-linear problem,

@@ -256,7 +256,6 @@ def _error(dynamics: Dynamics, fresh: tuple, u: np.ndarray) -> float:
 
 
 def compute(run: Run) -> dict:
-    """Compute all numbers of the figure."""
     p, ecg = run.parameters, run.ecg
     true = [(*kind, n) for kind in product(p.gains, p.strengths) for n in range(p.n_true)]
     seeds = range(p.n_certified)
@@ -283,7 +282,6 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    """Draw the figure from its numbers."""
     figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
     above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))

@@ -22,7 +22,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..._base.arrays import batches, like, to_host
-from ..._base.threads import with_few_threads
+from ..._base.calls import with_few_threads
 from ..series import Collection
 from .bank import GROUP, FilterBank
 
@@ -70,7 +70,7 @@ class SlowEngineWarning(UserWarning):
 
 
 def row_weights() -> np.ndarray:
-    """Weight of each row, (N_ROWS,)."""
+    """Return the weight of each row, (N_ROWS,)."""
     weights = np.ones(N_ROWS)
     for kind, weight in WEIGHTS.items():
         weights[KINDS[kind]] = weight
@@ -358,13 +358,13 @@ def _sample(
 
 
 def _quantiles(values: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Quantiles q (m, n) of each column of values (k, n), by linear interpolation."""
+    """Return quantiles q (m, n) of each column of values (k, n), interpolated linearly."""
     ordered = np.sort(values, axis=0)
     place = q * (len(ordered) - 1)
-    below = np.minimum(place.astype(int), len(ordered) - 1)
-    above = np.minimum(below + 1, len(ordered) - 1)
+    below = place.astype(int)
     low = np.take_along_axis(ordered, below, axis=0)
-    return low + (place - below) * (np.take_along_axis(ordered, above, axis=0) - low)
+    high = np.take_along_axis(ordered, np.minimum(below + 1, len(ordered) - 1), axis=0)
+    return low + (place - below) * (high - low)
 
 
 # The array engine runs on a GPU, and if numba is not installed. `compiled` gives the same
