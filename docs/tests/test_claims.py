@@ -115,8 +115,7 @@ def measured() -> list[str]:
     return [
         f'`method="exact"` closed {(gaps <= 1e-4).sum()} of {len(gaps)} open gaps at 20 to '
         f"100 neurons and 10 steps in at most {longest:.0f} s",
-        "| masks of ±1, share of the bound "
-        f"| {masks[0]:.1f} % | **{masks[1]:.1f} %** |",
+        f"| masks of ±1, share of the bound | {masks[0]:.1f} % | **{masks[1]:.1f} %** |",
         "| points lost to noise, reservoirpy "
         f"| {echo['random_loses_points']:.1f} | **{echo['solved_loses_points']:.1f}** |",
         f"over five seeds it is {pooled['value'] / 100:.3f}.",
