@@ -254,20 +254,20 @@ def words(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
-def finite_numbers(text: str) -> list[float]:
-    """Split ``0.5,2`` into finite numbers, or raise ValueError."""
-    found = [float(one) for one in text.split(",")]
-    if not all(map(math.isfinite, found)):
-        raise ValueError
-    return found
+def listed(kind: Callable[[str], Any], allowed: Callable[[Any], bool]) -> Any:
+    """Return a function that splits ``2,5`` into allowed values, or raises ValueError."""
+
+    def read(text: str) -> list[Any]:
+        found = [kind(one) for one in text.split(",")]
+        if not all(map(allowed, found)):
+            raise ValueError
+        return found
+
+    return read
 
 
-def counts(text: str) -> list[int]:
-    """Split ``2,5`` into whole numbers of at least 1, or raise ValueError."""
-    found = [int(one) for one in text.split(",")]
-    if min(found) < 1:
-        raise ValueError
-    return found
+counts = listed(int, lambda one: one >= 1)
+finite_numbers = listed(float, math.isfinite)
 
 
 def _order(text: str) -> int | str:
@@ -276,7 +276,7 @@ def _order(text: str) -> int | str:
     return text if text == "exact" else int(text)
 
 
-def _seed(text: str) -> int:
+def _seed(text: str | int) -> int:
     if not 0 <= int(text) < 2**32:
         raise ValueError
     return int(text)

@@ -195,8 +195,8 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
     few = f"The {_BEST} networks with the largest κ, of {len(ranked)}; the table has all."
     # Each breaks at a space where the terminal is narrow.
-    numbers = ["nets", "κ", "bound", "κ random", "acc. solved", "acc. random"]
-    told = f"κ, its bound and acc. (accuracy with noise {noise}): for solved and random u."
+    numbers = ["nets", "κ", "bound", "random κ", "solved acc.", "random acc."]
+    told = f"acc.: accuracy with noise {noise}. All numbers are means over the seeds."
     show.table(
         [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),
