@@ -194,9 +194,8 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
 
     ranked = sorted(groups.values(), key=lambda own: -mean(own, "kappa"))
     few = f"The {_BEST} networks with the largest κ, of {len(ranked)}; the table has all."
-    # Each breaks at a space where the terminal is narrow.
-    numbers = ["nets", "κ", "bound", "random κ", "solved acc.", "random acc."]
-    told = f"acc.: accuracy with noise {noise}. All numbers are means over the seeds."
+    numbers = ["nets", "κ", "bound", "random κ", "solved", "random"]
+    told = f"Columns solved and random: accuracy of solved and random u with noise {noise}."
     show.table(
         [*(_SHORT.get(k, k) for k in varied), *numbers, *["memory"] * remembers],
         map(cells, ranked[:_BEST]),
