@@ -10,7 +10,7 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 
 from .._base import checks as check
-from .._base.calls import display, rows_of, with_few_threads
+from .._base.calls import display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..devices.device import Device, Restricted
 from ..devices.response import MeasuredResponse
@@ -57,6 +57,7 @@ class MarginInterval(Shown):
 
 
 @with_few_threads(rows_of)
+@watched
 def margin_interval(
     system: MeasuredResponse,
     stimuli: Stimuli,

@@ -16,7 +16,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
 from .._base import checks as check
-from .._base.calls import Bar, display, rows_of, with_few_threads
+from .._base.calls import Bar, display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
@@ -364,6 +364,7 @@ class ReservoirPath(Shown):
 
 
 @with_few_threads(rows_of)
+@watched
 def optimize_reservoir(
     reservoir: Reservoir | EchoStateNetwork,
     stimuli: Stimuli,
@@ -421,6 +422,7 @@ def optimize_reservoir(
     κ* is the maximum of smooth functions of θ and may have kinks where another pair takes
     over; they point upwards, so an ascent leaves them. The maximum found is local. Ctrl-C
     returns the best network so far; before the first one it raises KeyboardInterrupt.
+    `greenfold.progress` shows how many networks have been solved.
 
     Examples
     --------
@@ -492,7 +494,7 @@ class _Ascent:
             fell = f"from {solved[0].held_out:.3g} to {best.held_out:.3g}"
             what = f"the soft margin of the held-out series fell {fell}: the network was"
             cure = "fitted to few series; use more series, or fewer parameters"
-            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=4)
+            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=5)
         values = [self.family.values(one.x) for one in solved]
         return ReservoirPath(
             {k: np.array([one[k] for one in values]) for k in values[0]},
