@@ -105,7 +105,7 @@ def margin_interval(
     stimuli.match(system)
     fitted = system.fitted
     if fitted is None:
-        raise ValueError("`system` has no errors; make it with MeasuredResponse.fit.")
+        raise ValueError("`system` has no error estimates; use MeasuredResponse.fit.")
     device = Device() if device is None else device
     eta, part = projections.eta, device.part_of(system) or Restricted(system)
     u = part.own_input(projections.u, stimuli.n_channels)

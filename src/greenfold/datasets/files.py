@@ -140,7 +140,7 @@ def suffix_of(path: Source, format: str | None = None) -> str:
 
 
 def read_bytes(source: Source) -> tuple[str, bytes]:
-    """Return name and content; gzip content is unpacked, whatever its name."""
+    """Return name and content; gzip content is unpacked."""
     name = name_of(source)
     if isinstance(source, str | Path):
         _check_file(source)
@@ -155,7 +155,9 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             found = packed.read(most + 1)
         big = f"unpacks to more than {most / 2**20:.0f} MiB, {_RATIO} times its size"
-        refuse(len(found) > most, f"{big}, as no data would: unpack it and check it first.")
+        refuse(
+            len(found) > most, f"{big}, more than data need: unpack it and check it first."
+        )
         return name, found
 
 
@@ -727,7 +729,7 @@ def _check_labels(y: NDArray[Any], n_cases: int) -> None:
 def load_arrays(
     content: bytes, how: str = "greenfold.datasets.write_npz"
 ) -> dict[str, NDArray[Any]]:
-    """Return all arrays of an ``.npz`` file, or raise a DataError that says the cure."""
+    """Return all arrays of an ``.npz`` file; an error says how to write it."""
     with readable(".npz without pickled objects", f"write it again with {how}"):
         archive = zipfile.ZipFile(io.BytesIO(content))
         names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -735,7 +737,7 @@ def load_arrays(
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """Return the array of an ``.npy`` file, or raise a DataError that says the cure."""
+    """Return the array of an ``.npy`` file; an error says how to write it."""
     with readable(".npy without pickled objects", "write it again with numpy.save"):
         return _load(content, "the array")
 

@@ -176,7 +176,7 @@ def _read_columns(
 ) -> tuple[str, dict[str, Any], float | None]:
     """Return the name of the file, its columns by name, and the sampling interval."""
     suffix = files.suffix_of(path, format)
-    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, which is no recording"
+    what = f"`{files.name_of(path)}` has the suffix {suffix!r}, not one of recordings"
     cure = "use .csv, .npz or .parquet with a column for each channel."
     refuse(suffix not in _COLUMNS, f"{what}: {cure}")
     name, content = files.read_bytes(path)
@@ -243,7 +243,7 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
         row = next(csv.reader(lines[1:2], delimiter=delimiter))
         text = {i for i, one in enumerate(row) if _is_text(one)}
         others = list(csv.reader(lines[2:], delimiter=delimiter)) if text else []
-        # A column with numbers below is no text: its first value is wrong.
+        # A column that continues with numbers is not text: its first value is wrong.
         text = {i for i in text if all(_is_text(one[i]) for one in others if i < len(one))}
         text = text if len(text) < len(row) == len(header) else set()
     kept = [i for i in range(len(header)) if i not in text]

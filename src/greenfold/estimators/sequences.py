@@ -180,7 +180,7 @@ class Readout:
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
         along = vectors.T @ covariance[:k, k:]
-        # Directions below the rounding of the sums are unknown, whatever the penalty.
+        # Directions below the rounding of the sums are unknown at any penalty.
         sizes = np.maximum(sizes, 0.0)
         least = 1e-15 * max(float(sizes[-1]), 1e-300)
         factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
@@ -335,7 +335,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         shapes = ((n, n_channels), (n, n_channels + 1))
         check.must(given.shape in shapes, "input_weights", wanted, f"shape {given.shape}")
         some = given[:, :n_channels].any()
-        check.must(some, "input_weights", "let some input in", "zeros only")
+        check.must(some, "input_weights", "have non-zero weights of inputs", "zeros only")
         bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
