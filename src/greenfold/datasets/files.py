@@ -155,9 +155,7 @@ def read_bytes(source: Source) -> tuple[str, bytes]:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
             found = packed.read(most + 1)
         big = f"unpacks to more than {most / 2**20:.0f} MiB, {_RATIO} times its size"
-        refuse(
-            len(found) > most, f"{big}, more than data need: unpack it and check it first."
-        )
+        refuse(len(found) > most, f"{big}, too much for data: unpack and check it first.")
         return name, found
 
 
