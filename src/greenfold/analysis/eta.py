@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import BATCH_BYTES
-from .._base.calls import display, rows_of, with_few_threads
+from .._base.calls import display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..math.decisions import fit_slope, judge_held_out, with_heavy_tails
 from ..optimizers.linear import LinearProblem, ascend
@@ -302,6 +302,7 @@ class EtaChoice(Shown):
 
 
 @with_few_threads(rows_of)
+@watched
 def choose_eta(
     system: System,
     X: Any,
