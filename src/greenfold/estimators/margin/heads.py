@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
 from ...optimizers import certified as convex
 from ...optimizers.bounds import AMPLIFIED
-from ...optimizers.linear import LinearProblem, ascend
+from ...optimizers.linear import Candidate, LinearProblem, ascend
 from ...optimizers.result import Projections
 from ...optimizers.run import optimize
 from ...optimizers.shared import SharedProblem, solve_shared
@@ -103,7 +103,7 @@ def solve_head(
     With ``certify`` the gap to the upper bound is closed (order 0). Beyond order 0 the
     frame must have its series, and ``seed`` draws the random starts.
     """
-    n_sub = kernel = None
+    n_sub = kernel = validity = None
     if isinstance(system, Dynamics):
         own = system.with_tol(system.tol)  # records its own error; heads run in threads
         found = optimize(own, frame.stimuli, eta, u=u, n_starts=_STARTS, rng=seed)
@@ -117,6 +117,9 @@ def solve_head(
         found = _solve_quickly(LinearProblem(system.maps, frame.stimuli, eta), u)
     if isinstance(found, Projections):
         found.raise_if_interrupted()
+        soft_margin, n_iter, validity = found.soft_margin, found.n_iter, found.validity
+    else:
+        soft_margin, n_iter = found.margin.value, len(found.history)
     bound = None if isinstance(system, Dynamics) else found.upper_bound
     projection = found.u.reshape(system.n_neurons, -1)
     if isinstance(system, Unfolding) and system.has_kernels:
@@ -127,10 +130,10 @@ def solve_head(
         u=projection,
         v=found.v,
         kernel=kernel,
-        soft_margin=found.soft_margin,
+        soft_margin=soft_margin,
         bound=np.nan if bound is None else bound,
-        n_iter=max(1, found.n_iter),
-        validity=found.validity,
+        n_iter=max(1, n_iter),
+        validity=validity,
         n_sub=n_sub,
     )
 
@@ -163,18 +166,7 @@ def share_input(
     return heads, found.bound
 
 
-class _Quick(NamedTuple):
-    """The part of `Projections` that a head needs."""
-
-    u: np.ndarray
-    v: np.ndarray
-    soft_margin: float
-    n_iter: int
-    upper_bound: float
-    validity: None = None
-
-
-def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
+def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> Candidate:
     """Ascend from the best atom, and bound κ from two more atoms.
 
     The bound κ(a) + σ_max(G(d)) − d·a holds at every kernel a. It is taken at the kernel
@@ -184,16 +176,13 @@ def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
     bound, start, _ = problem.best_atom(mu)
     if u is not None or not mu.any():
         u = start if u is None else u / np.linalg.norm(u)
-        v, margin = problem.best_readout(u)
-        value, n_iter = margin.value, 1
+        best = Candidate(u, *problem.best_readout(u), "solved")
     else:
         best = ascend(problem, start, max_iter=_EVALUATIONS, tol=_TOLERANCE)
         if problem.growth > AMPLIFIED:
             best = max(best, convex.rescue(problem), key=lambda one: one.margin.value)
-        if best.status == "interrupted":
-            raise KeyboardInterrupt
-        u, v, value, n_iter = best.u, best.v, best.margin.value, len(best.history)
-    kernel = problem.kernel(u, v)
+        best.raise_if_interrupted()
+    v, kernel = best.v, problem.kernel(best.u, best.v)
     margin = problem.margin_of_kernel(kernel, v)
     multiples = {1.0}
     if margin.variance > 0:
@@ -203,7 +192,7 @@ def _solve_quickly(problem: LinearProblem, u: np.ndarray | None) -> _Quick:
         d = problem.gradient_at(a)
         sigma, _, _ = problem.best_atom(d)
         bound = min(bound, problem.margin_of_kernel(a, v).value + sigma - float(d @ a))
-    return _Quick(u, v, value, n_iter, max(bound, value))
+    return replace(best, upper_bound=max(bound, best.margin.value))
 
 
 def read_out(heads: list[Head], system: Callable[[], Solved], series: Series) -> np.ndarray:
