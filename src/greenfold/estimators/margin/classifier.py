@@ -633,6 +633,7 @@ class ReservoirClassifier(
         """
         self.eta_ = FALLBACK if self.eta == "cv" else float(self.eta)
         folds = Folds(
+            self.unfolding_.maps,
             *sample,
             self._fold_seed,
             u=self._kept,
@@ -648,13 +649,15 @@ class ReservoirClassifier(
         if self.tau == "auto":
 
             def score(reservoir: Reservoir) -> float:
-                found = cross_validate(self._unfold(reservoir).maps, folds, etas)
+                system = self._unfold(reservoir).maps
+                found = cross_validate(replace(folds, system=system), etas)
                 return round(float(found.score.max()), 6)  # ignore rounding
 
             tried = [self.reservoir_.with_tau(tau) for tau in self.duration * _TAUS]
             self.reservoir_ = max(tried, key=score)  # the first among equals
             vars(self).pop("_unfolding_", None)
-        found = cross_validate(self.unfolding_.maps, folds, etas)
+            folds = replace(folds, system=self.unfolding_.maps)
+        found = cross_validate(folds, etas)
         self.calibration_ = found.calibration
         if self.eta == "cv":
             self.eta_scores_, self.eta_ = found, found.best
