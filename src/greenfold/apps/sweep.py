@@ -531,6 +531,9 @@ def sweep(
     numbers = range(resamples) if isinstance(resamples, int) else sorted(set(resamples))
     wanted = "be a positive number, or a list of numbers from 0 on"
     must(numbers and numbers[0] >= 0, "resamples", wanted, resamples)
+    if numbers[-1] > 0:
+        with needs("A resample other than 0", "sweep"):
+            importlib.import_module("aeon")
     jobs = [
         _job(spec, source, number, number if seed is None else seed, device)
         for source in find_sources(list(datasets), data_dir, download)

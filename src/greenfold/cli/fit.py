@@ -31,18 +31,20 @@ def fit(
     certify: bool = opt(False, "Network"),
     seed: int = options.SEED,
 ) -> Answer:
-    """Fit a reservoir classifier: solve for its input and readout projections.
+    """Fit a reservoir classifier: solve for its input projection u and readout v.
 
-    If events happen at different times in your series, use --classifier pooled, which reads
-    the network at every step.
+    u is how strongly the input drives each neuron, v the direction along which the states
+    are read. Both maximise the soft margin κ: the distance of the classes along v, minus
+    η/2 times their variance. If events happen at different times in your series, use
+    --classifier pooled, which reads the network at every step.
 
     A data set has its own test series. All series of a file are used for training, unless
     you give --test or --holdout.
 
     model : Write the model to this file.
-    classifier : margin: both projections solved, read once, for aligned series. pooled:
+    classifier : margin: u and v solved, the network read once, for aligned series. pooled:
         read at every step, for series that are not aligned.
-    projection : Input projection: optimal (solved for each class), shared (one solved for
+    projection : Input projection u: optimal (solved for each class), shared (one solved for
         all classes) or random.
     order : 0 for the linear network, 1 for the paper's first order in α, 'exact' for the
         integrated network.

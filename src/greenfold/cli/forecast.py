@@ -21,7 +21,7 @@ def forecast(
     format: str | None = opt(None, "Data", metavar="FORMAT"),
     neurons: int = opt(100, options.MAIN, "-n", min=1),
     search: int = opt(0, options.MAIN, min=0),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for the network and the random input weights."),
     out: Path | None = opt(None, options.MAIN, "-o"),
     model: Path | None = opt(None, options.MAIN, "-m"),
     report: Path | None = REPORT,

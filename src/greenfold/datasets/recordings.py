@@ -228,9 +228,7 @@ def _spacing(
 
 def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
     """Return columns by name; ``skip_text`` leaves out those with text, such as dates."""
-    lines = [
-        one for one in files.lines_of(content) if one.strip() and not one.startswith("#")
-    ]
+    lines = [one for one in files.lines_of(content) if one.strip() and one[0] != "#"]
     cure = "name the columns, then give one sample per line."
     refuse(len(lines) < 2, f"is empty: {cure}")
     delimiter = max(",;\t", key=lines[0].count)
@@ -264,9 +262,8 @@ def _read_csv(content: bytes, skip_text: bool = False) -> dict[str, Any]:
             lost = f"has {len(row)} values in line {i} {named}; samples were lost there"
             refuse(len(row) != len(header), f"{lost}: cut it there.")
         pairs = enumerate(rows[1:], start=2)
-        values = np.concatenate(
-            [files.parse_values([row], f"line {i}") for i, row in pairs]
-        )
+        found = [files.parse_values([row], f"line {i}") for i, row in pairs]
+        values = np.concatenate(found)
     what = f"names {len(header)} columns but its lines hold {values.shape[1]} values"
     differ = values.shape[1] != len(header)
     refuse(differ, f"{what}; write one value for each column.")
@@ -296,10 +293,8 @@ def _read_npz(content: bytes) -> dict[str, Any]:
 def _read_parquet(content: bytes) -> dict[str, Any]:
     with needs("Parquet", "parquet"), readable(".parquet"):
         table = import_module("pyarrow.parquet").read_table(io.BytesIO(content))
-    arrays = {
-        key: table.column(key).to_numpy(zero_copy_only=False) for key in table.column_names
-    }
-    return {key: _numbers(key, array) for key, array in arrays.items()}
+    columns = ((key, table.column(key)) for key in table.column_names)
+    return {key: _numbers(key, one.to_numpy(zero_copy_only=False)) for key, one in columns}
 
 
 def _numbers(key: str, array: NDArray[Any]) -> NDArray[np.float64]:

@@ -81,7 +81,7 @@ class Scale:
 
     @classmethod
     def of(cls, sequences: list[np.ndarray], name: str) -> Scale:
-        """Scale of all sequences together; a constant channel keeps the unit one."""
+        """Return the scale of all sequences; a constant channel keeps its unit."""
         rows = np.concatenate(sequences)
         peak = np.abs(rows).max(0)
         peak[peak == 0] = 1.0
@@ -98,20 +98,20 @@ class Scale:
         return cls(mean * peak, deviation * peak)
 
     def down(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in units of the deviation."""
+        """Return rows in units of the deviation."""
         return rows / self.deviation - self.mean / self.deviation
 
     def up(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in the original unit."""
+        """Return rows in the original unit."""
         return rows * self.deviation + self.mean
 
     def joined(self, other: Scale) -> Scale:
-        """Scale of the channels of both, one after the other."""
+        """Return the scale of the channels of both, one after the other."""
         mean = np.concatenate([self.mean, other.mean])
         return Scale(mean, np.concatenate([self.deviation, other.deviation]))
 
     def after(self, n: int) -> Scale:
-        """Scale of the channels from ``n`` on."""
+        """Return the scale of the channels from ``n`` on."""
         return Scale(self.mean[n:], self.deviation[n:])
 
 
@@ -131,7 +131,7 @@ class Readout:
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Readout:
-        """No rows yet."""
+        """Make sums without rows."""
         size = n_features + n_targets
         return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
@@ -144,7 +144,7 @@ class Readout:
         return self
 
     def without(self, features: np.ndarray, targets: np.ndarray) -> Readout:
-        """The sums without some rows."""
+        """Return the sums without some rows."""
         other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, -1)
 
@@ -158,7 +158,7 @@ class Readout:
         self.products = kept * self.products + (weights[:, None] * both).T @ both
 
     def recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """(Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
+        """Return (Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
 
         Λ is the penalty of the fitted rows: rows added one by one do not change it, and
         rows that are forgotten do not reduce it.
@@ -175,7 +175,7 @@ class Readout:
         return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
     def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
-        """V (n_ridges, n_features, n_targets) and intercepts (n_ridges, n_targets)."""
+        """Return V (n_ridges, n_features, n_targets), intercepts (n_ridges, n_targets)."""
         mean, k = self.sums / self.n, self.n_features
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
@@ -205,7 +205,7 @@ class _Driven:
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
-    """Steps until forecasts leave the truth, the usual measure for chaotic series.
+    """Count steps until forecasts leave the truth, as usual for chaotic series.
 
     That is the first step with a root mean squared error over the channels, the last axis,
     above 0.4 deviations (``spread``, one or one per channel); n_steps if there is none. The
@@ -342,7 +342,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _problem(
         self, network: Any, inputs: list, targets: list, scale: float, washout: int
     ) -> SequenceProblem:
-        """The loss of projections of norm ``scale``, read after a washout."""
+        """Return the loss of projections of norm ``scale``, read after a washout."""
         task = SequenceTask.from_sequences(
             [scale * one for one in inputs],
             targets,
@@ -359,7 +359,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return washout if self.washout == "auto" else int(self.washout)
 
     def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
-        """Input weights and bias with the smallest one-step error, at the drawn norm."""
+        """Solve for the smallest one-step error, at the norm of the drawn weights."""
         u = np.column_stack([drawn.weights, drawn.bias])
         scale = float(np.linalg.norm(u))
         u /= scale
@@ -395,14 +395,14 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             washout = memory
 
     def _room(self, memory: int, longest: np.ndarray) -> int:
-        """A washout that leaves enough steps to read."""
+        """Return a washout that leaves enough steps to read."""
         return min(memory, max(len(longest) // 4, 1))
 
     def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         return np.concatenate([states, x], axis=-1) if self._sees else states
 
     def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
-        """Features of the readout along one sequence, starting at rest."""
+        """Return features of the readout along one sequence, starting at rest."""
         return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
 
     def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
@@ -442,15 +442,15 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
 
     def _last_long(self, lengths: list[int]) -> int:
-        """The last sequence longer than the washout; warns about shorter ones."""
+        """Return the last sequence longer than the washout; warn about shorter ones."""
         long = [index for index, n in enumerate(lengths) if n > self.washout_]
         wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
         check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
         if len(long) < len(lengths):
-            what = (
-                f"{len(lengths) - len(long)} of {len(lengths)} sequences that are shorter"
+            what = f"{len(lengths) - len(long)} of {len(lengths)} sequences that are "
+            what += (
+                f"shorter than the washout of {self.washout_} samples; they are not used"
             )
-            what += f" than the washout of {self.washout_} samples; they are not used"
             warnings.warn(f"`{self._given_name}` has {what}.", UserWarning, stacklevel=4)
         return long[-1]
 
@@ -482,7 +482,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return candidates[int(np.argmax(scores))]
 
     def _choose_ridge(self, run: _Driven) -> tuple[float, float]:
-        """The best score on held-out blocks, and its penalty."""
+        """Return the best score on held-out blocks, and its penalty."""
         scores = np.zeros(len(RIDGES))
         for index, part in _blocks([len(one) for one in run.targets], run.skipped):
             held = run.features[index][part], run.targets[index][part]
@@ -495,7 +495,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """Negative squared error of each readout on a block."""
+        """Return the negative squared error of each readout on a block."""
         made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
         return -((made - run.targets[index][part]) ** 2).sum((1, 2))
 
@@ -523,7 +523,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return found
 
     def _shown(self, made: np.ndarray) -> np.ndarray:
-        """Predictions in the units and shape of the fitted targets."""
+        """Return predictions in the units and shape of the fitted targets."""
         made = self._y_scale.up(made)
         return made[..., 0] if self._flat else made
 
@@ -577,7 +577,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     # Updates
 
     def _stream(self, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Readout values along inputs, and the final state, in constant memory."""
+        """Return readout values along inputs, and the final state, in constant memory."""
         found = np.empty((len(x), len(self.intercept_)))
         for start in range(0, len(x), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -778,7 +778,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return (made[0], found[0][1]) if return_state else made[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions after the washout of each sequence; 1 is best.
+        """Return R² of the predictions after the washout of each sequence; 1 is best.
 
         ``X`` and ``y`` are as in ``fit``; ``sample_weight`` is ignored.
         """
@@ -857,7 +857,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
-        """Inputs (a sample, and known inputs of the next) and targets (the next sample)."""
+        """Return inputs (a sample and exog of the next) and targets (the next sample)."""
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
         inputs = [one[:-1] for one in z]
@@ -888,7 +888,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
-        """Learn the samples after those learnt last, like `SequenceRegressor.update`.
+        """Learn the samples that follow, step by step, like `SequenceRegressor.update`.
 
         ``forecast`` then starts after the last of them. ``exog`` are known inputs of these
         samples. Returns the prediction for each sample before it was learnt.
@@ -937,7 +937,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         level: float = 0.9,
         rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
+        """Return lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
 
         Each of ``n_paths`` forecasts gets noise as large as the one-step error in training,
         at its start and at every step; the share ``level`` of them lies between the bounds.
@@ -957,7 +957,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _begin(
         self, n_steps: Any, context: Any, exog: Any, n_paths: int | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """States and inputs (n_lanes, …) at the start, and known inputs (n_steps, …)."""
+        """Return states and inputs (n_lanes, …) at the start, known inputs (n_steps, …)."""
         check_is_fitted(self)
         n_steps, n_lanes = check.count(n_steps, "n_steps"), n_paths or 1
         seen = np.empty((0, self.n_channels_in_))
@@ -990,7 +990,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         n_steps: int,
         noise: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """Predictions (n_steps, n_lanes, n_channels), NaN where all lanes diverged."""
+        """Return predictions (n_steps, n_lanes, n_channels), NaN after divergence."""
         limit, n = _DIVERGED * self._largest, len(self.residual_)
         found = np.full((n_steps, len(x), n), np.nan)
         alive = np.arange(len(x))
@@ -1019,7 +1019,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """How long closed loops of each readout stay near a held-out block."""
+        """Score how long closed loops of each readout stay near a held-out block."""
         driven, x, y = run.network, run.inputs[index], run.targets[index]
         last = part.stop - max((part.stop - part.start) // 2, 1)
         begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
@@ -1052,7 +1052,7 @@ def _pairs(x: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _blocks(lengths: list[int], skipped: int) -> list[tuple[int, slice]]:
-    """Blocks to hold out in turn, at least two, as (sequence, steps)."""
+    """Return blocks to hold out in turn, at least two, as (sequence, steps)."""
     steps = [max(length - skipped, 0) for length in lengths]
     counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
     if sum(counts) < 2:
@@ -1073,7 +1073,7 @@ def _first(value: Any) -> Any:
 
 
 def _names(value: Any) -> list[str] | None:
-    """Column names of a table; None for an array."""
+    """Return the column names of a table; None for an array."""
     columns = getattr(_first(value), "columns", None)
     return None if columns is None else [str(one) for one in columns]
 

@@ -23,8 +23,7 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
-from scipy.linalg import block_diag, eigh, qr
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg import block_diag, eigh, get_lapack_funcs, qr
 from scipy.optimize import minimize
 
 from ..math.covariances import root
@@ -35,6 +34,8 @@ AMPLIFIED = 1e3
 #: Number of random inputs that find steep directions, and the share in a smoothed maximum
 #: below which a direction is left out.
 _PROBES, _NEGLIGIBLE = 64, 1e-9
+#: Rounding of a difference, as a share of that of a sum of Green's functions.
+_SHARE = 1 / 8
 #: Relative error of an eigenvalue, and how many to compute for a large network.
 _ROUNDING, _LARGE_SPECTRUM = 4 * np.finfo(float).eps, 6
 #: Memory of second derivatives, Newton steps per barrier, and the relative gap they end at.
@@ -44,11 +45,17 @@ _NEWTON_PRODUCTS = 2e9
 #: Where the central path begins, in units of the bound: t and ℓ, and positive variables
 #: as a share of that.
 _FAR, _INSIDE = 2.0, 0.9
+#: How far below the goal the path stops, relative, as its value is rounded; and, if it has
+#: no lowest value, in units.
+_REACHED, _DEEP = 1e-9, 1e6
 #: A node is cut if it is above the goal by this multiple of what it may still fall.
 _CUT = 10
 #: Smallest share and largest number of directions to start from; angles between the leading
 #: two in units of theirs, and number of mixtures of all.
 _MINOR, _DIRECTIONS, _ANGLES, _MIXTURES = 1e-4, 6, np.array([0.5, 1.0]), 8
+#: Gap below which pairs count as equal, tolerance up to which that is looked for, and
+#: products per Newton step up to which it is.
+_EQUAL, _CLOSE, QUICK = 1e-6, 1e-4, 4e7
 #: Evaluations in t alone.
 _AT_EVALUATIONS = 150
 
@@ -226,8 +233,9 @@ class _Linearised:
         self.responses = Responses(sums, one.stimuli.n_channels, one.system.n_inputs)
         each = zip(kernels, self.spreads, strict=True)
         self.constant = sum(0.5 * float(a @ s) for a, s in each)
-        rounded = zip(parts, gradients, strict=True)
-        self.rounding = sum(part.rounding(d) for part, d in rounded)
+        # Of G(d), and of the difference d.
+        rounded = zip(parts, gradients, self.spreads, strict=True)
+        self.rounding = sum(p.rounding(abs(d) + _SHARE * abs(s)) for p, d, s in rounded)
         #: What sectors add over v and u.
         self.joint: np.ndarray | None = None
 
@@ -357,8 +365,8 @@ class _CentralPath:
     c_j of a kernel. Ridge regression has A_j = 2λ, without t_j. Sectors add −R_vv to A and
     R_vu to G. The barrier is −log det S − Σ log x_+.
 
-    With C = ℓ − R − GᵀA⁻¹G = (LLᵀ)⁻¹, A⁻¹ = WᵀW and g = WᵀWGL, the inverse of S is KKᵀ, with
-    K = (g, L), plus A⁻¹ on the readouts. So tr S⁻¹S_iS⁻¹S_k of two slopes of S is
+    With C = ℓ − R − GᵀA⁻¹G = (LLᵀ)⁻¹, A⁻¹ = WᵀW and g = WᵀWGL, the inverse of S is KKᵀ,
+    with K = (g, L), plus A⁻¹ on the readouts. So tr S⁻¹S_iS⁻¹S_k of two slopes of S is
     ⟨T_i, T_k⟩ + 2⟨e_i, e_k⟩ + ⟨Q_i, Q_k⟩ with T_i = KᵀS_iK, e_i = W(S_iK)_v and
     Q_i = W(S_i)_vvWᵀ, and tr S⁻¹S_i = tr T_i + tr Q_i.
     """
@@ -434,7 +442,9 @@ class _CentralPath:
         R = np.tensordot(z[: len(self._R)], self._R, axes=1)
         if self._sectors is not None:
             joint, n = self._sectors.matrix(z[len(self._R) :]), len(G[0])
-            own = A[0] - joint[:n, :n] if A[0].ndim else _shifted(-joint[:n, :n], A[0])
+            own = (
+                A[0] - joint[:n, :n] if A[0].ndim else _shifted(-joint[:n, :n], float(A[0]))
+            )
             A, G = [own], [G[0] + joint[:n, n:]]
             R = R + joint[n:, n:]
         return A, G, R
@@ -463,6 +473,11 @@ class _CentralPath:
             return None
         log_det += 2 * float(np.log(np.diag(factor)).sum())
         return _Factors(W, WG, _inverse(factor).T, log_det)
+
+    @property
+    def value(self) -> float:
+        """The function that is minimised: no pair is above."""
+        return float(self.linear @ self.x + 0.5 * self.x @ self.quadratic @ self.x)
 
     def _merit(self, x: np.ndarray, found: _Factors, mu: float) -> float:
         barrier = found.log_det + np.log(x[self.is_positive]).sum()
@@ -524,13 +539,14 @@ class _CentralPath:
         curved[plus, plus] += inverse**2
         return gradient, curved
 
-    def centre(self, mu: float) -> int:
+    def centre(self, mu: float, goal: float) -> int:
         """Newton steps at one barrier, until they gain a tenth of it at most; their number.
 
-        The first one goes along the path, as it runs at the barrier before.
+        The first one goes along the path, as it runs at the barrier before. They stop at
+        the goal, because a node without any pair in its sectors has no lowest value.
         """
         self.merit, taken = self._merit(self.x, self.factors, mu), 0
-        while taken < _NEWTON_STEPS:
+        while taken < _NEWTON_STEPS and self.value > goal:
             taken += 1
             barrier, curved = self._barrier()
             gradient = self.linear + self.quadratic @ self.x + mu * barrier
@@ -548,10 +564,10 @@ class _CentralPath:
             if gain <= 0.1 * mu or length <= 1e-8:
                 break
             # Far from the path a step is too short: it grows while that pays.
-            while gain > mu and self._move(
-                x + 2 * length * step, mu, self.merit - 0.1 * gain
-            ):
+            while gain > mu and self.value > goal:
                 length *= 2
+                if not self._move(x + length * step, mu, self.merit - 0.1 * gain):
+                    break
         self.last = mu
         return taken
 
@@ -576,7 +592,8 @@ def _shifted(A: np.ndarray, by: float) -> np.ndarray:
 
 def _inverse(factor: np.ndarray) -> np.ndarray:
     """The inverse of a lower triangular matrix."""
-    return dtrtri(factor, lower=1)[0]
+    (invert,) = get_lapack_funcs(("trtri",), (factor,))
+    return invert(factor, lower=1)[0]
 
 
 def _symmetric(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -724,6 +741,10 @@ class Relaxation:
         size = rank + len(self.parts) + self._n_variables + 1
         return float(rank) * n_outputs * n * (n_outputs + 2 * n) + float(size * n) ** 2
 
+    def closer(self, tol: float) -> float:
+        """The gap to search to: of two optima within the tolerance one may be better."""
+        return min(tol, _EQUAL) if tol <= _CLOSE and self.cost <= QUICK else tol
+
     @property
     def is_small(self) -> bool:
         """Whether second derivatives in all variables are worth their time and memory."""
@@ -739,8 +760,9 @@ class Relaxation:
         metrics = self._metrics
         c = [m.root.T @ a for m, a in zip(metrics, kernels, strict=True)]
         linearised = _Linearised(self.parts, kernels)
-        unit = self._meet(linearised, kernels, t, z)[0] - linearised.constant
-        unit += 0.5 * float(self._floors.sum()) * self._is_free
+        whole = float((t - self._floors).sum())
+        rest = self._meet(linearised, kernels, t, z)[0] - linearised.constant
+        unit = 0.5 * abs(whole) + abs(rest - 0.5 * whole)
         if not 0 < unit < np.inf:
             return
         parts = [one.in_units(unit) for one in self._responses]
@@ -749,7 +771,7 @@ class Relaxation:
             return
         mu = path.last
         while True:
-            taken = path.centre(mu)
+            taken = path.centre(mu, max(goal / unit - _REACHED * abs(goal / unit), -_DEEP))
             coordinates, t, z = path.split(path.x)
             places = zip(metrics, coordinates, strict=True)
             kernels = [m.inverse @ own * np.sqrt(unit) for m, own in places]

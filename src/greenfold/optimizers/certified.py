@@ -9,7 +9,8 @@ Branch and bound closes the rest. With w = (v, u), the relaxed w wᵀ of a node 
 λ₁ppᵀ + λ₂qqᵀ. The angle of (p·w, q·w), modulo π, is cut into sectors; each is a constraint
 (x·w)(y·w) ≥ 0 that the relaxed w wᵀ of the node violates, so all sectors have lower bounds.
 (Sectors of u alone leave mixtures of readouts, which noise on the states makes, and need
-more nodes: 627 instead of 75 on one problem.) All starts and cuts are the same in every call.
+more nodes: 627 instead of 75 on one problem.) All starts and cuts are the same in every
+call.
 """
 
 from __future__ import annotations
@@ -26,22 +27,20 @@ from scipy.linalg import eigh
 from .._base import checks as check
 from .._base.calls import display
 from .alternating import alternate
-from .bounds import AMPLIFIED, Relaxation, Sectors
+from .bounds import AMPLIFIED, QUICK, Relaxation, Sectors
 from .linear import Candidate, LinearProblem, ascend
 from .result import relative_gap
 
 #: Largest number of nodes of the tree if none is given, and of nodes times products per
-#: Newton step; products above which a tree is grown only on request.
-_NODES, _TREE_PRODUCTS, _TREE_COST = 200, 1e9, 4e7
+#: Newton step.
+_NODES, _TREE_PRODUCTS = 200, 1e9
 #: Where to cut a node: at this share of the angle of its relaxed w wᵀ.
 _EDGE = 0.6
 #: Number of atoms to follow before the bound is lowered.
 _ATOMS = 4
-#: By how much rounding may lift a pair above its bound.
-_ROUNDED = 1e-9
-#: Gap below which pairs count as equal, and tolerance up to which that is looked for.
-_EQUAL, _CLOSE = 1e-6, 1e-4
-#: First step of an ascent from there: a step of one would lead to another optimum.
+#: By how much rounding may lift a pair above its bound, and class means above zero.
+_ROUNDED, _ZERO = 1e-9, 1e-14
+#: First step of an ascent from a start of the bound: one of 1 would lead elsewhere.
 _REACH = 0.1
 #: Evaluations of one ascent, and the relative change of κ that ends it.
 _EVALUATIONS, _ASCENT_TOL = 500, 1e-14
@@ -73,8 +72,8 @@ class Search:
         #: Largest bound of the nodes of the tree.
         self.branched = np.inf
         self.best: Candidate | None = None
-        #: Soft margins below this count as zero.
-        self.rounding = 0.0
+        #: Whether the class means coincide up to rounding (case A).
+        self.vanishes = False
 
     @property
     def value(self) -> float:
@@ -86,6 +85,12 @@ class Search:
     def is_closed(self) -> bool:
         """Whether the bound is within the tolerance of the best value."""
         return relative_gap(self.bound, self.value) <= self.tol
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether rounding hides a gap of the size of the tolerance."""
+        rounding = self.problem.rounding(self.problem.stimuli.mu)
+        return rounding > self.tol * abs(self.value)
 
     @property
     def bound(self) -> float:
@@ -134,9 +139,7 @@ class Search:
             if closed or self._lower() or self._start_again() or self._branch():
                 status = "certified"
                 self._polish()
-            elif self.problem.growth > AMPLIFIED and (
-                self.problem.rounding(self.problem.stimuli.mu) > self.tol * abs(self.value)
-            ):
+            elif self.is_rounded:
                 status = "unresolved"
         except KeyboardInterrupt:
             if self.best is None:
@@ -150,8 +153,7 @@ class Search:
         if not np.isfinite(self.bound):  # interrupted before there was one
             self._certify_at(np.zeros_like(self.problem.stimuli.mu))
         bound = self.bound
-        # If the class means coincide (case A), both are zero, up to rounding.
-        if max(abs(bound), abs(self.value)) <= self.rounding:
+        if self.vanishes and self.value >= 0:
             bound, status = self.value, "certified"
         # The value is below the bound; rounding may hide this, and then there is no proof.
         if status == "certified" and relative_gap(self.value, bound) > _ROUNDED:
@@ -166,7 +168,7 @@ class Search:
         # Class means are known to the rounding of the series, whose size along the kernel
         # is √(aᵀψa).
         _, mean, spread = problem.margin(u, v)
-        self.rounding = 1e-14 * (abs(mean) + np.sqrt(2 * spread / problem.eta))
+        self.vanishes = abs(mean) <= _ZERO * np.sqrt(2 * spread / problem.eta)
         self.ascend(u)
         if problem.growth > AMPLIFIED:
             self.keep(rescue(problem))
@@ -190,7 +192,7 @@ class Search:
     def _lower(self, tol: float | None = None) -> bool:
         """Lower the bound, at most to the best pair."""
         assert self.best is not None
-        if max(abs(self.relaxation.lowest), abs(self.value)) <= self.rounding:
+        if self.vanishes and self.value >= 0:
             return True
         kernel = self.problem.kernel(self.best.u, self.best.v)
         limit = self.max_iter
@@ -214,15 +216,10 @@ class Search:
 
     def _polish(self) -> None:
         """If two optima may be within the tolerance, look for the better one, if small."""
-
-        def is_open() -> bool:
-            return relative_gap(self.bound, self.value) > _EQUAL
-
-        if self.tol > _CLOSE or self.relaxation.cost > _TREE_COST:
-            return
-        if is_open():
-            self._lower(_EQUAL)
-        if is_open():
+        wanted = self.relaxation.closer(self.tol)
+        if relative_gap(self.bound, self.value) > wanted:
+            self._lower(wanted)
+        if relative_gap(self.bound, self.value) > wanted:
             for start in self.relaxation.starts():
                 self.explore(start)
 
@@ -231,8 +228,8 @@ class Search:
         cost = self.relaxation.cost
         nodes = self.max_nodes
         if nodes is None:
-            nodes = int(min(_NODES, _TREE_PRODUCTS / cost)) * (cost <= _TREE_COST)
-        if self.relaxation.lifted is None or not nodes:
+            nodes = int(min(_NODES, _TREE_PRODUCTS / cost)) * (cost <= QUICK)
+        if self.relaxation.lifted is None or self.is_rounded or not nodes:
             return False
         # The bar shows the share of decades from this gap to the tolerance.
         first, shown = relative_gap(self.bound, self.value), 0.0
@@ -261,7 +258,7 @@ class Search:
             self.n_nodes += len(made)
             for node, (parent, _) in zip(made, cut, strict=True):
                 node.lowest = min(node.lowest, parent.lowest)
-                if relative_gap(node.lowest, self.value) > _EQUAL:
+                if relative_gap(node.lowest, self.value) > self.relaxation.closer(self.tol):
                     self.explore(node.directions[:, :, 0])
                 heappush(opened, (-node.lowest, next(order), node))
             self.branched = -opened[0][0]
@@ -269,7 +266,7 @@ class Search:
 
 
 def _sectors(node: Relaxation) -> list[Sectors]:
-    """Three sectors of the angle in the plane of the leading two directions of w = (v, u)."""
+    """Three sectors of the angle in the plane of the leading directions of w = (v, u)."""
     if node.lifted is None:  # it has no centre, because of rounding
         return []
     n = len(node.lifted)

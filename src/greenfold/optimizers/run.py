@@ -136,7 +136,7 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     method : {"convex", "exact", "ascent", "alternating", "random"}, optional
         "convex" (order 0, its default): the best pair found, with an upper bound on the
         soft margin of any pair. If the two meet, the pair is "certified" as the global
-        optimum; to reach this, a tree of up to 30 bounds is searched. On a normal network
+        optimum; to reach this, a tree of up to 200 bounds is searched. On a normal network
         (symmetric, orthogonal, a ring, oscillators) they always meet.
         "exact" (order 0): the same with no limit on the number of bounds. That takes
         seconds for 20 to 100 neurons and 10 steps, far longer for many steps; Ctrl-C

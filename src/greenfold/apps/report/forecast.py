@@ -197,7 +197,7 @@ def _held_out(study: ForecastStudy) -> list[Any]:
                 left = float(study.time(valid_steps(forecast, truth, spread)))
                 made.axes.axvline(left, lw=1, alpha=0.7, **look.line_style(kind, dash))
             made.axes.set_ylim(*look.limits(own, 0.3))
-        made.caption = "Upright lines: where each forecast leaves the truth."
+        made.caption = "Vertical lines: where each forecast leaves the truth."
         found.append(made)
     return found
 
