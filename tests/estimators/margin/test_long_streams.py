@@ -10,8 +10,8 @@ import pytest
 from greenfold import load
 from greenfold.datasets import load_dataset, synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin import classifier as sample
-from greenfold.estimators.margin.classifier import StreamSample
+from greenfold.stimuli import frame as sample
+from greenfold.stimuli.frame import StreamSample
 
 
 def make(**parameters) -> Any:
