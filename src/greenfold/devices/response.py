@@ -49,6 +49,8 @@ _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 #: Bytes of the normal equations, and of the stored influences.
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
+#: Largest response whose squares, and results computed from it, are finite.
+_LARGEST = 1e70
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
@@ -143,6 +145,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
     def __post_init__(self) -> None:
         G = check.host_array(self.G, "G", ndim=(3,))
+        largest = float(np.abs(G).max(initial=0.0))
+        why = f"be at most {_LARGEST:g} in size; change the unit of the outputs"
+        check.must(largest <= _LARGEST, "G", why, f"{largest:.3g}")
         G.flags.writeable = False
         object.__setattr__(self, "G", G)
         object.__setattr__(self, "dt", check.positive(self.dt, "dt"))
