@@ -465,8 +465,13 @@ class _Answer:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other make the power vary more.
-        excess = max(float(np.median(self.power)) / chi2.median(df), 1.0)
+        # Outputs that resemble each other, and a drive that resembles its past, make the
+        # power vary more, like that of fewer channels: as many as its quartiles tell.
+        middle, upper = np.quantile(self.power, [0.5, 0.75])
+        few = np.arange(1, df + 1)
+        alike = few[chi2.ppf(0.75, few) * middle >= upper * chi2.median(few)]
+        df = int(alike.max(initial=1))
+        excess = max(float(middle) / chi2.median(df), 1.0)
         self.surprising = excess * float(chi2.isf(_CHANCE / n, df))
 
     @property
