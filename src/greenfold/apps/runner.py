@@ -92,7 +92,7 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the configuration, 16 hexadecimal digits."""
+        """Return the hash of the configuration, 16 hexadecimal digits."""
         return fingerprint(dict(self.configuration))
 
 
@@ -137,11 +137,11 @@ class Store:
             raise OSError(error.errno, error.strerror, str(self.folder)) from None
 
     def target(self, job: Job) -> Path:
-        """File of the job's result."""
+        """Return the file of the job's result."""
         return self.folder / job.path
 
     def state(self, job: Job) -> State:
-        """State of the file at the job's target."""
+        """Return the state of the file at the job's target."""
         try:
             content = self.target(job).read_bytes()
         except FileNotFoundError:

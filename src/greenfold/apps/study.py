@@ -5,8 +5,6 @@ time constant of the neurons, as far as they apply. A delay line has the weight 
 loop; the window of a Legendre delay system is N τ, whatever g is.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -410,7 +408,7 @@ def judge(
     codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
 
     def accuracies(one: Any) -> list[float]:
-        """Test accuracy for each noise, with the plane between the training clouds."""
+        """Return the test accuracy for each noise, with the plane between the training clouds."""
         inside = 0.0 if P is None else float(one.v @ P @ one.v)
         Z, Z_test = (
             np.asarray(system.states(series, one.u) @ one.v)[:, None]
@@ -614,6 +612,7 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         low, high = float(np.nanmin(table)), float(np.nanmax(table))
         look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
         centred = {"ha": "center", "va": "center", "size": 7.5}
+        shown: Any = None
         for at, part in zip(line, table, strict=True):
             shown = at.imshow(part, vmin=low, vmax=high, **look)
             for i, j in np.argwhere(np.isfinite(part)):

@@ -1,7 +1,5 @@
 """Common style of all figures and pages: palette, fonts, lines, axes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The application: its commands, and the one place that handles errors."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -126,12 +126,12 @@ class PageSeries:
 
     @property
     def n_channels(self) -> int:
-        """Number of channels C."""
+        """Return the number of channels C."""
         return self.X.shape[1]
 
     @property
     def n_steps(self) -> int:
-        """Number of steps K."""
+        """Return the number of steps K."""
         return self.X.shape[2]
 
     def pairs(self) -> list[tuple[int, int]]:

@@ -11,8 +11,6 @@ saturates; the quadratic gain is the paper's. Numbers at the left edge are means
 values beyond it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -277,7 +275,7 @@ def _gain(rows: list[dict], size: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
+    figure, _ = look.sheet(2.6 * (len(p.sizes) + 1.4), 7.0)
     above, below = figure.subfigures(2, 1)
     ratios = (1.4, *np.ones(len(p.sizes)))
     first, *others = above.subplots(1, len(p.sizes) + 1, width_ratios=ratios)

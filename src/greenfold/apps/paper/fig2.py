@@ -10,8 +10,6 @@ margin as *u* turns away from the solved one in random planes (thin, mean thick)
 readout solved again and with the readout kept.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import dataclass, replace
 from functools import partial
@@ -212,8 +210,7 @@ def _average(p: Parameters, run: Run) -> tuple[dict, dict]:
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(9.6, 6.6)
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure, ((a, b), (c, d)) = look.sheet(9.6, 6.6, 2, 2)
     _draw_single(a, numbers["single"], numbers["average"], p)
     _draw_average(b, numbers["average"])
     _draw_modes(c, numbers["modes"], p)

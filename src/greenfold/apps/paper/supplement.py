@@ -9,8 +9,6 @@ only in words or leaves open. Means over five networks; bars are standard deviat
 dotted line marks the paper's η = 10.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 from functools import partial
@@ -145,7 +143,7 @@ def _by_eta(numbers: dict, kind: str, key: str) -> np.ndarray:
 
 
 def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray:
-    """One column per value and one row per network."""
+    """Return one column per value and one row per network."""
     columns = []
     for value in values:
         chosen: list[Any] = [row for row in rows if row[key] == value]
@@ -156,8 +154,7 @@ def _by_value(rows: list[dict], key: str, values: Any, *path: str) -> np.ndarray
 
 
 def draw(numbers: dict, p: Parameters) -> Any:
-    figure = look.sheet(9.6, 6.6)
-    (a, b), (c, d) = figure.subplots(2, 2)
+    figure, ((a, b), (c, d)) = look.sheet(9.6, 6.6, 2, 2)
     for kind, colour in look.KINDS:
         for key, dash, label in (
             ("separation", "o-", r"distance $v^\mathsf{T}M$"),
