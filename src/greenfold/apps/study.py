@@ -408,7 +408,7 @@ def judge(
     codes, test_codes = ((np.asarray(s) > 0).astype(int) for s in (stimuli.signs, signs))
 
     def accuracies(one: Any) -> list[float]:
-        """Return the test accuracy for each noise, with the plane between the training clouds."""
+        """Return the test accuracy for each noise; the plane is that of the training."""
         inside = 0.0 if P is None else float(one.v @ P @ one.v)
         Z, Z_test = (
             np.asarray(system.states(series, one.u) @ one.v)[:, None]

@@ -73,7 +73,7 @@ class Paper:
         return unfold(reservoir, n_steps=n_steps, dt=dt, order=order, tol=tol)
 
     def projections(self, n_vectors: int, *seed: int) -> np.ndarray:
-        """Return random input projections of the stream ``seed``, (n_vectors, n_neurons)."""
+        """Return random projections of the stream ``seed``, (n_vectors, n_neurons)."""
         return unit_vectors(np.random.default_rng(seed), n_vectors, self.n_neurons)
 
 
@@ -124,7 +124,7 @@ def best_readouts(
 
 
 def best_margins(R: np.ndarray, mu: np.ndarray, psi: np.ndarray, eta: float) -> np.ndarray:
-    """Return max_v κ of one response R (n_steps, n_neurons) to μ (n_stimuli, n_steps) and ψ."""
+    """Return max_v κ of a response R (n_steps, n_neurons) to μ (n_stimuli, n_steps), ψ."""
     seen = np.flatnonzero(np.abs(R).max(1) > 0)
     R, mu, psi = R[seen], mu[:, seen], psi[:, seen][:, :, seen]
     if len(R) < R.shape[1]:
@@ -271,7 +271,7 @@ class Run:
 
     @cached_property
     def folder(self) -> Path:
-        """Return the folder of this run's checkpoints: these parameters, data, code and versions."""
+        """Return the folder of checkpoints, by parameters, data, code and versions."""
         sources = source_digest(Path(__file__).parents[2])
         made_by = plain([asdict(self.parameters), versions(*_PACKAGES), sources])
         digest = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode())
