@@ -9,7 +9,8 @@ import numpy as np
 
 from greenfold.dynamics.steppers import ExponentialStep, NonlinearPart, exponential_step
 from greenfold.networks.gains import Gain
-from greenfold.unfolding.walk import Plan, Walk, make_plan
+from greenfold.unfolding.propagators import Plan, make_plan
+from greenfold.unfolding.walk import Walk
 
 TAU, G, DURATION = 0.25, 0.9, 10.0
 

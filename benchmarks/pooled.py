@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from greenfold.datasets import load_dataset, synthetic_heartbeats
 from greenfold.estimators.pooled import PooledReservoirClassifier, ReservoirFeatures
-from greenfold.math.calibration import expected_calibration_error
+from greenfold.math.decisions import expected_calibration_error
 
 from ._measure import MIB, Report, Row, alternating_seconds, in_fresh_process
 from .classification import UCR, UEA

@@ -24,7 +24,7 @@ from greenfold.datasets import load_dataset
 from greenfold.estimators.pooled import FilterBank
 from greenfold.estimators.pooled import feature_map as _plain
 from greenfold.estimators.pooled.feature_map import FeatureMap, fit_map
-from greenfold.math.calibration import expected_calibration_error
+from greenfold.math.decisions import expected_calibration_error
 
 from ._measure import Report, Row
 from .classification import UCR

@@ -68,7 +68,7 @@ from greenfold.datasets import (
 )
 from greenfold.devices.noise import state_covariance
 from greenfold.estimators.margin import to_numpy
-from greenfold.math.calibration import (
+from greenfold.math.decisions import (
     expected_calibration_error,
     fit_slope,
     with_heavy_tails,

@@ -31,7 +31,7 @@ DOCUMENTED = {
     "greenfold.apps.study",
     "greenfold.apps.sweep",
     "greenfold.devices.noise",
-    "greenfold.math.calibration",
+    "greenfold.math.decisions",
     "greenfold.math.margins",
     "greenfold.math.sphere",
     "greenfold.networks.reservoir",
@@ -40,9 +40,8 @@ DOCUMENTED = {
 }
 #: Those that need an optional package, which not every environment has.
 OPTIONAL = {
-    "greenfold.estimators.margin.aeon": "aeon",
     "greenfold.cli": "typer",
-    "greenfold.estimators.pooled.aeon": "aeon",
+    "greenfold.estimators.aeon": "aeon",
     "greenfold.reservoirpy": "reservoirpy",
 }
 

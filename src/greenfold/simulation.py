@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 
 from ._base import checks as check
 from ._base.arrays import batches, like
-from ._base.threads import rows_of, with_few_threads
+from ._base.calls import rows_of, with_few_threads
 from .networks.echo_state import EchoStateNetwork
 from .networks.reservoir import Reservoir
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._base import checks as check
 from ._base.arrays import to_host
-from ._base.threads import rows_of, with_few_threads
+from ._base.calls import rows_of, with_few_threads
 from .math.margins import gaussian_soft_margin, state_moments
 from .math.sphere import maximize_on_sphere
 from .networks.reservoir import Reservoir, abscissa

@@ -451,6 +451,25 @@ def test_labels_in_the_last_column():
     Path("named.csv").write_text("\n".join([",".join([*"abcdefghijkl", "kind"]), *words]))
     told = invoke("fit", "named.csv", *SMALL, "--label-column", "kind").stdout
     assert "2 classes (c1, c2)" in told
+    names = ",".join([*(f"t{i}" for i in range(12)), "kind"])
+    Path("steps.csv").write_text("\n".join([names, *words]))
+    refused = invoke("fit", "steps.csv", *SMALL, code=1).stderr
+    one_sentence(refused)
+    assert "name it with --label-column" in refused
+
+
+def test_a_column_of_numbers_taken_as_labels_is_named():
+    """Rounded series with labels at the end look like series with labels in front."""
+    X, y = labelled()
+    np.savetxt("round.csv", np.column_stack([np.sign(X), y]), delimiter=",", fmt="%d")
+    told = invoke("fit", "round.csv", *SMALL)
+    assert "took the first column of round.csv as labels" in told.stderr
+    assert "--label-column" in told.stderr
+    told = invoke("fit", "round.csv", *SMALL, "--label-column", "last")
+    assert "as labels" not in told.stderr
+    words = [",".join([f"c{k}", *map(str, x)]) for x, k in zip(X, y, strict=True)]
+    Path("words.csv").write_text("\n".join(words))
+    assert "as labels" not in invoke("fit", "words.csv", *SMALL).stderr
 
 
 def test_semicolons_are_read_and_decimal_commas_named():

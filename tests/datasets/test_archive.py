@@ -297,6 +297,13 @@ def test_offline_says_in_one_sentence_where_to_put_the_files(
     assert str(tmp_path / "Small") in message
     assert message.count(". ") == 0
     assert message.endswith(".")
+    folder = tmp_path / "Small"
+    folder.mkdir()
+    for name, content in GOOD.items():
+        (folder / name).write_text(content)
+    with pytest.raises(FileNotFoundError, match="or use the copy in") as caught:
+        download.download_dataset("Small", data_dir=tmp_path)
+    assert str(folder) in str(caught.value)
 
 
 def test_download_can_be_forbidden(archive):

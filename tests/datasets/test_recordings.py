@@ -61,7 +61,7 @@ def test_columns_by_name(tmp_path, values):
         read_recording(path)
     recording = read_recording(path, drive=["heater", "laser"], states=["photodiode"])
     np.testing.assert_allclose(recording.drive, values[:, [2, 1]])
-    with pytest.raises(DataError, match="no column 'lens', which `states` names"):
+    with pytest.raises(DataError, match="no column 'lens', asked for with `states`"):
         read_recording(path, drive=["laser"], states=["lens"])
     with pytest.raises(DataError, match="'laser' as both drive and state"):
         read_recording(path, drive=["laser"], states=["laser"])
@@ -117,10 +117,15 @@ def test_a_series_is_every_column_but_the_time(tmp_path):
     assert (series.names, series.dt) == (("a", "b"), 0.5)
     assert series.values.tolist() == [[1, 2], [3, 4], [5, 6]]
     assert read_sampled(path, columns=["b"]).values.tolist() == [[2], [4], [6]]
-    with pytest.raises(DataError, match="has no column 'c', which `columns` names"):
+    with pytest.raises(DataError, match="has no column 'c', asked for with `columns`"):
         read_sampled(path, columns=["c"])
     path.write_text("t\n3\n4\n")
     assert read_sampled(path).names == ("t",)
+    path.write_text("day,x\nMonday,1\nTuesday,2\n")
+    assert read_sampled(path).names == ("x",)
+    path.write_text("y,x\n3.x,1\n2,2\n")
+    with pytest.raises(DataError, match="'3.x' instead of a number in line 2"):
+        read_sampled(path)  # numbers follow: a mistyped one, not a column of text
     np.savez(tmp_path / "it.npz", x=np.ones((4, 2)), dt=0.1)
     found = read_sampled(tmp_path / "it.npz")
     assert (found.values.shape, found.dt) == ((4, 2), 0.1)
@@ -133,5 +138,5 @@ def test_columns_by_pattern():
     )
     assert found.drive_names == ("in_1", "in_2")
     assert found.state_names == ("x3", "x1", "x2")
-    with pytest.raises(DataError, match=r"no column 'z\*', which `states` names"):
+    with pytest.raises(DataError, match=r"no column 'z\*', asked for with `states`"):
         read_recording(io.BytesIO(content), format="csv", drive="in*", states="z*")

@@ -17,7 +17,7 @@ from greenfold._base.arrays import namespace
 from greenfold.dynamics.steppers import NonlinearPart, exponential_step
 from greenfold.networks.gains import Gain
 from greenfold.networks.resting_state import continuous_resting_state
-from greenfold.unfolding.walk import make_plan
+from greenfold.unfolding.propagators import make_plan
 
 B = 0.5  # bias of the biased tanh
 

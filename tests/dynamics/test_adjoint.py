@@ -10,7 +10,8 @@ from scipy.linalg import expm
 from greenfold._base.arrays import namespace, to_host
 from greenfold.dynamics.steppers import NonlinearPart, exponential_step
 from greenfold.unfolding import walk as walk_module
-from greenfold.unfolding.walk import Walk, make_plan
+from greenfold.unfolding.propagators import make_plan
+from greenfold.unfolding.walk import Walk
 
 from ..conftest import LIBRARIES, slope, unit
 from .problems import gain_of, problem

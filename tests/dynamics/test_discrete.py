@@ -6,7 +6,8 @@ import pytest
 from greenfold._base.arrays import to_host
 from greenfold.dynamics.steppers import leaky_step
 from greenfold.networks.resting_state import discrete_resting_state
-from greenfold.unfolding.walk import Walk, make_plan
+from greenfold.unfolding.propagators import make_plan
+from greenfold.unfolding.walk import Walk
 
 from ..conftest import slope, unit
 from .problems import GAINS, gain_of, tanh, tanh_slope

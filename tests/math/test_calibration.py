@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from greenfold import PooledReservoirClassifier, ReservoirClassifier, load
 from greenfold.datasets import load_dataset
-from greenfold.math.calibration import expected_calibration_error, fit_slope
+from greenfold.math.decisions import expected_calibration_error, fit_slope
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -10,19 +10,16 @@ import pytest
 import greenfold
 import greenfold.math.covariances as covariances
 from greenfold import Reservoir, ReservoirClassifier, SampleStimuli, unfold
-from greenfold.math.covariances import Factored, outer, root, trace
+from greenfold.math.covariances import ClassMoments, Factored, outer, root, trace
 from greenfold.optimizers import optimize
 from greenfold.optimizers.bounds import Relaxation
 from greenfold.optimizers.linear import LinearProblem
-from greenfold.stimuli import class_moments
-from greenfold.stimuli.class_moments import ClassMoments
 
 
 @pytest.fixture
 def factored(monkeypatch):
     """Every covariance of few series is kept by its factor, however short they are."""
     monkeypatch.setattr(covariances, "DENSE_SIZE", 0)
-    monkeypatch.setattr(class_moments, "DENSE_SIZE", 0)
 
 
 def few_series(n_channels=2, n_steps=30, n_cases=12):
@@ -63,7 +60,7 @@ def test_the_optimum_and_its_bound_are_the_same(factored, monkeypatch, n_channel
     kept = SampleStimuli(X, y)
     assert isinstance(kept.psi, Factored)
     with monkeypatch.context() as plain:
-        plain.setattr(class_moments, "DENSE_SIZE", 10**6)
+        plain.setattr(covariances, "DENSE_SIZE", 10**6)
         full = SampleStimuli(X, y)
     assert isinstance(full.psi, np.ndarray)
     np.testing.assert_allclose(np.asarray(kept.psi), full.psi, atol=1e-14)
@@ -89,7 +86,7 @@ def test_the_bound_is_lowered_as_far(factored, monkeypatch, weight):
     unfolding = unfold(Reservoir(weight * np.eye(30, k=-1)), n_steps=40, dt=0.25)
     kept = SampleStimuli(X, y)
     with monkeypatch.context() as plain:
-        plain.setattr(class_moments, "DENSE_SIZE", 10**6)
+        plain.setattr(covariances, "DENSE_SIZE", 10**6)
         full = SampleStimuli(X, y)
     low = []
     for stimuli in (kept, full):
@@ -129,7 +126,7 @@ def test_the_classifier_is_the_same(factored, monkeypatch, n_classes):
 
     made = fitted()
     with monkeypatch.context() as plain:
-        plain.setattr(class_moments, "DENSE_SIZE", 10**6)
+        plain.setattr(covariances, "DENSE_SIZE", 10**6)
         full = fitted()
     # κ is flat at its maximum, so that rounding hardly moves it.
     np.testing.assert_allclose(made.soft_margin_, full.soft_margin_, rtol=1e-6)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from greenfold import SampleStimuli
+from greenfold.math.covariances import ClassMoments
 from greenfold.stimuli import Frame, Series
-from greenfold.stimuli.class_moments import ClassMoments
 from greenfold.stimuli.frame import frame_of_classes, frame_with_series, frames_of
 
 from .conftest import weighted_moments

@@ -23,6 +23,26 @@ def is_array(value: Any) -> bool:
     return compat.is_array_api_obj(value)
 
 
+def is_dask(value: Any) -> bool:
+    """Whether ``value`` looks like a dask array; dask need not be installed."""
+    return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
+
+
+def is_sliced(value: Any) -> bool:
+    """Whether ``value`` is read slice by slice, like an HDF5 data set."""
+    # pandas tables and sparse arrays are in memory; the estimators have messages for them.
+    if isinstance(value, np.ndarray | list | tuple) or is_array(value):
+        return False
+    if hasattr(value, "iloc") or hasattr(value, "tocsr"):
+        return False
+    return all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
+
+
+def in_chunks(value: Any) -> bool:
+    """Whether ``value`` is not in memory, but a dask array or read slice by slice."""
+    return not isinstance(value, np.ndarray) and (is_dask(value) or is_sliced(value))
+
+
 def namespace(*arrays: Any) -> Any:
     """Array namespace of the given arrays; NumPy for anything else."""
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
+from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.threads import rows_of, with_few_threads
 from ..math.margins import gaussian_soft_margin
 from ..networks.reservoir import Reservoir
 from ..optimizers.linear import LinearProblem

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._base import checks as check
+from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.threads import rows_of, with_few_threads
 from ..devices.device import Device, Restricted
 from ..optimizers.run import optimize
 from ..stimuli.regression import RegressionTask
@@ -102,7 +102,7 @@ def memory_capacity(
     drawn = None
     if isinstance(u, str) and u == "random":
         generator = check.generator(rng, beside=True)
-        part = chosen.part_of(system) or Restricted(system, None, None)
+        part = chosen.part_of(system) or Restricted(system)
         found = []
         for _ in range(check.count(n_draws, "n_draws")):
             given = part.whole_input(generator.standard_normal(part.n_inputs))

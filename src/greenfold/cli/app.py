@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .._base.progress import noticing_interrupts, was_interrupted
-from .._base.threads import few_threads
+from .._base.calls import few_threads, noticing_interrupts, was_interrupted
 from .data import fetch, list_, path
 from .evaluate import demo, evaluate
 from .explore import explore

@@ -165,7 +165,7 @@ def fit_pooled(task: Any, seed: int, jobs: int | None) -> tuple[Any, float, floa
 def _fit_pooled(task: Any, model: Path | None, seed: int, jobs: int | None) -> Answer:
     import numpy as np
 
-    from ..math.calibration import expected_calibration_error
+    from ..math.decisions import expected_calibration_error
 
     with options.progress(2.2) as step:
         step("fitting the pooled classifier", 2.0)

@@ -18,7 +18,7 @@ from ..datasets import files as formats
 from ..datasets.archive import load_dataset
 from ..datasets.files import DataError, Labels, naming, read_bytes, suffix_of
 from ..networks.reservoir import Reservoir
-from .options import SYNTHETIC, Reading, Tested, refuse_if
+from .options import SYNTHETIC, Reading, Tested, invocation, refuse_if
 
 _STDIN = "-"
 #: Series up to this size, in bytes of float64, are read at once whatever the format.
@@ -153,9 +153,14 @@ def _read(
         X, y = X[:] if small else X, None if labels == "none" else y
     else:
         source: Any = sys.stdin.buffer if piped else data
+        is_measured = bool(known)  # a model knows how long its series are
         known["labels"] = "none" if suffix_of(data, form) == ".npy" else labels
         known |= {"missing": _missing(reading, keep), "label_column": reading.label_column}
-        X, y = formats.read_series(source, format=form, **known)
+        X, y, assumed = formats.read_with_origin(source, format=form, **known)
+        if assumed and not is_measured:
+            wrong = "if that is wrong, give --label-column"
+            taken = f"took the first column of {data} as labels"
+            invocation.remarks.append(f"{taken}; {wrong}.")
     how = "give a file with labels with --y, or write both into one file"
     found = labels != "required" or y is not None
     require(found, f"`{data}` holds no labels `y`: {how}.", DataError)

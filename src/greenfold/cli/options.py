@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -31,7 +32,7 @@ from typing import (
 
 import typer
 
-from .._base.progress import display, raise_if_interrupted
+from .._base.calls import display, raise_if_interrupted
 
 #: The name of the built-in data set, which needs no files.
 SYNTHETIC = "synthetic-heartbeats"
@@ -135,6 +136,8 @@ class _Invocation:
     def __init__(self) -> None:
         self.arguments: list[str] = []
         self.context: Any = None
+        #: What was assumed about the data, to print after the answer.
+        self.remarks: list[str] = []
 
     def line(self) -> str:
         """Return the command line, ready to be typed again."""
@@ -193,7 +196,7 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
 
         @functools.wraps(function)
         def run(ctx: typer.Context, debug: bool, **given: Any) -> None:
-            invocation.context = ctx
+            invocation.context, invocation.remarks = ctx, []
             as_json = given["json"] if "json" in hints else given.pop("json")
             for name, fields in groups.items():
                 given[name] = hints[name](**{each: given.pop(each) for each in fields})
@@ -202,6 +205,8 @@ def command(example: str) -> Callable[[Callable[..., Answer]], Any]:
                 print_json(answer.record)
             else:
                 answer.show()
+            for remark in dict.fromkeys(invocation.remarks):
+                print(f"greenfold: {remark}", file=sys.stderr)
             if answer.failed:
                 raise typer.Exit(1)
 

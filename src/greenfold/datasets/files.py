@@ -81,6 +81,8 @@ class Parsed(NamedTuple):
     #: Whether unequal lengths are declared: X is then a list even if the lengths agree, so
     #: that both splits of a data set have the same form.
     unequal: bool = False
+    #: Whether labels are numbers that only their place tells from values.
+    assumed: bool = False
 
 
 def refuse(wrong: Any, text: str) -> None:
@@ -196,7 +198,7 @@ def number(text: str) -> float | None:
 
 
 def parse_values(channels: Sequence[list[str]], where: str) -> NDArray[np.float64]:
-    """Values (n_channels, n_steps) of a series, NaN where a field is missing."""
+    """Return values (n_channels, n_steps) of a series, NaN where a field is missing."""
     # NumPy, like Python, reads "1_0" as ten; in a data file it is a mistake.
     if not any("_" in "".join(fields) for fields in channels):
         with suppress(ValueError):
@@ -253,7 +255,7 @@ def _place(position: NDArray[np.intp]) -> str:
 
 
 def _locate(test: Any, series: Collection) -> NDArray[np.intp]:
-    """Series, channel and step of every value that passes a test, shape (n, 3)."""
+    """Return series, channel and step of every value that passes a test, (n, 3)."""
     if isinstance(series, np.ndarray):
         return np.argwhere(test(series))
     found = [
@@ -274,7 +276,7 @@ def _trim(one: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def bare(label: str) -> str:
-    """Label without surrounding blanks and without one pair of quotes."""
+    """Return a label without surrounding blanks and without one pair of quotes."""
     label = label.strip()
     if len(label) >= 2 and label[0] == label[-1] and label[0] in "'\"":
         label = label[1:-1].strip()
@@ -287,7 +289,7 @@ def canonical_labels(
     declared: Sequence[str] = (),
     labels: Labels = "required",
 ) -> NDArray[Any] | None:
-    """Class labels (n_cases,) as one array, spelled alike for every file format.
+    """Return class labels (n_cases,), spelled alike for every file format.
 
     Whole numbers become int64. Other numbers become strings in Python's shortest spelling,
     because scikit-learn takes fractions for a regression target; so does everything else.
@@ -352,7 +354,7 @@ def _parse_table(
     lines = [line.strip(" ") for line in lines_of(content) if line.strip()]
     separator = next((s for s in "\t;," if lines and s in lines[0]), None)
     rows = [line.split(separator) for line in lines]
-    header = _read_header(rows)
+    header, assumed = _read_header(rows), False
     names, rows = (rows[0], rows[1:]) if header else ([], rows)
     if label_column is not None and labels != "none":
         column = _column_of(label_column, names, max(map(len, rows), default=0))
@@ -360,6 +362,7 @@ def _parse_table(
         column = _label_column(rows, header or _Header(), labels, n_steps, classes)
         if labels == "required" and (header is None or header.label is None):
             _check_repeat(rows, column)
+            assumed = column == 0 and not any(_is_word(bare(row[0])) for row in rows)
     left_out = {column, *(header or ())[:2]}
     width = max((len(row) for row in rows), default=0)
     kept = [i for i in range(width) if i not in left_out]
@@ -377,7 +380,8 @@ def _parse_table(
             raise DataError(f"{str(error).rstrip('.')} ({hint}).") from None
     if column is None:
         return Parsed(values)
-    return Parsed(values, [row[column] if column < len(row) else "" for row in rows])
+    found = [row[column] if column < len(row) else "" for row in rows]
+    return Parsed(values, found, assumed=assumed)
 
 
 class _Header(NamedTuple):
@@ -399,13 +403,12 @@ def _read_header(rows: Sequence[list[str]]) -> _Header | None:
     refuse(not width, "names columns but has no series below: is the file complete?")
     if width == len(names) + 1:  # R leaves the column of row names unnamed
         names = ["", *names]
-    more = f"names {len(names)} columns in its first line but has {width} values in a line "
-    cure = "below: name every column, or remove the first line."
-    refuse(width > len(names), f"{more}{cure}")
+    more = f"names {len(names)} columns in its first line but has {width} values in a line"
+    cure = "name every column, or remove the first line."
+    refuse(width > len(names), f"{more} below: {cure}")
     labels = [i for i, name in enumerate(names) if name in _LABEL]
     named = " and ".join(repr(names[i]) for i in labels)
-    several = f"names {len(labels)} columns as labels, {named}: keep one."
-    refuse(len(labels) > 1, several)
+    refuse(len(labels) > 1, f"names {len(labels)} columns as labels, {named}: keep one.")
     if labels:
         return _Header(labels[0], 0 if names[0] in _INDEX | {""} else None)
     # Whether they begin with t0 and t1, or similar; bare numbers say nothing.
@@ -428,10 +431,8 @@ def _is_header(first: list[str], others: Sequence[list[str]]) -> bool:
     if len(plain) < len(fields):
         return len(plain) > 1 and _counts(plain)
     # Whole numbers above other numbers are column numbers.
-    fractions = any(
-        not _WHOLE.fullmatch(bare(field)) for row in others for field in row[1:]
-    )
-    if not fractions or len(fields) < 3:
+    below = [bare(field) for row in others for field in row[1:]]
+    if all(map(_WHOLE.fullmatch, below)) or len(fields) < 3:
         return False
     if _is_word(fields[0]):
         return _counts(fields[1:]) and fields[0] not in {bare(row[0]) for row in others}
@@ -462,8 +463,8 @@ def _label_column(
     if header.label is not None:
         return header.label
     if header.all_values or header.identifier is not None:
-        cure = "names no column as labels: call that column `label`."
-        refuse(labels == "required", cure)
+        cure = "name it with `label_column`, or call it label"
+        refuse(labels == "required", f"names no column as labels: {cure}.")
         return None
     width = max(len(row) for row in rows)
     ends = {_is_word(bare(row[-1])) for row in rows} if width > 1 else set()
@@ -498,10 +499,9 @@ def _column_of(wanted: int | str, names: Sequence[str], width: int) -> int:
     try:
         return range(width)[int(place)]
     except (ValueError, IndexError):
-        cure = (
-            f"count from 0 to {width - 1}, or say first, last or a name in its first line"
-        )
-        raise DataError(f"has no column {wanted!r} for the labels: {cure}.") from None
+        cure = f"count from 0 to {width - 1}, or say first, last or a name"
+        none = f"has no column {wanted!r} for the labels: {cure} in its first line."
+        raise DataError(none) from None
 
 
 def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
@@ -517,7 +517,7 @@ def _check_repeat(rows: Sequence[list[str]], column: int | None) -> None:
 def _split_at_data(
     content: bytes, comment: str, kind: str
 ) -> tuple[list[tuple[int, str]], list[str]]:
-    """Numbered lines of the header, and lines of data; neither blank nor comments."""
+    """Return numbered lines of the header, and lines of data, without comments."""
     numbered = enumerate((line.strip() for line in lines_of(content)), start=1)
     full = [(n, line) for n, line in numbered if line and line[0] != comment]
     for i, (_, line) in enumerate(full):
@@ -529,7 +529,7 @@ def _split_at_data(
 def _parse_rows(
     rows: list[str], divide: Callable[[str, str], tuple[str, list[list[str]]]]
 ) -> tuple[list[Any], list[str]]:
-    """Values and labels of rows; ``divide(row, where)`` gives a label and channels."""
+    """Return values and labels; ``divide(row, where)`` gives a label and channels."""
     series, labels = [], []
     for case, row in enumerate(rows):
         label, channels = divide(row, f"series {case} (counting from 0)")
@@ -580,7 +580,7 @@ def _parse_ts(content: bytes, labels: Labels) -> Parsed:
 
 
 def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[str]]:
-    """The tags that control how data are read, and the classes; defaults as in aeon."""
+    """Return the tags that control the reading, and the classes; defaults as in aeon."""
     # The other tags repeat the data, and are wrong in some files of the archive.
     tags = {"timestamps": False, "univariate": True, "equallength": True}
     tags |= {"classlabel": True, "targetlabel": False}
@@ -601,7 +601,7 @@ def _read_tags(head: Iterable[tuple[int, str]]) -> tuple[dict[str, bool], list[s
 
 
 def _stamped_channels(body: str, at: str) -> list[list[str]]:
-    """Values of ``(stamp,value),...:(stamp,value),...``."""
+    """Return the values of ``(stamp,value),...:(stamp,value),...``."""
     channels = [part + ")" for part in body.split("):")]
     channels[-1] = channels[-1][:-1]
     wrong = any(_STAMPED.sub("", channel).strip() for channel in channels)
@@ -649,7 +649,7 @@ def _parse_arff(content: bytes, labels: Labels) -> Parsed:
 def _read_attributes(
     head: Iterable[tuple[int, str]],
 ) -> tuple[int, bool, list[str] | None]:
-    """Number of steps, whether they are in a relational attribute, declared classes."""
+    """Return the number of steps, whether they are relational, and declared classes."""
     n_steps, relational, classes = 0, False, None
     inside = False  # between `@attribute ... relational` and `@end`
     for line_number, line in head:
@@ -660,10 +660,8 @@ def _read_attributes(
         attribute = _ATTRIBUTE.fullmatch(line)
         # Anything after the class would be read as the class.
         if attribute is None or classes is not None:
-            wrong = (
-                f"has {line[:40]!r} in line {line_number}, which does not belong in its "
-            )
-            raise DataError(f"{wrong}header: {_ARFF}, then the class.")
+            wrong = f"has {line[:40]!r} in line {line_number}, which does not belong in its"
+            raise DataError(f"{wrong} header: {_ARFF}, then the class.")
         kind = attribute[2].strip()
         if kind.lower() == "relational" and not n_steps and not relational:
             relational = inside = True
@@ -704,7 +702,7 @@ def _parse_npy(content: bytes, labels: Labels) -> Parsed:
 
 
 def _cases(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Series as (n_cases, n_channels, n_steps)."""
+    """Return series as (n_cases, n_channels, n_steps)."""
     _check_numbers(X)
     n_channels = X.shape[1] if X.ndim == 3 else 1
     return X.astype(np.float64).reshape(len(X), n_channels, X.shape[-1])
@@ -726,7 +724,7 @@ def _check_labels(y: NDArray[Any], n_cases: int) -> None:
 def load_arrays(
     content: bytes, how: str = "greenfold.datasets.write_npz"
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of an ``.npz`` file, or a DataError that says how to write it."""
+    """Return all arrays of an ``.npz`` file, or raise a DataError that says the cure."""
     with readable(".npz without pickled objects", f"write it again with {how}"):
         archive = zipfile.ZipFile(io.BytesIO(content))
         names = {name.removesuffix(".npy"): name for name in archive.namelist()}
@@ -734,7 +732,7 @@ def load_arrays(
 
 
 def load_array(content: bytes) -> NDArray[Any]:
-    """The array of an ``.npy`` file, or a DataError that says how to write it."""
+    """Return the array of an ``.npy`` file, or raise a DataError that says the cure."""
     with readable(".npy without pickled objects", "write it again with numpy.save"):
         return _load(content, "the array")
 
@@ -742,15 +740,14 @@ def load_array(content: bytes) -> NDArray[Any]:
 def _load(content: bytes, what: str) -> NDArray[Any]:
     # A damaged header can claim any shape, and NumPy would allocate it before noticing that
     # data are missing: compare the size first.
-    stream = io.BytesIO(content)
-    if np.lib.format.read_magic(stream) == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    npy, stream = np.lib.format, io.BytesIO(content)
+    first = npy.read_magic(stream) == (1, 0)
+    read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
+    shape, _, dtype = read(stream)
     if not 0 <= math.prod(shape) * dtype.itemsize <= len(content):
         raise ValueError(f"{what} is incomplete")
     stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)
+    return npy.read_array(stream, allow_pickle=False)
 
 
 def write_npz(
@@ -822,7 +819,7 @@ class OpenedSeries:
         return len(self.shape)
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
-        """The series of a slice, as an array in memory."""
+        """Return the series of a slice, as an array in memory."""
         try:
             return np.asarray(self._source[rows])
         except (IndexError, TypeError):
@@ -835,7 +832,7 @@ class OpenedSeries:
         return f"OpenedSeries({self.path!r}, shape={self.shape}, dtype={self.dtype})"
 
 
-# Each of these opens a file and returns its labels and its series, read in slices.
+# Each of these opens a file and returns its series, read in slices, and its labels.
 
 
 def _open_npy(path: Path, X: str, y: str) -> tuple[Any, Any]:
@@ -912,7 +909,7 @@ class _ParquetTable:
         return found[::step]
 
     def _read_on(self, n_rows: int) -> Iterator[NDArray[Any]]:
-        """The next rows, in blocks."""
+        """Yield the next rows, in blocks."""
         while n_rows:
             block = self._left if len(self._left) else next(self._blocks)
             if block.shape[1] != self.shape[1]:
@@ -1015,6 +1012,21 @@ def read_series(
     >>> X.shape, y.tolist()
     ((2, 2), [1, 2])
     """
+    known = {"n_steps": n_steps, "classes": classes, "label_column": label_column}
+    return read_with_origin(path, missing, labels, format, **known)[:2]
+
+
+def read_with_origin(
+    path: Source,
+    missing: Missing = "error",
+    labels: Labels = "required",
+    format: str | None = None,
+    **known: Any,
+) -> tuple[Collection, Any, bool]:
+    """Return what `read_series` does, and whether a column of numbers was taken as labels.
+
+    A header, another column type or ``label_column`` would tell them from values.
+    """
     suffix = suffix_of(path, format)
     what = f"the suffix {suffix!r}" if format is None else f"the format {format!r}"
     cure = f"use one of .{', .'.join(FORMATS)}, or name the format with `format`."
@@ -1023,12 +1035,13 @@ def read_series(
     for argument, value, kinds in ("missing", missing, Missing), ("labels", labels, Labels):
         wanted = "be {!r}, {!r} or {!r}".format(*get_args(kinds))
         must(value in get_args(kinds), argument, wanted, repr(value))
-    known: dict[str, Any] = {}
     if suffix in TABLES:
-        known = {"n_steps": n_steps, "classes": classes, "label_column": label_column}
+        known = {"n_steps": None, "classes": (), "label_column": None, **known}
     else:
         only = f"is for tables ({', '.join(TABLES)}), not for {suffix}"
-        refuse(label_column is not None, f"`label_column` {only}; leave it out.")
+        given = known.get("label_column") is not None
+        refuse(given, f"`label_column` {only}; leave it out.")
+        known = {}
     parse: Any = _FORMATS[suffix].parse
     name, content = read_bytes(path)
     with naming(name):
@@ -1036,7 +1049,7 @@ def read_series(
         y = None if labels == "none" else found.labels
         if y is not None and found.classes is not None:
             y = canonical_labels(y, declared=found.classes, labels=labels)
-        return _assemble(found, missing), y
+        return _assemble(found, missing), y, found.assumed
 
 
 def open_series(

@@ -1,1 +1,1 @@
-"""Pure functions of arrays: sphere, margins, covariances, decisions, calibration."""
+"""Pure functions of arrays: sphere, margins, moments, decisions."""

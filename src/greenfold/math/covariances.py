@@ -1,4 +1,4 @@
-"""Covariances of long or wide series: large ones are kept by their factor.
+"""Means and covariances of classes of series; large covariances are kept by their factor.
 
 The covariance of n series of D values has rank n at most. If D is large and n is not, it is
 stored as S (D, n) with S Sᵀ = ψ and never formed: for 40 series of 64 channels and 200
@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .._base import checks as check
+from .._base.arrays import BATCH_BYTES, batches, like, namespace, to_host
 
 #: Up to this many values per series, a full matrix costs little (8 MiB).
 DENSE_SIZE = 1024
@@ -94,6 +98,100 @@ def trace(matrix: Symmetric) -> float:
     if isinstance(matrix, Factored):
         return float((matrix.factor**2).sum())
     return float(np.trace(matrix))
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Weight, mean and scatter Σ p (x − m)(x − m)ᵀ of one class; they merge exactly.
+
+    With weights of one, the weight of the class is its number of series. For few long
+    series, or none, only the factor of the scatter is kept.
+    """
+
+    count: float
+    mean: np.ndarray
+    scatter: Symmetric
+
+    @classmethod
+    def empty(cls, size: int) -> ClassMoments:
+        """The moments of no series."""
+        return cls(0, np.zeros(size), Factored.zero(size))
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        rows: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        first: int = 0,
+        budget: int = BATCH_BYTES,
+    ) -> ClassMoments:
+        """Moments of some series of (n_cases, n_channels, n_steps), in ``budget`` bytes.
+
+        ``weights`` holds one positive number per row. ``first`` is the caller's number of
+        the first series.
+        """
+        size = X.shape[1] * X.shape[2]
+        if not len(rows):
+            return cls.empty(size)
+        few = size > DENSE_SIZE and 3 * len(rows) <= size
+        if size > DENSE_SIZE and not few:
+            refuse_if_large(size)
+        xp, total = namespace(X), None
+        for part in list(batches(len(rows), 32.0 * size, budget)):
+            chosen = xp.take(X, like(rows[part], X), axis=0)
+            flat = xp.reshape(xp.astype(chosen, xp.float64), (-1, size))
+            if not bool(xp.all(xp.isfinite(flat))):
+                for row in rows[part].tolist():  # numbered as by the caller
+                    check.finite_batch(X[row : row + 1, ...], xp, first + row)
+            largest = float(to_host(xp.max(xp.abs(flat))))
+            # One class may have much smaller values than the others.
+            if (
+                not 1e-140 < largest < 1e140
+                and largest
+                and not (largest < 1 < 1e140 * float(to_host(xp.max(xp.abs(X)))))
+            ):
+                size = f"`X` holds values of size {largest:.3g}, whose squares leave"
+                raise ValueError(f"{size} floating point; rescale the series.")
+            if weights is None:
+                each, count = None, float(flat.shape[0])
+                mean = xp.mean(flat, axis=0)
+            else:
+                each, count = like(weights[part], flat), float(weights[part].sum())
+                mean = (each @ flat) / count
+            centred = flat - mean
+            if few:
+                root = centred if each is None else centred * xp.sqrt(each)[:, None]
+                scatter = Factored(to_host(root).T)
+            else:
+                weighted = centred if each is None else centred * each[:, None]
+                scatter = to_host(xp.matrix_transpose(weighted) @ centred)
+            found = cls(count, to_host(mean), scatter)
+            total = found if total is None else total.merge(found)
+        assert total is not None
+        return total
+
+    def merge(self, other: ClassMoments) -> ClassMoments:
+        """Pairwise update of Chan, Golub & LeVeque (1983): no difference of large sums."""
+        if self.count == 0:
+            return other
+        total = self.count + other.count
+        shift = other.mean - self.mean
+        mean = self.mean + shift * (other.count / total)
+        scatter = self.scatter + other.scatter
+        between = outer(shift, self.count * other.count / total, scatter)
+        return ClassMoments(total, mean, scatter + between)
+
+    def scaled(self, unit: float) -> ClassMoments:
+        """Moments of the series times ``unit``."""
+        with np.errstate(over="ignore"):  # the scatter of series beyond 1e154 overflows
+            return ClassMoments(self.count, self.mean * unit, self.scatter * unit * unit)
+
+    @property
+    def covariance(self) -> Symmetric:
+        """Covariance: scatter over weight; zero without series."""
+        return self.scatter / (self.count or 1.0)
 
 
 def labelled_moments(

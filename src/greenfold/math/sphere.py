@@ -225,19 +225,24 @@ class KernelQuadratic:
         """The maximisers from the eigenvalues of Lᵀψ L, precise to rounding of the largest.
 
         If a network amplifies strongly, the relevant eigenvalues are smaller than that.
-        Then use the singular values of ψ^½ L, whose squares they are.
+        Then use the singular values of ψ^½ L, whose squares they are. An ascent that has
+        needed them once does not try again without.
         """
+        alone, last = len(etas) == 1, self._last
+        if alone and not last["resolved"]:
+            return self._by_singular_values(L, etas)
         Q, b = gram(L, self.psi), L.T @ self.mu
-        if len(etas) == 1:
+        if alone:
             v = self._by_factors(b, etas[0] * Q)
             if v is not None:
                 return v[None]
         values, vectors = np.linalg.eigh(Q)
         found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
-        self._last[:] = found.multiplier[:1]
+        last["multiplier"] = float(found.multiplier[0])
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
+        last["resolved"] = not alone
         return self._by_singular_values(L, etas)
 
     def _by_factors(self, b: np.ndarray, Q: np.ndarray) -> np.ndarray | None:
@@ -247,8 +252,8 @@ class KernelQuadratic:
         In an ascent two or three factorisations suffice, each at a twentieth of the cost
         of eigenvalues.
         """
-        multiplier = float(self._last[0])
-        if not np.isfinite(multiplier):
+        multiplier = self._last["multiplier"]
+        if multiplier is None:
             multiplier = -float(np.linalg.norm(b))
         factorise, solve = get_lapack_funcs(("potrf", "trtrs"), (Q,))
         limit = np.sqrt(_RESOLVED * float(np.diag(Q).max(initial=0.0)))
@@ -264,16 +269,16 @@ class KernelQuadratic:
             if not size:
                 return None
             if abs(size - 1) <= _ON_SPHERE:
-                self._last[0] = multiplier
+                self._last["multiplier"] = multiplier
                 return v / size
             slope, _ = solve(factor, v, lower=1)
             multiplier += (1 - size) * size**2 / float(slope @ slope)
         return None
 
     @cached_property
-    def _last(self) -> np.ndarray:
-        """The multiplier of the last call; NaN before the first."""
-        return np.array([np.nan])
+    def _last(self) -> dict[str, Any]:
+        """The multiplier of the last call, and whether eigenvalues could resolve it."""
+        return {"multiplier": None, "resolved": True}
 
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
         factor, white, rest = self.root_of_psi

@@ -11,7 +11,7 @@ import numpy as np
 from .._base import codec
 from . import weights as plans
 from .gains import Gain
-from .network import NETWORK, PER_NEURON, Network, slope_at_rest
+from .reservoir import NETWORK, PER_NEURON, Network, slope_at_rest
 from .resting_state import discrete_resting_state
 
 __all__ = ["EchoStateNetwork"]

@@ -14,9 +14,8 @@ from scipy.optimize import root
 from ..math.margins import SoftMargin
 from ..math.sphere import maximize_on_sphere
 from ..unfolding.unfolding import Unfolding
-from .linear import LinearProblem
+from .linear import Candidate, LinearProblem
 from .nonlinear import NonlinearProblem
-from .result import Candidate
 
 #: Relative gain of κ below which a round of the quadratic problem has saturated.
 _NEARLY_SATURATED = 1e-2

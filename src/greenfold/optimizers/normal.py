@@ -32,8 +32,8 @@ from ..math.covariances import root
 from ..math.sphere import KernelQuadratic
 from ..stimuli.regression import RegressionTask
 from ..systems import LinearSystem, ModalLinearSystem, NormalModes
-from .linear import LinearProblem
-from .result import Candidate, relative_gap
+from .linear import Candidate, LinearProblem
+from .result import relative_gap
 
 #: Relative gap to aim at, far below the tolerance: the last digits cost little.
 _GAP = 1e-10

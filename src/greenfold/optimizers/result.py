@@ -9,15 +9,16 @@ import numpy as np
 
 from .._base import codec
 from .._base.printing import Shown
-from ..math.margins import SoftMargin
 from ..validity import Validity
+from .linear import Outcome
 
+#: Amplification that is named as the reason of rounding.
+_AMPLIFIED = 1e3
 #: The meaning of each status, in words.
 MESSAGES = {
     "certified": "proven optimal",
     "bounded": "the best pair found",
-    "unresolved": "the network amplifies its input so much that rounding leaves the upper "
-    "bound wide; this is the best pair found",
+    "unresolved": "rounding leaves the upper bound wide; this is the best pair found",
     "improved": "no change of one or two of its entries improves this mask",
     "exhaustive": "the best of all masks of this kind",
     "converged": "no step improves the soft margin any further",
@@ -27,18 +28,7 @@ MESSAGES = {
 }
 
 
-class _Search:
-    """The outcome of a search."""
-
-    status: str
-
-    def raise_if_interrupted(self) -> None:
-        """Pass Ctrl-C on, if this was part of a larger task."""
-        if self.status == "interrupted":
-            raise KeyboardInterrupt
-
-
-class Result(_Search, Shown, codec.Saved):
+class Result(Outcome, Shown, codec.Saved):
     """The value reached, with a proven bound."""
 
     upper_bound: float | None
@@ -138,8 +128,9 @@ class Projections(Result, kind="projections"):
     @property
     def message(self) -> str:
         """The status in words."""
-        if self.status == "unresolved" and self.growth is not None:
-            return f"{super().message} (it amplifies {self.growth:.1e} times)"
+        if self.status == "unresolved" and (self.growth or 0.0) > _AMPLIFIED:
+            why = f"the network amplifies its input {self.growth:.1e} times"
+            return f"{why}, so {super().message}"
         if self.status == "bounded" and self.method == "convex":
             return f'{super().message}; method="exact" closes the gap, if you wait'
         return super().message
@@ -263,15 +254,3 @@ def relative_gap(bound: float, value: float) -> float:
     """(bound − value) relative to the larger of the two in size; never negative."""
     size = max(abs(bound), abs(value))
     return max(bound - value, 0.0) / size if size > 0 else 0.0
-
-
-@dataclass(frozen=True)
-class Candidate(_Search):
-    """The end of one run of a method; its history holds separation and variance."""
-
-    u: np.ndarray
-    v: np.ndarray
-    margin: SoftMargin
-    status: str
-    history: list[tuple[float, float]] = field(default_factory=list)
-    upper_bound: float | None = None

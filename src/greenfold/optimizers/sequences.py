@@ -18,14 +18,14 @@ from scipy import linalg
 
 from .._base import checks as check
 from .._base.arrays import like, namespace, to_host
-from .._base.progress import tell
+from .._base.calls import tell
 from ..dynamics.dynamics import Dynamics, Prepared
 from ..math.margins import SoftMargin
 from ..stimuli.sequences import SequenceTask
 from ..unfolding.unfolding import unfold
-from .ascent import ascend
+from .linear import Candidate, ascend
 from .regression import solve_regression
-from .result import Candidate, RegressionProjections
+from .result import RegressionProjections
 
 #: Number of ascents that may follow one that needed shorter sub-steps.
 _SETTLED = 3

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..math.margins import SoftMargin
-from .ascent import ascend
 from .bounds import Relaxation
-from .linear import LinearProblem, Responses
-from .result import Candidate, relative_gap
+from .linear import Candidate, LinearProblem, Responses, ascend
+from .result import relative_gap
 
 #: Evaluations and relative change of κ per ascent, number of best starts to ascend from,
 #: and number of random projections among them.

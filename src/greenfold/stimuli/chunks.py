@@ -1,7 +1,7 @@
 """Series in chunks: in memory, in a file read slice by slice, or on dask's workers.
 
 `Chunks` maps functions over the chunks and reduces their results where the chunks are.
-Series in memory are one chunk.
+Series in memory are one chunk. `moments_of_classes` reduces them to class moments.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from .._base import checks as check
 from .._base.arrays import (
     BATCH_BYTES,
     check_device_name,
-    is_array,
+    in_chunks,
+    is_dask,
+    is_sliced,
     like,
     namespace,
     on_device,
     to_host,
 )
+from ..math.covariances import ClassMoments
 
 #: Memory for the series of one chunk of a file, in float64.
 _CHUNK_BYTES = 2**24
@@ -32,6 +35,8 @@ _CHUNK_BYTES = 2**24
 _INDEX = re.compile(r"(series at index )(\d+)")
 #: Number of parts that one dask task merges.
 _FAN = 8
+#: Memory, besides the series, for reducing a chunk to its moments.
+_WORKING_BYTES = 2**24
 
 
 class _Promise:
@@ -304,20 +309,6 @@ def naming_what_was_lost() -> Iterator[None]:
         raise ConnectionError(f"{lost}: {advice}.") from error
 
 
-def is_dask(value: Any) -> bool:
-    """Whether ``value`` looks like a dask array; dask need not be installed."""
-    return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
-
-
-def is_sliced(value: Any) -> bool:
-    """Whether ``value`` is read slice by slice, like an HDF5 data set."""
-    # pandas tables and sparse arrays are in memory; the estimators have messages for them.
-    if isinstance(value, list | tuple) or hasattr(value, "iloc") or hasattr(value, "tocsr"):
-        return False
-    sliced = all(hasattr(value, name) for name in ("shape", "dtype", "__getitem__"))
-    return sliced and not isinstance(value, np.ndarray) and not is_array(value)
-
-
 def chunks_of(X: Any, client: Any = None, device: str = "cpu") -> Chunks | None:
     """Series in chunks, or None for series in memory.
 
@@ -355,6 +346,59 @@ def host_labels(y: Any) -> Any:
     return np.asarray(y[:]) if is_sliced(y) else y
 
 
+# Moments
+
+
+def moments_of_classes(
+    chunks: Chunks, codes: np.ndarray, n_classes: int
+) -> list[ClassMoments]:
+    """Moments of the classes 0, 1, … in one pass, added up where the series are."""
+    lists = chunks.series, chunks.firsts, chunks.split(small_codes(codes, n_classes))
+    budget = BATCH_BYTES if chunks.in_memory else _WORKING_BYTES
+    parts = chunks.each(moments_of_chunk, lists, n_classes, chunks.shape[1:], budget)
+    return chunks.total(parts, merge_classes)
+
+
+def small_codes(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Class codes in a small integer type, to send to the chunks."""
+    return codes.astype(np.int8 if n_classes < 128 else np.int32)
+
+
+def moments_of_chunk(
+    X: Any,
+    first: int,
+    codes: np.ndarray,
+    n_classes: int,
+    shape: tuple[int, int],
+    budget: int = _WORKING_BYTES,
+) -> list[ClassMoments]:
+    """Moments of each class in one chunk that starts at series ``first``."""
+    X = checked_chunk(X, first, shape)
+    told = f"`X` announces {len(codes)} series for the chunk from series {first} on, which"
+    advice = "call X.compute_chunk_sizes()"
+    check.require(X.shape[0] == len(codes), f"{told} holds {X.shape[0]}; {advice}.")
+    return [
+        ClassMoments.of(X, np.flatnonzero(codes == c), first=first, budget=budget)
+        for c in range(n_classes)
+    ]
+
+
+def checked_chunk(X: Any, first: int, shape: tuple[int, int]) -> Any:
+    """Return a chunk as (n, n_channels, n_steps), or refuse it."""
+    X = check.stimuli(X, shape[1])
+    got = f"shape {tuple(X.shape)} from series {first} on"
+    wanted = f"have {shape[0]} channel(s) in every chunk"
+    check.must(X.shape[1] == shape[0], "X", wanted, got)
+    return X
+
+
+def merge_classes(one: list[ClassMoments], other: list[ClassMoments]) -> list[ClassMoments]:
+    """Merge moments class by class."""
+    return [a.merge(b) for a, b in zip(one, other, strict=True)]
+
+
+# Methods of estimators
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -366,14 +410,14 @@ def by_chunks(method: Method) -> Method:
 
     @wraps(method)
     def wrapper(self: Any, X: Any) -> Any:
+        if not in_chunks(X):
+            return method(self, X)
         if is_dask(X):
             return _lazily(self, method, X)
-        if is_sliced(X):
-            chunks = Chunks.of_slices(X)
-            lists = chunks.series, chunks.firsts
-            parts = chunks.each(_run, lists, self, method, X.ndim)
-            return np.concatenate(chunks.collect(parts))
-        return method(self, X)
+        chunks = Chunks.of_slices(X)
+        lists = chunks.series, chunks.firsts
+        parts = chunks.each(_run, lists, self, method, X.ndim)
+        return np.concatenate(chunks.collect(parts))
 
     return wrapper  # pyright: ignore[reportReturnType]
 

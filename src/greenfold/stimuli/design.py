@@ -28,10 +28,10 @@ from .._base.arrays import (
     wide,
     working_bytes,
 )
+from ..math.covariances import ClassMoments
 from ..math.margins import SoftMargin
 from ..systems import Divergence, IntegratedSystem, KernelsOfAll, QuadraticSystem, System
-from .chunks import Chunks
-from .class_moments import ClassMoments, checked_chunk
+from .chunks import Chunks, checked_chunk
 
 #: Products of the stimuli up to this size are kept between evaluations.
 _PRODUCT_BYTES = 2**28

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from .._base.printing import Shown
-from ..math.covariances import labelled_moments, outer, trace
+from ..math.covariances import ClassMoments, labelled_moments, outer, trace
 from .base import Series, Stimuli
 from .chunks import Chunks
-from .class_moments import ClassMoments
 from .samples import SampleStimuli
 
 

@@ -10,13 +10,12 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from .._base import checks as check
-from .._base.arrays import like, namespace, on_gpu, to_host
-from ..math.covariances import labelled_moments, trace
+from .._base.arrays import is_dask, like, namespace, on_gpu, to_host
+from ..math.covariances import ClassMoments, labelled_moments, trace
 from ..math.margins import SoftMargin
 from ..systems import System
 from .base import Stimuli, class_share, label_array, two_classes
-from .chunks import Chunks, chunks_of, host_labels, is_dask
-from .class_moments import ClassMoments, moments_of_classes
+from .chunks import Chunks, chunks_of, host_labels, moments_of_classes
 from .design import Design, Moments, WeightedSeries
 
 

@@ -18,8 +18,7 @@ from array_api_compat import device
 from scipy.linalg import expm_frechet, schur
 
 from .._base.arrays import like, namespace
-from .propagators import Panel
-from .walk import Plan
+from .propagators import Panel, Plan
 
 #: G(d) is formed as a matrix if the powers needed for it stay below this size; otherwise it
 #: is only applied to vectors.

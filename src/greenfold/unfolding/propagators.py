@@ -1,5 +1,6 @@
-"""One panel of the unfolded network: exact propagation, quadrature, and every order.
+"""Steps of a network with constant input, and the plan that lays them along a stimulus.
 
+A `Panel` is a step of the unfolded network: exact propagation, quadrature and every order.
 With A = I − W diag(φ'), φ' the slopes at rest, the linear network moves over a time s by
 
     E(s) = exp(−A s/τ),    F(s) = A⁻¹ (I − E(s)),    y → E(s) y + F(s) u x.
@@ -15,18 +16,17 @@ order is the same linear network, driven by products of lower ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from math import ceil, comb, factorial, lgamma, log
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from .._base import checks as check
-from .._base.arrays import namespace
+from .._base.arrays import like, namespace
 from ..networks.reservoir import Reservoir
-from .walk import Step
 
 #: Largest exponent β (see `plan_quadrature`) of one quadrature panel; the cost per unit of
 #: time is flat around this value. At order 1 no node feeds another, and few long panels
@@ -36,6 +36,140 @@ _MAX_PANELS = 2000
 #: Norm below which the series of φ₁ up to the 12th power is exact to rounding: the first
 #: omitted term is 0.5¹³/14! ≈ 1.4e-15 of the leading one.
 _SERIES_RADIUS, _SERIES_TERMS = 0.5, 12
+
+
+class HasArrays:
+    """A dataclass of host arrays that can be moved to a device."""
+
+    def on(self, reference: Any, dtype: Any) -> Self:
+        """The same with its arrays on the device of ``reference``, as ``dtype``."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, np.ndarray):
+                return like(value, reference, dtype)
+            if isinstance(value, tuple):
+                return tuple(moved(one) for one in value)
+            return value.on(reference, dtype) if isinstance(value, HasArrays) else value
+
+        names = [one.name for one in fields(self)]  # pyright: ignore[reportArgumentType]
+        return replace(self, **{name: moved(getattr(self, name)) for name in names})  # pyright: ignore[reportArgumentType]
+
+
+class Step(HasArrays):
+    """One step of the network with constant input, forward and back; hashed by identity.
+
+    States are rows, deviations from the resting state; those of an expansion have its
+    orders on a leading axis. A step has ``n_neurons`` and four methods: `input_map` turns u
+    into the matrix that maps inputs (n_cases, n_channels) to pushes, `input_map_pullback`
+    is its adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array
+    and appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
+    cotangents of state and push, and may overwrite ``bar``.
+    """
+
+    n_neurons: Any
+    #: Number of orders of an expansion; None without an expansion.
+    n_orders: Any = None
+    #: Memory per case, in states: held by `advance`, and left in ``slopes``.
+    n_working: Any = 10.0
+    n_slopes: Any = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read."""
+
+    #: One of the ``n_sub`` sub-steps of a whole step.
+    step: Any
+    n_sub: int
+    #: Weight of the state at the end of each whole step in the readout, (n_whole,); all
+    #: zero if there is a tail, whose end is then the readout.
+    weights: np.ndarray
+    #: One of the ``n_tail`` sub-steps of a last, shortened step.
+    tail: Any = None
+    n_tail: int = 0
+    #: Initial state of every series, as a deviation from the resting state, (n_neurons,).
+    start: Any = None
+    #: Read each state of weight one separately, on a leading time axis, not their sum.
+    every: bool = False
+
+    @cached_property
+    def n_whole(self) -> int:
+        """Number of whole steps."""
+        return len(self.weights)
+
+    @cached_property
+    def read_steps(self) -> int:
+        """Number of steps of the stimulus that reach the readout."""
+        return self.n_whole + (self.tail is not None)
+
+    @cached_property
+    def kinds(self) -> list[Any]:
+        """The regular step, and that of the tail if there is one."""
+        return [self.step] if self.tail is None else [self.step, self.tail]
+
+    @cached_property
+    def places(self) -> list[tuple[int, Any, float]]:
+        """(step of the stimulus, `Step`, weight of the state at its end), in time order."""
+        steps = [(self.step, self.n_sub, float(weight)) for weight in self.weights]
+        if self.tail is not None:
+            steps.append((self.tail, self.n_tail, 1.0))
+        return [
+            (index, step, weight if sub + 1 == count else 0.0)
+            for index, (step, count, weight) in enumerate(steps)
+            for sub in range(count)
+        ]
+
+    def on(self, reference: Any, dtype: Any) -> Plan:
+        """The same with its matrices on the device of ``reference``."""
+        if isinstance(reference, np.ndarray) and dtype == np.float64:
+            return self
+        tail = None if self.tail is None else self.tail.on(reference, dtype)
+        start = None if self.start is None else like(self.start, reference, dtype)
+        return replace(self, step=self.step.on(reference, dtype), tail=tail, start=start)
+
+
+def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
+    """Weights of the step ends in the readout, and the time if it is inside a step.
+
+    ``readout`` is a time in (0, n_steps · dt], or one weight per step.
+    """
+    value = check.host_array(readout, "readout", ndim=(0, 1))
+    if value.ndim == 1:
+        wanted = f"have one weight per step, shape ({n_steps},)"
+        check.must(value.shape == (n_steps,), "readout", wanted, f"shape {value.shape}")
+        check.must(value.any(), "readout", "weigh at least one step", "zeros only")
+        return value, None
+    time = float(value)
+    fits = 0 < time <= n_steps * dt * (1 + 1e-12)
+    check.must(fits, "readout", f"be a time in (0, {n_steps * dt:g}]", f"{time:g}")
+    steps = time / dt
+    nearest = round(steps)
+    weights = np.zeros(n_steps)
+    if nearest >= 1 and abs(steps - nearest) < 1e-9 * max(1.0, steps):
+        weights[nearest - 1] = 1.0
+        return weights, None
+    return weights, time
+
+
+def make_plan(
+    make_step: Callable[[float], tuple[Any, int]],
+    dt: float,
+    weights: np.ndarray,
+    time: float | None = None,
+    *,
+    start: np.ndarray | None = None,
+) -> Plan:
+    """Make the plan of a readout, given as returned by `plan_readout`.
+
+    ``make_step`` turns the length of a step into one sub-step and their number.
+    """
+    step, n_sub = make_step(dt)
+    if time is None:
+        used = int(np.flatnonzero(weights)[-1]) + 1
+        return Plan(step, n_sub, np.asarray(weights, dtype=float)[:used], start=start)
+    whole = int(time // dt)
+    tail, n_tail = make_step(time - whole * dt)
+    return Plan(step, n_sub, np.zeros(whole), tail, n_tail, start)
 
 
 def norm_bound(Z: np.ndarray) -> float:
@@ -80,10 +214,10 @@ def doubled(phi: list[np.ndarray]) -> list[np.ndarray]:
                 total += phi[j] if k - j < 2 else phi[j] / factorial(k - j)
             total /= 2.0**k
             found.append(total)
-    problem = "the states of this unstable network exceed floating point within one step"
-    finite = all(np.isfinite(matrix).all() for matrix in found)
-    advice = "shorten `dt` or scale the weights down"
-    check.require(finite, f"{problem}; {advice}.", OverflowError)
+    if not all(np.isfinite(matrix).all() for matrix in found):
+        problem = "the states of this unstable network exceed floating point within one"
+        advice = "shorten `dt` or scale the weights down"
+        raise OverflowError(f"{problem} step; {advice}.")
     return found
 
 
@@ -289,8 +423,8 @@ def expanded(terms: list[Any], order: int, coefficients: Sequence[Any]) -> Any:
 
 def build(reservoir: Reservoir, length: float, n_nodes: int, order: int) -> Panel:
     """Compute one panel on the host; `plan_quadrature` gives the number of nodes."""
-    n, tau = reservoir.n_neurons, reservoir.mean_tau
-    A, W = _in_mean_time(reservoir)
+    (A, W), tau = _in_mean_time(reservoir), reservoir.mean_tau
+    n = len(A)
     nodes = weights = np.empty(0)
     if n_nodes:  # Gauss–Legendre on (0, 1)
         nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
@@ -330,7 +464,7 @@ def build_map(E: np.ndarray, F: np.ndarray, length: float) -> Panel:
 
 def _in_mean_time(reservoir: Reservoir) -> tuple[np.ndarray, np.ndarray]:
     """A and W with time in units of the mean time constant."""
-    A = np.eye(reservoir.n_neurons) - reservoir.linear_weights
+    A = np.eye(len(reservoir.weights)) - reservoir.linear_weights
     if not isinstance(reservoir.pace, np.ndarray):
         return A, reservoir.weights
     pace = reservoir.pace[:, None]

@@ -14,8 +14,8 @@ import numpy as np
 
 from .._base import checks as check
 from .._base.arrays import like, namespace
+from .._base.calls import rows_of, with_few_threads
 from .._base.printing import Shown
-from .._base.threads import rows_of, with_few_threads
 from ..networks.echo_state import EchoStateNetwork
 from ..networks.reservoir import Reservoir
 from .kernel import (
@@ -27,8 +27,16 @@ from .kernel import (
     table_bytes,
 )
 from .linear import GreensSum, LinearOrder
-from .propagators import Panel, build, build_map, plan_quadrature
-from .walk import Plan, Walk, checked_cotangent, make_plan, plan_readout
+from .propagators import (
+    Panel,
+    Plan,
+    build,
+    build_map,
+    make_plan,
+    plan_quadrature,
+    plan_readout,
+)
+from .walk import Walk, checked_cotangent
 
 #: Tables of kernels beyond this many bytes are not formed.
 TABLE_BYTES = 2**30
@@ -95,8 +103,10 @@ def unfold(
     else:
         n_panels, n_nodes = plan_quadrature(reservoir, dt, order, tol)
         matrices = n_nodes * (3 + (n_nodes if order >= 2 else 0))
-        needed = 8.0 * reservoir.n_neurons**2 * matrices
-        size = f"{needed / 2**30:.1f} GiB of propagators for {reservoir.n_neurons} neurons"
+        needed = 8.0 * reservoir.weights.size * matrices
+        size = (
+            f"{needed / 2**30:.1f} GiB of propagators for {len(reservoir.weights)} neurons"
+        )
         problem = f"`order` = {order} needs {size}; lower `order`, or raise `tol`."
         check.require(needed <= 8 * TABLE_BYTES, problem, MemoryError)
         panel = build(reservoir, dt / n_panels, n_nodes, order)
@@ -149,7 +159,7 @@ class Unfolding(Shown):
     @property
     def n_neurons(self) -> int:
         """Number of neurons N: rows of the input projection, and entries of the readout."""
-        return self.reservoir.n_neurons
+        return self._panel.n_neurons
 
     n_inputs = n_outputs = n_neurons
 

@@ -1,16 +1,15 @@
 """Walk through time, for an unfolded or an integrated network.
 
-A `Plan` lists the steps of a batch of stimuli and where its state is read. A `Walk` carries
-many stimuli along it in bounded memory, and gradients back.
+A `Walk` carries many stimuli along a `Plan` of steps in bounded memory, and gradients back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from .._base.arrays import (
     zeros,
 )
 from ..systems import Divergence
+from .propagators import Plan
 
 #: Number of cases carried at a time. With 256 rows a product is near its peak and its
 #: result still in the cache; 1000 rows of 100 neurons took 1.4 times as long per case. A
@@ -37,140 +37,6 @@ _HOST_ROWS, _DEVICE_ROWS = 256, 8192
 #: A state beyond this multiple of its series' largest input to a neuron counts as
 #: divergent: the slowest mode of a stable network would last a million time constants.
 _EXPLODED = 1e6
-
-
-class HasArrays:
-    """A dataclass of host arrays that can be moved to a device."""
-
-    def on(self, reference: Any, dtype: Any) -> Self:
-        """The same with its arrays on the device of ``reference``, as ``dtype``."""
-
-        def moved(value: Any) -> Any:
-            if isinstance(value, np.ndarray):
-                return like(value, reference, dtype)
-            if isinstance(value, tuple):
-                return tuple(moved(one) for one in value)
-            return value.on(reference, dtype) if isinstance(value, HasArrays) else value
-
-        names = [one.name for one in fields(self)]  # pyright: ignore[reportArgumentType]
-        return replace(self, **{name: moved(getattr(self, name)) for name in names})  # pyright: ignore[reportArgumentType]
-
-
-class Step(HasArrays):
-    """One step of the network with constant input, forward and back; hashed by identity.
-
-    States are rows, deviations from the resting state; those of an expansion have its
-    orders on a leading axis. A step has ``n_neurons`` and four methods: `input_map` turns u
-    into the matrix that maps inputs (n_cases, n_channels) to pushes, `input_map_pullback`
-    is its adjoint. ``advance(y, push, slopes)`` returns the state at the end as a new array
-    and appends to ``slopes`` what the way back needs. ``retreat(bar, slopes)`` returns the
-    cotangents of state and push, and may overwrite ``bar``.
-    """
-
-    n_neurons: Any
-    #: Number of orders of an expansion; None without an expansion.
-    n_orders: Any = None
-    #: Memory per case, in states: held by `advance`, and left in ``slopes``.
-    n_working: Any = 10.0
-    n_slopes: Any = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Steps of the stimulus, each cut into equal sub-steps, and where the state is read."""
-
-    #: One of the ``n_sub`` sub-steps of a whole step.
-    step: Any
-    n_sub: int
-    #: Weight of the state at the end of each whole step in the readout, (n_whole,); all
-    #: zero if there is a tail, whose end is then the readout.
-    weights: np.ndarray
-    #: One of the ``n_tail`` sub-steps of a last, shortened step.
-    tail: Any = None
-    n_tail: int = 0
-    #: Initial state of every series, as a deviation from the resting state, (n_neurons,).
-    start: Any = None
-    #: Read each state of weight one separately, on a leading time axis, not their sum.
-    every: bool = False
-
-    @cached_property
-    def n_whole(self) -> int:
-        """Number of whole steps."""
-        return len(self.weights)
-
-    @cached_property
-    def read_steps(self) -> int:
-        """Number of steps of the stimulus that reach the readout."""
-        return self.n_whole + (self.tail is not None)
-
-    @cached_property
-    def kinds(self) -> list[Any]:
-        """The regular step, and that of the tail if there is one."""
-        return [self.step] if self.tail is None else [self.step, self.tail]
-
-    @cached_property
-    def places(self) -> list[tuple[int, Any, float]]:
-        """(step of the stimulus, `Step`, weight of the state at its end), in time order."""
-        steps = [(self.step, self.n_sub, float(weight)) for weight in self.weights]
-        if self.tail is not None:
-            steps.append((self.tail, self.n_tail, 1.0))
-        return [
-            (index, step, weight if sub + 1 == count else 0.0)
-            for index, (step, count, weight) in enumerate(steps)
-            for sub in range(count)
-        ]
-
-    def on(self, reference: Any, dtype: Any) -> Plan:
-        """The same with its matrices on the device of ``reference``."""
-        if isinstance(reference, np.ndarray) and dtype == np.float64:
-            return self
-        tail = None if self.tail is None else self.tail.on(reference, dtype)
-        start = None if self.start is None else like(self.start, reference, dtype)
-        return replace(self, step=self.step.on(reference, dtype), tail=tail, start=start)
-
-
-def plan_readout(readout: Any, n_steps: int, dt: float) -> tuple[np.ndarray, float | None]:
-    """Weights of the step ends in the readout, and the time if it is inside a step.
-
-    ``readout`` is a time in (0, n_steps · dt], or one weight per step.
-    """
-    value = check.host_array(readout, "readout", ndim=(0, 1))
-    if value.ndim == 1:
-        wanted = f"have one weight per step, shape ({n_steps},)"
-        check.must(value.shape == (n_steps,), "readout", wanted, f"shape {value.shape}")
-        check.must(value.any(), "readout", "weigh at least one step", "zeros only")
-        return value, None
-    time = float(value)
-    fits = 0 < time <= n_steps * dt * (1 + 1e-12)
-    check.must(fits, "readout", f"be a time in (0, {n_steps * dt:g}]", f"{time:g}")
-    steps = time / dt
-    nearest = round(steps)
-    weights = np.zeros(n_steps)
-    if nearest >= 1 and abs(steps - nearest) < 1e-9 * max(1.0, steps):
-        weights[nearest - 1] = 1.0
-        return weights, None
-    return weights, time
-
-
-def make_plan(
-    make_step: Callable[[float], tuple[Any, int]],
-    dt: float,
-    weights: np.ndarray,
-    time: float | None = None,
-    *,
-    start: np.ndarray | None = None,
-) -> Plan:
-    """Make the plan of a readout, given as returned by `plan_readout`.
-
-    ``make_step`` turns the length of a step into one sub-step and their number.
-    """
-    step, n_sub = make_step(dt)
-    if time is None:
-        used = int(np.flatnonzero(weights)[-1]) + 1
-        return Plan(step, n_sub, np.asarray(weights, dtype=float)[:used], start=start)
-    whole = int(time // dt)
-    tail, n_tail = make_step(time - whole * dt)
-    return Plan(step, n_sub, np.zeros(whole), tail, n_tail, start)
 
 
 def checked_cotangent(cotangent: Any, X: Any, n_outputs: int, v: Any) -> Any:

@@ -143,3 +143,11 @@ def test_a_fit_that_takes_minutes_says_so_before_it_starts(beats, monkeypatch):
 def stop(*_):
     """In the place of what takes long."""
     raise ZeroDivisionError
+
+
+def test_series_of_another_length_name_the_estimator_that_takes_them(beats):
+    X, y = beats
+    fitted = ReservoirClassifier(n_neurons=5, eta=1.0, random_state=0).fit(X, y)
+    for short in (X[:, :-1], X[:, None, :-1]):
+        with pytest.raises(ValueError, match="features as input; a pooled estimator takes"):
+            fitted.predict(short)

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from greenfold import ReservoirClassifier
 from greenfold.datasets import open_series, synthetic_heartbeats
-from greenfold.estimators.margin import stream as sample
+from greenfold.estimators.margin import classifier as sample
 
 from ...chunked import from_array
 

@@ -10,8 +10,8 @@ import pytest
 from greenfold import load
 from greenfold.datasets import load_dataset, synthetic_heartbeats
 from greenfold.estimators.margin import ReservoirClassifier
-from greenfold.estimators.margin import stream as sample
-from greenfold.estimators.margin.stream import StreamSample
+from greenfold.estimators.margin import classifier as sample
+from greenfold.estimators.margin.classifier import StreamSample
 
 
 def make(**parameters) -> Any:

@@ -18,9 +18,8 @@ from ..._base.arrays import to_host
 from ..._base.printing import Shown
 from ...dynamics.dynamics import Dynamics
 from ...optimizers import certified as convex
-from ...optimizers.ascent import ascend
 from ...optimizers.bounds import AMPLIFIED
-from ...optimizers.linear import LinearProblem
+from ...optimizers.linear import LinearProblem, ascend
 from ...optimizers.result import Projections
 from ...optimizers.run import optimize
 from ...optimizers.shared import SharedProblem, solve_shared
