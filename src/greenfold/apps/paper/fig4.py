@@ -56,7 +56,7 @@ def _task(p: Parameters, ecg: BinarySplit) -> tuple[Heartbeats, Unfolding]:
 
 
 def _states(p: Parameters, z: np.ndarray, signs: np.ndarray) -> dict:
-    """Return accuracy and density of readout values; values beyond the edges count at the edges."""
+    """Return accuracy and density of readout values; the last bins are open."""
     edges = np.linspace(*p.bins)
     inside = np.clip(z, edges[0] + 1e-9, edges[-1] - 1e-9)
     found = {"accuracy": (z * signs > 0).mean()}
