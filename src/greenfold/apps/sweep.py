@@ -437,7 +437,7 @@ def _probabilities(
     else:
         labels = np.asarray(estimator.predict(X))
         known = np.isin(labels, np.arange(n_classes)).all()
-        require(known, f"{label} predicted labels that are no class of the set.")
+        require(known, f"{label} predicted labels that are not classes of the set.")
         shares = np.eye(n_classes)[labels.astype(int)]
     bad, n = int((~np.isfinite(shares)).any(axis=1).sum()), len(shares)
     require(not bad, f"{returned} that are not finite for {bad} of {n} series.")

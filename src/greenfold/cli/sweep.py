@@ -125,8 +125,8 @@ def tell(summary: Any, out: Path) -> None:
     if summary.elsewhere:
         print(f"{summary.elsewhere} are being computed by another run on this folder.")
     if summary.foreign:
-        left = "files were not written by greenfold and are kept"
-        print(f"{len(summary.foreign)} {left}, the first {summary.foreign[0]}.")
+        left = "files were not written by greenfold and stay as they are; the first is"
+        print(f"{len(summary.foreign)} {left} {summary.foreign[0]}.")
     for failure in summary.failures[:20]:
         print(f"failed: {failure.path}: {failure.error}")
     if len(summary.failures) > 20:

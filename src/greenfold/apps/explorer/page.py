@@ -655,7 +655,9 @@ def remarks(classifier: gf.ReservoirClassifier) -> str:
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")
     if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
-        said.append("The model has its own readout; here it is read at one time.")
+        said.append(
+            "The model has its own readout; this page reads the network at one time."
+        )
     if len(classifier.classes_) > 2:
         first = classifier.classes_[classifier.compared_[0]]
         said.append(f"The u shown is the model's u for {first} against the rest.")
