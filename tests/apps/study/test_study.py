@@ -392,7 +392,11 @@ def refused(*arguments: str, code: int) -> str:
         (["Beats", "-n", "some"], 2, "--neurons must be numbers like 1,2"),
         (["Beats", "--g", "strong"], 2, "--g must be numbers like 1,2"),
         (["Beats", "--order", "many"], 2, "--order must be like 0,1"),
-        (["Beats", "--table", "xls"], 2, "--table must be one of 'csv', 'parquet', not 'xls'"),
+        (
+            ["Beats", "--table", "xls"],
+            2,
+            "--table must be one of 'csv', 'parquet', not 'xls'",
+        ),
         (["Beats", "--figures", "gif"], 2, "--figures must be one of 'svg'"),
         (["--neurons", "5"], 2, "name a data set"),
         (["Beats", "-a", "ring"], 1, "--architecture must be one of"),

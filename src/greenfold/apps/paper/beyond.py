@@ -12,7 +12,6 @@ values beyond it.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -256,9 +255,9 @@ def compute(run: Run) -> dict:
     # The large networks first: they take longest.
     items = [(s, n) for n in sorted(p.sizes, reverse=True) for s in range(p.n_networks)]
     return {
-        "certificates": run.map("certificates", partial(certificate, p, ecg), kinds),
-        "noise": run.map("readout noise", partial(noisy_accuracy, p, ecg), items),
-        "true": run.map("the true network", partial(compared, p), true),
+        "certificates": run.map("certificates", certificate, kinds, p, ecg),
+        "noise": run.map("readout noise", noisy_accuracy, items, p, ecg),
+        "true": run.map("the true network", compared, true, p),
     }
 
 

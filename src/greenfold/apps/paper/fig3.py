@@ -11,7 +11,6 @@ stimuli.
 
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ def compute(run: Run) -> dict:
     items = [(n, strength) for n in range(p.n_networks) for strength in p.strengths]
     return {
         "responses": run.map("responses", responses, [p])[0],
-        "soft_margins": run.map("soft margins", partial(soft_margins, p), items),
+        "soft_margins": run.map("soft margins", soft_margins, items, p),
     }
 
 

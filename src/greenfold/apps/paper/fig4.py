@@ -9,7 +9,6 @@ positive. The network is the one that Fig. 3 shows.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,13 +111,13 @@ def simulated_part(p: Parameters, ecg: BinarySplit, best: dict, numbers: range) 
 
 def compute(run: Run) -> dict:
     p, ecg = run.parameters, run.ecg
-    best = run.map("optimum", partial(optimum, p, ecg), [0])[0]
+    best = run.map("optimum", optimum, [0], p, ecg)[0]
     some = chunks(p.n_random, p.chunk)
-    parts = run.map("random projections", partial(random_part, p, ecg), some)
+    parts = run.map("random projections", random_part, some, p, ecg)
     drawn = [one for part in parts for one in part]
     signs = _task(p, ecg)[0].signs
     some = chunks(len(signs), 256)
-    simulated = run.map("simulation", partial(simulated_part, p, ecg, best), some)
+    simulated = run.map("simulation", simulated_part, some, p, ecg, best)
     parts = ([part[key] for part in simulated] for key in ("z", "first_order"))
     z, close = map(np.concatenate, parts)
     accuracies = np.array([one["accuracy"] for one in drawn])

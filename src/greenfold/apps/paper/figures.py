@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -279,10 +279,13 @@ class Run:
             digest.update(np.ascontiguousarray(array).tobytes())
         return self.out_dir / _CHECKPOINTS / f"{self.name}-{digest.hexdigest()[:16]}"
 
-    def map(self, label: str, work: Callable[[Any], Any], items: Sequence[Any]) -> list:
-        """Return ``work(item)`` for all items; see `greenfold.apps.runner.run_map`."""
-        named = {"label": f"{self.name}: {label}", "n_jobs": self.n_jobs}
-        return run_map(work, items, self.folder, {"run": self.folder.name}, **named)
+    def map(
+        self, label: str, work: Callable[..., Any], items: Sequence[Any], *first: Any
+    ) -> list:
+        """Return ``work(*first, item)`` for all items; see `apps.runner.run_map`."""
+        made_by = {"run": self.folder.name}
+        how: Any = {"label": f"{self.name}: {label}", "n_jobs": self.n_jobs}
+        return run_map(partial(work, *first), items, self.folder, made_by, **how)
 
     def forget(self) -> None:
         """Remove the checkpoints of this figure, of this and earlier runs."""

@@ -11,7 +11,6 @@ dotted line marks the paper's η = 10.
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,9 +131,9 @@ def compute(run: Run) -> dict:
     by_alpha = [(seed, alpha) for seed in seeds for alpha in p.alphas]
     by_g = [(seed, g) for seed in seeds for g in p.gs]
     return {
-        "eta": run.map("η", partial(over_eta, p, ecg), list(seeds)),
-        "alpha": run.map("α", partial(over_alpha, p, ecg), by_alpha),
-        "g": run.map("g", partial(over_g, p, ecg), by_g),
+        "eta": run.map("η", over_eta, list(seeds), p, ecg),
+        "alpha": run.map("α", over_alpha, by_alpha, p, ecg),
+        "g": run.map("g", over_g, by_g, p, ecg),
     }
 
 

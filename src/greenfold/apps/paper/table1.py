@@ -7,7 +7,6 @@ The marks in (b) distinguish origins of the test series; the paper does not stat
 
 import itertools
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +96,8 @@ def one_network(p: Parameters, ecg: BinarySplit, origins: dict, seed: int) -> di
 def compute(run: Run) -> dict:
     p = run.parameters
     origins = archive_means(run.data_dir)
-    work = partial(one_network, p, run.ecg, origins)
-    networks = run.map("networks", work, range(p.n_networks))
+    seeds = range(p.n_networks)
+    networks = run.map("networks", one_network, seeds, p, run.ecg, origins)
     cells = {cell: {} for cell in PAPER}
     quantities = {"kappa": "kappa"} | {f"accuracy, {c}": c for c in CENTRES}
     for (cell, entry), (name, key) in itertools.product(cells.items(), quantities.items()):
