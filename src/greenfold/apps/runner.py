@@ -172,14 +172,6 @@ class Store:
         write_json(target, asdict(failure))
         return failure
 
-    def failures(self) -> list[Failure]:
-        """Return all records of failures in the folder."""
-        found = []
-        for path in sorted((self.folder / _FAILURES).rglob("*.json")):
-            with suppress(OSError, ValueError, TypeError):  # not one of our records
-                found.append(Failure(**json.loads(path.read_text(encoding="utf-8"))))
-        return found
-
     def _failure_file(self, job: Job) -> Path:
         return self.folder / _FAILURES / f"{job.path}.json"
 
