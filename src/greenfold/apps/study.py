@@ -617,12 +617,12 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         centred = {"ha": "center", "va": "center", "size": 7.5}
         shown: Any = None
         for at, part in zip(line, table, strict=True):
-            shown = at.imshow(part, vmin=low, vmax=high, **look)
+            at.imshow(part, vmin=low, vmax=high, **look)
             for i, j in np.argwhere(np.isfinite(part)):
                 colour = "white" if part[i, j] < (low + high) / 2 else "black"
                 at.text(j, i, f"{part[i, j]:.2f}", c=colour, **centred)
             at.grid(False)
-        figure.colorbar(shown, ax=line.tolist(), label=label)
+        figure.colorbar(line[0].images[0], ax=line.tolist(), label=label)
     for at, n in zip(axes[0], sizes, strict=True):
         at.set_title(f"N = {n}", fontsize=9.5)
     for at in axes[-1]:

@@ -114,21 +114,25 @@ def _data(task: Any, fitted: Any) -> str:
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 
+def _eta(fitted: Any) -> str:
+    """Return η, with a note if it is the last of its grid."""
+    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
+    return f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}"
+
+
 def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:
     fitted, expansion = row.classifier, None
     if row.order == "exact":
         expansion = "none: the network itself is integrated"
     elif row.order and not isinstance(fitted.validity_, list):
         expansion = fitted.validity_
-    # The scores note when the chosen η is the last of its grid.
-    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
     bound = f"{row.bound:.5g} ({_proof(row)})" if math.isfinite(row.bound) else None
     noisy = f"{row.noisy_accuracy:.2%}" if row.noise else None
     return {
         "data": _data(task, fitted),
         "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
         "input u": row.projection,
-        "η": f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}",
+        "η": _eta(fitted),
         "soft margin κ": f"{row.soft_margin:.5g}",
         "upper bound": bound,
         f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",
