@@ -615,7 +615,6 @@ def margin_map(name: str, rows: Sequence[Row]) -> Any:
         low, high = float(np.nanmin(table)), float(np.nanmax(table))
         look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "cividis"}
         centred = {"ha": "center", "va": "center", "size": 7.5}
-        shown: Any = None
         for at, part in zip(line, table, strict=True):
             at.imshow(part, vmin=low, vmax=high, **look)
             for i, j in np.argwhere(np.isfinite(part)):

@@ -83,7 +83,12 @@ def sweep(
         show_found = functools.partial(show.table, shown, rows, n_text=2)
         return Answer(record, show_found if rows else lambda: None, bool(summary.failures))
     names = [] if published == "none" else options.words(published)
-    made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
+    try:
+        made = sweeps.compare(out, published=names, data_dir=runs.data_dir)
+    except FileNotFoundError:
+        if not summary.failures:
+            raise
+        return Answer(record, lambda: None, failed=True)  # the failures say why
     folder = out / "comparison" if comparison is None else comparison
     files = sweeps.write_tables(made, folder, out)
     files += [] if runs.figures == "none" else sweeps.draw(made, folder, runs.figures)
