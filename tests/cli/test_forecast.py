@@ -74,7 +74,9 @@ def test_what_is_wrong_is_said_in_one_line(sensor, tmp_path):
     (tmp_path / "short.csv").write_text("a\n1\n2\n3\n")
     short = invoke("forecast", tmp_path / "short.csv", *FEW, code=1)
     assert "must leave at least 2 samples" in short.stderr
-    for one in (gone, column, missing, short):
+    built_in = invoke("forecast", "lorenz", *FEW, "--columns", "x", code=2)
+    assert "--columns is for files; lorenz is built in" in built_in.stderr
+    for one in (gone, column, missing, short, built_in):
         assert one.stderr.count("\n") == 1
 
 
