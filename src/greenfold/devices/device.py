@@ -19,6 +19,8 @@ from .noise import covariance
 _MAX_BITS = 8
 #: Ratio of two levels beyond which rounding loses the smaller one.
 _SPAN = 1e12
+#: Entries of a unit vector are at most one; a wider box says no more.
+_FAR = 1e100
 #: Number of levels for which the sizes of the levels follow.
 _FEW = {2: np.array([-1.0, 1.0]), 3: np.array([-1.0, 0.0, 1.0])}
 _NOISES = ("input_noise", "state_noise", "readout_noise")
@@ -129,7 +131,8 @@ class Device(Shown):
     def limits(self) -> tuple[float, float]:
         """Range of the entries of the unit vector u."""
         if self.box is not None:
-            return self.box
+            low, high = self.box
+            return max(low, -_FAR), min(high, _FAR)
         return (0.0 if self.mask == "nonnegative" else -np.inf), np.inf
 
     @property
@@ -156,7 +159,7 @@ class Device(Shown):
         low, high = self.box
         reach = max(abs(low), abs(high))
         box, size = f"`box` = ({low:g}, {high:g})", f"{n_entries**-0.5:.3g}"
-        if reach**2 * n_entries < 1:
+        if reach * n_entries**0.5 < 1:
             none = f"leaves no vector of unit norm with {n_entries} entries"
             raise ValueError(f"{box} {none}; one end must be at least {size} in size.")
         if max(low, 0.0, -high) ** 2 * n_entries > 1:
@@ -209,7 +212,7 @@ def _levels(value: Any, name: str) -> int | np.ndarray:
     check.must(len(values) > 1, name, "hold at least two different values", len(values))
     size = np.abs(values[values != 0])
     span = f"be within a factor of {_SPAN:.0e} of each other"
-    check.must(size.max() <= _SPAN * size.min(), name, span, f"{size.min():g} among others")
+    check.must(size.max() / _SPAN <= size.min(), name, span, f"{size.min():g} among others")
     values.flags.writeable = False
     return values
 

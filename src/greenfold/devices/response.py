@@ -50,6 +50,8 @@ _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 _OWN_SIGNAL = "drive every input with a random signal of its own"
+#: Largest response whose squares, and results computed from it, are finite.
+_LARGEST = 1e70
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
@@ -144,6 +146,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
     def __post_init__(self) -> None:
         G = check.host_array(self.G, "G", ndim=(3,))
+        largest = float(np.abs(G).max(initial=0.0))
+        why = f"be at most {_LARGEST:g} in size; change the unit of the outputs"
+        check.must(largest <= _LARGEST, "G", why, f"{largest:.3g}")
         G.flags.writeable = False
         object.__setattr__(self, "G", G)
         object.__setattr__(self, "dt", check.positive(self.dt, "dt"))
@@ -456,8 +461,13 @@ class _LagCorrelations:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other make the power vary more.
-        excess = max(float(np.median(self.power)) / chi2.median(df), 1.0)
+        # Outputs that resemble each other, and a drive that resembles its past, make the
+        # power vary more, like that of fewer channels: as many as its quartiles tell.
+        middle, upper = np.quantile(self.power, [0.5, 0.75])
+        few = np.arange(1, df + 1)
+        alike = few[chi2.ppf(0.75, few) * middle >= upper * chi2.median(few)]
+        df = int(alike.max(initial=1))
+        excess = max(float(middle) / chi2.median(df), 1.0)
         self.surprising = excess * float(chi2.isf(_CHANCE / n, df))
 
     @property
@@ -472,7 +482,7 @@ class _LagCorrelations:
         chance = f"`states` do not follow `drive`: {share} variance, no more than chance"
         how = "check that these columns were recorded together, or record longer"
         if self.lag is not None and self.lag >= n_lags:
-            how = f"they follow most at lag {self.lag}: take that delay out, or pass more"
+            how = f"they follow most at lag {self.lag}: remove that delay, or pass more"
             how += " `n_lags`"
         _refuse_if(not above or linearity <= 0, chance, how)
 
