@@ -1,4 +1,4 @@
-"""The six figures of the benchmarks page, drawn from the records.
+"""The six figures of the benchmarks page and one of a card, drawn from the records.
 
 Sphinx draws them into ``_build/results`` before it reads the pages, so that they always
 show the numbers of the records. ``python docs/_ext/results.py FOLDER`` writes them too.
@@ -193,16 +193,32 @@ def saturation(sheet: Sheet) -> None:
     axes.set(
         xlabel="network", ylabel="κ on the true network", xticks=range(1, len(mine) + 1)
     )
-    axes.set(ylim=(0, 0.0175), xlim=(0.5, len(mine) + 0.5))
+    axes.set(ylim=(0, 0.021 if sheet.is_narrow else 0.0175), xlim=(0.5, len(mine) + 0.5))
     axes.legend(ncols=1 if sheet.is_narrow else 2, loc="upper left")
     axes.grid(visible=False, axis="x")
 
 
-FIGURES = (margin, noise, masks, forecasts, ranks, saturation)
+def eta(sheet: Sheet) -> None:
+    """Accuracy over η; the picture of a card among the how-to pages."""
+    found = record("_reproduction/supplement.json")
+    axes = sheet.panels()
+    for key, colour, mark, name in (
+        ("optimised", SOLVED, "o-", "solved u"),
+        ("random", RANDOM, "s--", "random u"),
+    ):
+        each = [[one[key]["accuracy"] for one in row] for row in found["numbers"]["eta"]]
+        mean, spread = np.mean(each, 0), np.std(each, 0)
+        look: Any = {"fmt": mark, "color": colour, "capsize": 2, "label": name}
+        axes.errorbar(found["parameters"]["etas"], mean, spread, **look)
+    axes.set(xscale="log", xlabel="η", ylabel="test accuracy (%)")
+    axes.legend(loc="lower right")
+
+
+FIGURES = (margin, noise, masks, forecasts, ranks, saturation, eta)
 
 
 def write(folder: Path) -> None:
-    """Draw all six into a folder."""
+    """Draw all of them into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(LOOK):
         for draw in FIGURES:

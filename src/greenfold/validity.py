@@ -148,10 +148,11 @@ def assess(
     here, higher = (expansion.at_order(order, tol=1e-3) for order in (k, k + 1))
     points = stimuli.points(higher.degree, n_series)
     orders = higher.states(points.X, u, orders=True)
-    size = np.sqrt((orders**2).mean(axis=(1, 2)))
+    relative = orders / max(float(np.abs(orders).max()), 1e-300)  # squares stay finite
+    size = np.sqrt((relative**2).mean(axis=(1, 2)))
     last, following = size[k], size[k + 1]
     next_order = float(following / last) if last > 0 else 0.0
-    whole = np.sqrt((orders.sum(0) ** 2).mean())
+    whole = np.sqrt((relative.sum(0) ** 2).mean())
     state_error = float(following / whole) if whole > 0 else 0.0
     path_bytes = 8.0 * (k + 1) * expansion.n_steps * n_outputs
     n_paths = int(np.clip(_PATH_BYTES / path_bytes, _MIN_SERIES, _MAX_SERIES))
@@ -160,8 +161,12 @@ def assess(
     paths = paths.reshape(k + 1, -1, n_outputs)
     eigenvalue = _largest_eigenvalue(expansion.reservoir, paths, 1.0)
     both = (points.moments(states) for states in (orders[:-1].sum(0), orders.sum(0)))
-    before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in both)
-    change = _share(abs(after - before), soft_margin)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = list(both)
+        change = np.inf  # of orders whose squares overflow
+        if all(np.isfinite(Sigma).all() for _, Sigma in moments):
+            before, after = (gaussian_soft_margin(*pair, v, eta).value for pair in moments)
+            change = _share(abs(after - before), soft_margin)
     falls = eigenvalue < 1 and next_order < _SMALL
     looked = _look(expansion, stimuli, u, v, eta, soft_margin, n_series)
     losses, seen = [change / _MARGIN_CHANGE], dict[str, Any]()

@@ -16,7 +16,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
 from .._base import checks as check
-from .._base.calls import Bar, display, rows_of, with_few_threads
+from .._base.calls import Bar, display, rows_of, watched, with_few_threads
 from .._base.printing import Shown
 from ..devices.device import Device
 from ..devices.noise import covariance, state_covariance
@@ -155,7 +155,7 @@ def _interval(
 
 
 def _scaled(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """τ, or the mean of unequal ones, and the scale g of the weights."""
+    """Vary τ, or the mean of unequal ones, and the scale g of the weights."""
     # With unequal time constants, the eigenvalues of W do not decide.
     unequal = isinstance(network.tau, np.ndarray)
     growth = 0.0 if unequal else network.spectral_abscissa
@@ -174,7 +174,7 @@ def _strongest(growth: float) -> float:
 
 
 def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """The leak, or the largest of unequal ones, and the scale g of the weights."""
+    """Vary the leak, or the largest of unequal ones, and the scale g of the weights."""
     most = float(np.max(network.leak))
     leak = np.broadcast_to(np.asarray(network.leak, dtype=float), (network.n_neurons,))
     sloped = (network.linear_step[0] - np.diag(1 - leak)) / leak[:, None]
@@ -193,7 +193,7 @@ def _leaky(network: EchoStateNetwork) -> tuple[dict[str, Any], dict[str, Any], A
 
 
 def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """Decay times and frequencies of independent oscillators, and the input scale τ."""
+    """Vary decay times and frequencies of oscillators, and the input scale τ."""
     weights, tau = network.linear_weights, network.tau
 
     def make(values: dict[str, np.ndarray]) -> Reservoir:
@@ -217,7 +217,7 @@ def _oscillators(network: Reservoir) -> tuple[dict[str, Any], dict[str, Any], An
 def split_stimuli(
     stimuli: Stimuli, held_out: Any, rng: np.random.Generator
 ) -> tuple[Stimuli, Stimuli | None]:
-    """Stimuli to choose with and stimuli to report on; see `optimize_reservoir`."""
+    """Return stimuli to choose with and stimuli to report on."""
     if held_out is None:
         return stimuli, None
     if isinstance(held_out, Stimuli):
@@ -280,7 +280,7 @@ class Task:
     def _oscillator_gradient(
         self, family: Family, x: np.ndarray, found: Projections
     ) -> np.ndarray:
-        """Exact gradient, through R = (W φ' − 1)/τ and u/τ of the linear network."""
+        """Return the exact gradient, through R = (W φ' − 1)/τ and u/τ."""
         network = family.network(x)
         n, tau = network.n_neurons, network.tau
         u, v = found.u.reshape(n, -1), found.v
@@ -364,6 +364,7 @@ class ReservoirPath(Shown):
 
 
 @with_few_threads(rows_of)
+@watched
 def optimize_reservoir(
     reservoir: Reservoir | EchoStateNetwork,
     stimuli: Stimuli,
@@ -421,6 +422,7 @@ def optimize_reservoir(
     κ* is the maximum of smooth functions of θ and may have kinks where another pair takes
     over; they point upwards, so an ascent leaves them. The maximum found is local. Ctrl-C
     returns the best network so far; before the first one it raises KeyboardInterrupt.
+    `greenfold.progress` shows how many networks have been solved.
 
     Examples
     --------
@@ -492,7 +494,7 @@ class _Ascent:
             fell = f"from {solved[0].held_out:.3g} to {best.held_out:.3g}"
             what = f"the soft margin of the held-out series fell {fell}: the network was"
             cure = "fitted to few series; use more series, or fewer parameters"
-            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=4)
+            warnings.warn(f"{what} {cure}.", UserWarning, stacklevel=5)
         values = [self.family.values(one.x) for one in solved]
         return ReservoirPath(
             {k: np.array([one[k] for one in values]) for k in values[0]},

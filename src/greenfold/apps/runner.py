@@ -91,7 +91,7 @@ class Job:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the configuration, 16 hexadecimal digits."""
+        """Return the hash of the configuration, 16 hexadecimal digits."""
         return fingerprint(dict(self.configuration))
 
 
@@ -136,11 +136,11 @@ class Store:
             raise OSError(error.errno, error.strerror, str(self.folder)) from None
 
     def target(self, job: Job) -> Path:
-        """File of the job's result."""
+        """Return the file of the job's result."""
         return self.folder / job.path
 
     def state(self, job: Job) -> State:
-        """State of the file at the job's target."""
+        """Return the state of the file at the job's target."""
         try:
             content = self.target(job).read_bytes()
         except FileNotFoundError:
@@ -171,14 +171,6 @@ class Store:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_json(target, asdict(failure))
         return failure
-
-    def failures(self) -> list[Failure]:
-        """Return all records of failures in the folder."""
-        found = []
-        for path in sorted((self.folder / _FAILURES).rglob("*.json")):
-            with suppress(OSError, ValueError, TypeError):  # not one of our records
-                found.append(Failure(**json.loads(path.read_text(encoding="utf-8"))))
-        return found
 
     def _failure_file(self, job: Job) -> Path:
         return self.folder / _FAILURES / f"{job.path}.json"
@@ -276,21 +268,20 @@ class ClusterLostError(ConnectionError):
     """The cluster cannot be reached."""
 
 
-class Here:
-    """Runs jobs in this process, one after another.
+class _Here:
+    """Run jobs in this process, one after another.
 
     Every place of execution takes work by `submit` and returns futures, so that one loop
-    serves all; an exception in ``died`` means that the process of a job died.
+    serves all. `room` is how many jobs may run at a time, `close` ends what is under way,
+    and an exception in ``died`` means that the process of a job died.
     """
 
     died: tuple[type[BaseException], ...] = ()
 
     def room(self) -> int:
-        """Return how many jobs may run at a time."""
         return 1
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Do it now."""
         future: Future = Future()
         # On Ctrl-C an optimisation returns its best so far, which is not the result.
         with noticing_interrupts(insist=True):
@@ -298,11 +289,11 @@ class Here:
         return future
 
     def close(self, *, at_once: bool = False) -> None:
-        """There is nothing under way to end."""
+        pass
 
 
-class Processes:
-    """Runs jobs in processes of this machine, with joblib's loky."""
+class _Processes:
+    """Run jobs in processes of this machine, with joblib's loky."""
 
     died = (BrokenProcessPool,)
 
@@ -310,14 +301,12 @@ class Processes:
         self._n_jobs, self._made = n_jobs, None
 
     def room(self) -> int:
-        """Return the number of processes."""
         return self._n_jobs
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Send it to a free process; a dead one is replaced."""
         try:
             return self._executor().submit(work, *arguments)
-        except BrokenProcessPool:  # it died after the last job came back
+        except BrokenProcessPool:  # it died after the last job came back, and is replaced
             return self._executor().submit(work, *arguments)
 
     def _executor(self) -> Executor:
@@ -329,7 +318,6 @@ class Processes:
         return made
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes; with ``at_once``, jobs under way are lost."""
         if self._made is not None:
             self._made.shutdown(wait=True, kill_workers=at_once)
 
@@ -349,8 +337,8 @@ def _belong_to_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Cluster:
-    """Runs jobs on a dask cluster, given the address or file of its scheduler."""
+class _Cluster:
+    """Run jobs on a dask cluster, given the address or file of its scheduler."""
 
     def __init__(self, address: str) -> None:
         with needs("A cluster of dask", "dask"):
@@ -378,7 +366,7 @@ class Cluster:
         self._seen = time.monotonic()
 
     def room(self) -> int:
-        """Return two jobs per thread; workers may come and go."""
+        # Workers may come and go.
         try:
             answer: Any = self._client.nthreads()
             threads = sum(answer.values())
@@ -393,21 +381,18 @@ class Cluster:
         return _AHEAD * threads
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future:
-        """Send it to a worker."""
         try:
             return self._executor.submit(work, *arguments)
         except (OSError, CancelledError, RuntimeError) as error:
             raise self.lost() from error
 
     def lost(self) -> ClusterLostError:
-        """Return the error for a scheduler that no longer answers."""
-        return ClusterLostError(
-            f"The dask scheduler at `{self._address}` was lost: what was finished is "
-            "written; run the same command again, with a new address, to resume."
-        )
+        kept = f"The dask scheduler at `{self._address}` was lost: what was finished is "
+        how = "written; run the same command again, with a new address, to resume."
+        return ClusterLostError(f"{kept}{how}")
 
     def close(self, *, at_once: bool = False) -> None:
-        """Disconnect from the cluster, which keeps running."""
+        # The cluster itself keeps running.
         try:
             self._executor.shutdown(wait=False)
             self._client.close(timeout=2)
@@ -470,8 +455,8 @@ def run_jobs(
         return summary
     wanted = joblib.cpu_count() if n_jobs is None else n_jobs
     must(wanted >= 1, "n_jobs", "be at least 1", n_jobs)
-    here = Here() if wanted == 1 else Processes(wanted)
-    pool = here if dask is None else Cluster(dask)
+    here = _Here() if wanted == 1 else _Processes(wanted)
+    pool = here if dask is None else _Cluster(dask)
     total = sum(job.weight for job in jobs)
     done = total - sum(job.weight for job in waiting)
     try:
@@ -494,7 +479,7 @@ class _Loop:
 
     waiting: deque[Job]
     store: Store
-    pool: Here | Processes | Cluster
+    pool: _Here | _Processes | _Cluster
     summary: Summary
     bar: Bar
     redo: bool
@@ -571,14 +556,14 @@ class _Loop:
                 self._enter(job, future.result())
             except self.pool.died as error:
                 # A cluster has already tried several workers.
-                if alone or isinstance(self.pool, Cluster):
+                if alone or isinstance(self.pool, _Cluster):
                     why = "The process that ran it died, perhaps out of memory or in a "
                     why += f"crash of an extension module ({type(error).__name__})."
                     self._fail(job, why)
                 else:
                     self.suspects.append(job)
             except CancelledError:
-                if isinstance(self.pool, Cluster):
+                if isinstance(self.pool, _Cluster):
                     raise self.pool.lost() from None
                 raise
             # Only now, because an interrupt no longer loses what is written.

@@ -23,18 +23,19 @@ def evaluate(
     pooled: bool = opt(False),
     seed: int = options.SEED,
 ) -> Answer:
-    """Compare random and solved projections, linear and non-linear.
+    """Compare random and solved input projections u, linear and non-linear.
 
-    You can compare soft margins only at the same η, so all rows share one. With --eta cv,
-    each row chooses its own η by cross-validation, once without and once with the noise.
-    Without noise, a linear network then gains little from its input projection.
+    Each row has its soft margin κ and its accuracy. You can compare κ only at the same
+    weight η of the variance, so all rows share one. With --eta cv, each row chooses its own
+    η by cross-validation, once without and once with the noise. Without noise, a linear
+    network then gains little from its input projection.
 
     order : Order of the non-linear network, or 'exact' to integrate it; 0 leaves it out.
     pooled : Also fit the pooled classifier, for series that are not aligned.
-    eta : Weight η of the variance in the soft margin, one for all rows, so that you can
-        compare their κ. With 'cv', each row chooses its own.
-    noise : Noise on every neuron's state at the readout. The default of fit is none; here
-        it shows the benefit of a large margin.
+    eta : Weight η of the variance in the soft margin κ. The default of fit is 'cv'; here it
+        is one number, so that you can compare κ.
+    noise : Standard deviation of the noise on every neuron's state at the readout. The
+        default of fit is 0; here noise shows the benefit of a large margin.
     """
     from .inputs import load_task
 
@@ -50,7 +51,7 @@ def evaluate(
 def demo(
     report: Path = opt(_PAGE, "Output"), orders: bool = opt(False), seed: int = options.SEED
 ) -> Answer:
-    """Show random against solved projections on synthetic heartbeats.
+    """Show random against solved input projections u on synthetic heartbeats.
 
     Takes half a minute, needs no data, and writes a report page.
 
@@ -146,7 +147,7 @@ def compare(
 
 
 def weight_of(order: int | str) -> float:
-    """Weight of a fit in the progress bar."""
+    """Return the weight of a fit in the progress bar."""
     return _NONLINEAR if order else 1.0
 
 

@@ -25,17 +25,18 @@ def explore(
 ) -> Answer:
     """Open a page where you drag, climb or solve the input projection u.
 
-    The page is one file and works offline: it computes in the browser. This command
-    computes the bound, and the solved projections for several η and readout times. The page
-    opens in your browser, or --out writes it to a file. With more than two classes, you
-    choose a pair on the page.
+    The page shows the soft margin κ of your u, and its proven bound, for several weights η
+    of the variance and several readout times. It is one file, computes in the browser and
+    works offline. The page opens in your browser, or --out writes it to a file. With more
+    than two classes, you choose a pair on the page.
 
     source : Name of a data set, path of a file with series, or a model saved by fit.
         Built-in series by default.
     data : Series for MODEL, in place of those stored in it.
     out : Write the page to this HTML file instead of opening it.
-    tau : Time constant, in the unit of the duration.
-    neurons : Number of neurons, at most 128; with few, each bar matters more.
+    tau : Time constant τ of the neurons, in the unit of the duration.
+    neurons : Number of neurons, at most 128. The default of fit is 100; with few, each bar
+        matters more.
     """
     options.need("jinja2")
     import tempfile
@@ -56,7 +57,7 @@ def explore(
             made |= more
         else:
             how = "give one argument, or a MODEL and DATA"
-            refuse_if(data is not None, f"{source!r} is no saved model; {how}")
+            refuse_if(data is not None, f"{source!r} is not a saved model; {how}")
             sources, reservoir = _of_data(source, files, seed), network.reservoir(tau, seed)
         target = out or Path(tempfile.mkdtemp(prefix="greenfold-")) / "explorer.html"
         page = make_explorer(target, sources, reservoir, **made)
@@ -107,7 +108,7 @@ def _of_model(
         "duration": model.unfolding_.n_steps * model.unfolding_.dt,
         "start": start_of(model),
         "note": remarks(model),
-        "title": f"Turn the u of {Path(name).name}",
+        "title": f"Tune the u of {Path(name).name}",
     }
     return [chosen], model.reservoir_, more
 

@@ -31,18 +31,20 @@ def fit(
     certify: bool = opt(False, "Network"),
     seed: int = options.SEED,
 ) -> Answer:
-    """Fit a reservoir classifier: solve for its input and readout projections.
+    """Fit a reservoir classifier: solve for its input projection u and readout v.
 
-    If events happen at different times in your series, use --classifier pooled, which reads
-    the network at every step.
+    u is how strongly the input drives each neuron, v the direction along which the states
+    are read. Both maximise the soft margin κ: the distance of the classes along v, minus
+    η/2 times their variance. If events happen at different times in your series, use
+    --classifier pooled, which reads the network at every step.
 
     A data set has its own test series. All series of a file are used for training, unless
     you give --test or --holdout.
 
     model : Write the model to this file.
-    classifier : margin: both projections solved, read once, for aligned series. pooled:
+    classifier : margin: u and v solved, the network read once, for aligned series. pooled:
         read at every step, for series that are not aligned.
-    projection : Input projection: optimal (solved for each class), shared (one solved for
+    projection : Input projection u: optimal (solved for each class), shared (one solved for
         all classes) or random.
     order : 0 for the linear network, 1 for the paper's first order in α, 'exact' for the
         integrated network.
@@ -112,21 +114,25 @@ def _data(task: Any, fitted: Any) -> str:
     return f"{task.name}: {len(task.y)} training series of up to {sizes}"
 
 
+def _eta(fitted: Any) -> str:
+    """Return η, with a note if it is the last of its grid."""
+    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
+    return f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}"
+
+
 def _facts(task: Any, row: Any, model: Any, report: Path | None) -> dict[str, Any]:
     fitted, expansion = row.classifier, None
     if row.order == "exact":
         expansion = "none: the network itself is integrated"
     elif row.order and not isinstance(fitted.validity_, list):
         expansion = fitted.validity_
-    # The scores note when the chosen η is the last of its grid.
-    note = fitted.eta_scores_.note if fitted.eta_scores_ is not None else ""
     bound = f"{row.bound:.5g} ({_proof(row)})" if math.isfinite(row.bound) else None
     noisy = f"{row.noisy_accuracy:.2%}" if row.noise else None
     return {
         "data": _data(task, fitted),
         "network": f"{row.network_and_order}, {fitted.reservoir_.n_neurons} neurons",
         "input u": row.projection,
-        "η": f"{fitted.eta_:.4g} ({note})" if note else f"{fitted.eta_:.4g}",
+        "η": _eta(fitted),
         "soft margin κ": f"{row.soft_margin:.5g}",
         "upper bound": bound,
         f"{task.judged[2]} accuracy": f"{row.accuracy:.2%}",

@@ -21,7 +21,7 @@ def forecast(
     format: str | None = opt(None, "Data", metavar="FORMAT"),
     neurons: int = opt(100, options.MAIN, "-n", min=1),
     search: int = opt(0, options.MAIN, min=0),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for the network and the random input weights."),
     out: Path | None = opt(None, options.MAIN, "-o"),
     model: Path | None = opt(None, options.MAIN, "-m"),
     report: Path | None = REPORT,
@@ -111,6 +111,8 @@ def _check_apart(**paths: Path | None) -> None:
 def _read(data: str, columns: Any, format: str | None) -> Any:
     from ..datasets import SampledSeries, lorenz, mackey_glass, read_sampled
 
+    if data in _BUILT_IN:
+        options.invocation.refuse(f"is for files; {data} is built in", "columns", "format")
     if data == "lorenz":
         return SampledSeries(lorenz(3000, rng=0), ("x", "y", "z"), 0.05, 149.95)
     if data == "mackey-glass":

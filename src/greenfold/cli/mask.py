@@ -107,7 +107,7 @@ def mask(
     report: Path | None = options.REPORT,
     replicates: int = opt(24, "Mask", min=10),
     draws: int = opt(20, "Mask", min=1),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for random masks and splits."),
     reading: Labelled = Labelled(),
 ) -> Answer:
     """Solve for the input mask of a device, from a recording of it.
@@ -119,8 +119,8 @@ def mask(
 
     recording : Random drive and outputs of the device, one column per channel: .csv, .npz
         or .parquet.
-    eta : Weight η of the variance in the soft margin; the default is that of evaluate, so
-        that you can compare κ. 'cv' chooses it by cross-validation.
+    eta : Weight η of the variance in the soft margin κ, or 'cv' to choose it by
+        cross-validation; the default is that of evaluate, so that you can compare κ.
     out : Write the mask to this CSV file.
     readout : Write the weights of the outputs to this CSV file.
     replicates : Number of parts of the recording that are held out in turn for the

@@ -30,9 +30,9 @@ def memory(
     tau: float = opt(2.0, "Network"),
     dt: float = opt(0.5, "Network"),
     steps: int | None = opt(None, "Network", min=1, show_default=False),
-    seed: int = options.SEED,
+    seed: int = options.seed("Seed for the network and the random u."),
 ) -> Answer:
-    """Compare the memory of a network for random and for solved input projections.
+    """Compare the memory of a network for random and for solved input projections u.
 
     For each delay, the readout recovers some share of the white input that many steps ago,
     under noise. Memory capacity is the sum of these shares. The upper bound is proven for
@@ -40,10 +40,11 @@ def memory(
 
     delays : Delays in steps; 0 is the last step.
     noise : Standard deviation of the noise on every neuron's state at the readout, for
-        input of unit variance.
+        input of unit variance. The default of fit is 0; here it must be positive, because
+        without noise every u remembers equally much.
     ridge : Ridge penalty, the variance of that noise; use it in place of --noise.
     draws : Number of random u.
-    tau : Time constant, in the unit of dt.
+    tau : Time constant τ of the neurons, in the unit of dt.
     dt : Length of a step.
     steps : Steps of input before the readout; by default 60, or more if the delays need it.
     """
@@ -94,7 +95,7 @@ def _show(record: dict[str, Any]) -> None:
     drawn, solved, bound = record["random"], record["solved"]["total"], record["bound"]
     rows = {
         f"random, mean of {len(drawn['totals'])}": drawn["mean"],
-        "random, the best": drawn["best"],
+        f"random, best of {len(drawn['totals'])}": drawn["best"],
         "solved": solved,
         **({} if bound is None else {"upper bound": bound}),
     }

@@ -82,7 +82,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
     Parameters
     ----------
     data_dir : str or Path, optional
-        Data directory. Default: the environment variable ``GREENFOLD_DATA``.
+        As for :func:`load_dataset`.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def list_datasets(data_dir: Folder = None) -> dict[str, Path]:
 
 
 def datasets_below(root: Path) -> dict[str, Path]:
-    """Yield the folder of each data set in `root` or one level down, in a fixed order."""
+    """Return the folder of each data set in `root` or one level down, by name."""
     tops = _folders(root)
     below = [*tops, *(f for top in tops for f in _folders(top))]
     # The first of several counts.
@@ -115,12 +115,9 @@ def _is_dataset(folder: Path) -> bool:
 
 
 def dataset_path(name: str, data_dir: Folder = None) -> Path:
-    """Return the folder of a local data set, or raise FileNotFoundError; no download.
+    """Return the folder of a local data set, or raise FileNotFoundError.
 
-    Parameters
-    ----------
-    name, data_dir
-        As for :func:`load_dataset`.
+    ``name`` and ``data_dir`` are as for :func:`load_dataset`; nothing is downloaded.
     """
     check_name(name)
     for root in (data_directory(data_dir), cache_directory()):
@@ -313,7 +310,6 @@ def load_dataset(
     X, y
         As :func:`read_series` returns them. Errors are those of the two functions.
     """
-    check_name(name)
     must(split in (*_SPLITS, None), "split", "be 'train', 'test' or None", repr(split))
     data_directory(data_dir)  # a wrong directory is an error, not a reason to download
     try:

@@ -50,17 +50,19 @@ _TRAINED = (_N_FOLDS - 1) / _N_FOLDS
 _NORMAL_BYTES = 4 * 2**30
 _INFLUENCE_BYTES = 256 * 2**20
 _OWN_SIGNAL = "drive every input with a random signal of its own"
+#: Largest response whose squares, and results computed from it, are finite.
+_LARGEST = 1e70
 
 
 def _rows_to_fit(_: Any, drive: Any, *__: Any, n_steps: int, **___: Any) -> int:
-    """Number of rows of the covariance of the lagged drive."""
+    """Return the number of rows of the covariance of the lagged drive."""
     one = drive[0] if isinstance(drive, list | tuple) else drive
     return np.shape(one)[1] * n_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Shown):
-    """How well a fit to recordings knows the response.
+    """Quality of a response fitted to recordings.
 
     Attributes
     ----------
@@ -99,7 +101,7 @@ class FitReport(Shown):
         return self.whole + np.tensordot(draws, self.influence, axes=1)
 
     def estimated(self, whole: np.ndarray) -> np.ndarray:
-        """G for another ``whole``: with the chosen lags only, and shrunk."""
+        """Return G for another ``whole``: with the chosen lags only, and shrunk."""
         made = np.array(whole)
         made[..., : max(0, made.shape[-3] - self.n_lags), :, :] = 0.0
         return made / (1 + self.ridge)
@@ -144,6 +146,9 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
     def __post_init__(self) -> None:
         G = check.host_array(self.G, "G", ndim=(3,))
+        largest = float(np.abs(G).max(initial=0.0))
+        why = f"be at most {_LARGEST:g} in size; change the unit of the outputs"
+        check.must(largest <= _LARGEST, "G", why, f"{largest:.3g}")
         G.flags.writeable = False
         object.__setattr__(self, "G", G)
         object.__setattr__(self, "dt", check.positive(self.dt, "dt"))
@@ -219,13 +224,13 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         scale_in, scale_out = _deviation(drives), _deviation(outputs)
         drives = [d / scale_in for d in drives]
         _check_independent(np.concatenate(drives))
-        lags, carried = _lags(n_lags, n_steps, drives)
+        lags, fittable = _lags(n_lags, n_steps, drives)
         outputs = [y / scale_out for y in outputs]
-        data = _Regression(drives, outputs, max(lags[-1], carried), n_blocks)
+        data = _Regression(drives, outputs, max(lags[-1], fittable), n_blocks)
         L, penalty = data.choose(lags, penalties)
         explained, variance = data.explained(L, penalty), scale_out**2
         linearity = float(explained @ variance / variance.sum())
-        reached = float(data.explained(carried, penalty) @ variance / variance.sum())
+        reached = float(data.explained(fittable, penalty) @ variance / variance.sum())
         W = data.solve(L, penalty)
         d, y = max(zip(drives, outputs, strict=True), key=lambda pair: len(pair[0]))
         found = _LagCorrelations(d, y)
@@ -234,10 +239,10 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
         _refuse_if(
             reached > linearity + _FORGOTTEN,
             f"`n_lags` = {L} is shorter than the memory of the device: it explains "
-            f"{linearity:.0%} of the outputs, {carried} lags explain {reached:.0%}",
+            f"{linearity:.0%} of the outputs, {fittable} lags explain {reached:.0%}",
             f"pass up to {n_steps}, the steps of the stimuli",
         )
-        whole = data.solve(max(carried, min(n_steps, L)), _RIDGES[0])
+        whole = data.solve(max(fittable, min(n_steps, L)), _RIDGES[0])
 
         def arranged(filters: np.ndarray) -> np.ndarray:
             """Reorder filters (n, L · n_inputs, n_outputs) from newest first to time."""
@@ -282,31 +287,31 @@ class MeasuredResponse(KnownByMaps, Shown, codec.Saved, kind="response"):
 
     @property
     def duration(self) -> float:
-        """T = KΔ."""
+        """Duration T = KΔ of the stimuli."""
         return self.n_steps * self.dt
 
     def input_response(self, u: Any) -> np.ndarray:
-        """Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs,) or with channels."""
+        """Return Rᵤ (n_channels · n_steps, n_outputs) for u (n_inputs[, n_channels])."""
         u = np.asarray(u, dtype=np.float64).reshape(self.n_inputs, -1)
         n, o, i = self.G.shape
         response = (self.G.reshape(n * o, i) @ u).reshape(n, o, -1)
         return np.ascontiguousarray(response.transpose(2, 0, 1)).reshape(-1, o)
 
     def readout_response(self, v: Any) -> np.ndarray:
-        """L_v (n_steps, n_inputs) for a readout v, with one more axis for several."""
+        """Return L_v (n_steps, n_inputs) for a readout v; one more axis for several."""
         v = np.asarray(v, dtype=np.float64)
         return np.ascontiguousarray(np.tensordot(self.G, v, axes=((1,), (0,))))
 
     def response_sum(self, d: np.ndarray) -> MatrixSum:
-        """G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
+        """Return G(d) = Σ_n d_n G_n for weights d (n_channels, n_steps)."""
         return MatrixSum(np.tensordot(d, self.G, axes=1).transpose(1, 0, 2))
 
     def _carry_back(self, R_bar: np.ndarray) -> np.ndarray:
-        """∂L/∂u (n_inputs, n_channels) from ∂L/∂Rᵤ (n_channels, n_steps, n_outputs)."""
+        """Turn ∂L/∂Rᵤ (n_channels, n_steps, n_outputs) to ∂L/∂u (n_inputs, n_channels)."""
         return np.einsum("cno,noi->ic", R_bar, self.G)
 
     def with_readout(self, readout: float) -> MeasuredResponse:
-        """The same device read earlier, at a multiple of dt; later steps are zero."""
+        """Return the device read earlier, at a multiple of dt; later steps are zero."""
         steps = check.positive(readout, "readout") / self.dt
         n_read = round(steps)
         fits = 1 <= n_read <= self.n_steps and abs(steps - n_read) <= 1e-6 * max(steps, 1)
@@ -344,7 +349,7 @@ codec.describe(
 
 
 def _recordings(value: Any, name: str) -> list[np.ndarray]:
-    """One recording or several, each as (n_samples, n_channels) of floats."""
+    """Return one recording or several, each as (n_samples, n_channels) of floats."""
     several = isinstance(value, list | tuple) and any(np.ndim(one) > 1 for one in value)
     found = []
     for number, one in enumerate(value if several else [value]):
@@ -371,7 +376,7 @@ def _refuse_if(wrong: Any, problem: str, advice: str) -> None:
 
 
 def _check_recordings(drive: Any, states: Any) -> list[list[np.ndarray]]:
-    """Drives and outputs of all recordings, without their means."""
+    """Return drives and outputs of all recordings, checked, without their means."""
     both = {"drive": _recordings(drive, "drive"), "states": _recordings(states, "states")}
     drives, outputs = both.values()
     n, m = len(drives), len(outputs)
@@ -456,8 +461,13 @@ class _LagCorrelations:
             whole += (np.fft.irfft(both, size, axis=0) ** 2).sum(1) / n
         self.lags = np.arange(-(n // 2), n // 2)
         self.power = whole[self.lags] * (n / (n - np.abs(self.lags)))
-        # Outputs that resemble each other make the power vary more.
-        excess = max(float(np.median(self.power)) / chi2.median(df), 1.0)
+        # Outputs that resemble each other, and a drive that resembles its past, make the
+        # power vary more, like that of fewer channels: as many as its quartiles tell.
+        middle, upper = np.quantile(self.power, [0.5, 0.75])
+        few = np.arange(1, df + 1)
+        alike = few[chi2.ppf(0.75, few) * middle >= upper * chi2.median(few)]
+        df = int(alike.max(initial=1))
+        excess = max(float(middle) / chi2.median(df), 1.0)
         self.surprising = excess * float(chi2.isf(_CHANCE / n, df))
 
     @property
@@ -472,7 +482,7 @@ class _LagCorrelations:
         chance = f"`states` do not follow `drive`: {share} variance, no more than chance"
         how = "check that these columns were recorded together, or record longer"
         if self.lag is not None and self.lag >= n_lags:
-            how = f"they follow most at lag {self.lag}: take that delay out, or pass more"
+            how = f"they follow most at lag {self.lag}: remove that delay, or pass more"
             how += " `n_lags`"
         _refuse_if(not above or linearity <= 0, chance, how)
 
@@ -520,7 +530,7 @@ def _deviation(arrays: list[np.ndarray]) -> np.ndarray:
 def _lags(
     given: int | Sequence[int] | None, n_steps: int, drives: list[np.ndarray]
 ) -> tuple[list[int], int]:
-    """Numbers of lags to compare, ascending, and the stimulus lags that can be fitted.
+    """Return numbers of lags to compare, and the stimulus lags that can be fitted.
 
     Refuses more than the recordings allow.
     """
@@ -559,10 +569,8 @@ def _lags(
         many = f"`n_lags` = {fits[-1]} with {n_inputs} inputs"
         advice = "use fewer lags, or record groups of inputs separately"
         raise MemoryError(f"{many} needs {needed / 2**30:.0f} GiB; {advice}.")
-    smaller = (
-        n for n in range(n_steps, 1, -1) if is_long(n) and memory(n) <= _NORMAL_BYTES
-    )
-    return fits, next(smaller, 1)
+    small = (n for n in range(n_steps, 1, -1) if is_long(n) and memory(n) <= _NORMAL_BYTES)
+    return fits, next(small, 1)
 
 
 class _Regression:
@@ -611,12 +619,12 @@ class _Regression:
             done += usable
 
     def _sums(self, L: int, left_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """XᵀX and XᵀY of L lags over all folds but one."""
+        """Return XᵀX and XᵀY of L lags over all folds but one."""
         p, folds = L * self.n_inputs, [k for k in range(_N_FOLDS) if k != left_out]
         return self.A[folds, :p, :p].sum(0), self.B[folds, :p].sum(0)
 
     def _errors(self, fold: int, W: np.ndarray) -> np.ndarray:
-        """Squared errors on one fold, per output."""
+        """Return squared errors on one fold, per output."""
         p = len(W)
         A, B = self.A[fold, :p, :p], self.B[fold, :p]
         return self.yy[fold] - 2 * (W * B).sum(0) + (W * (A @ W)).sum(0)
@@ -636,7 +644,7 @@ class _Regression:
         return L, penalty
 
     def _held_out(self, L: int, penalty: float) -> np.ndarray:
-        """Squared errors on all folds, per output."""
+        """Return squared errors on all folds, per output."""
         ridge = _TRAINED * self.unit * penalty
         total = np.zeros(self.yy.shape[1])
         for fold in range(_N_FOLDS):
@@ -655,11 +663,11 @@ class _Regression:
         return float(penalties[int(total.argmin())])
 
     def explained(self, L: int, penalty: float) -> np.ndarray:
-        """Share of the held-out variance explained, per output."""
+        """Return the share of the held-out variance that is explained, per output."""
         return 1 - self._held_out(L, penalty) / self.yy.sum(0)
 
     def is_above_chance(self, L: int, penalty: float) -> bool:
-        """Whether held-out blocks are explained by more than the scatter between them."""
+        """Whether held-out blocks are explained better than their scatter would allow."""
         ridge, found = _TRAINED * self.unit * penalty, np.zeros(self.n_blocks)
         filters = [_solve(*self._sums(L, fold), ridge) for fold in range(_N_FOLDS)]
         for block, past, y in self.stretches(self.n_blocks):
@@ -669,11 +677,11 @@ class _Regression:
         return float(found.mean()) > least * float(found.std(ddof=1)) / self.n_blocks**0.5
 
     def solve(self, L: int, penalty: float) -> np.ndarray:
-        """The filters of L lags, (L · n_inputs, n_outputs)."""
+        """Return the filters of L lags, (L · n_inputs, n_outputs)."""
         return _solve(*self._sums(L), self.unit * penalty)
 
     def influence(self, W: np.ndarray, penalty: float, n_steps: int) -> np.ndarray:
-        """Change of the filters with each block, (n_blocks, kept unknowns, n_outputs)."""
+        """Return how each block changes the filters, (n_blocks, unknowns, n_outputs)."""
         p = len(W)
         scores = np.zeros((self.n_blocks, *W.shape))
         for block, past, y in self.stretches(self.n_blocks):
@@ -690,12 +698,12 @@ class _Regression:
 
 
 def _lagged(past: np.ndarray, lag: int, n_lags: int) -> np.ndarray:
-    """Samples d_{t−lag} for the times t of a block."""
+    """Return samples d_{t−lag} for the times t of a block."""
     return past[n_lags - 1 - lag : len(past) - lag]
 
 
 def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀX of a block; along its diagonals, update by the samples that enter and leave."""
+    """Return XᵀX of a block, updated along diagonals by samples that enter and leave."""
     n = past.shape[1]
     A = np.empty((n_lags, n, n_lags, n))
     newest = _lagged(past, 0, n_lags)
@@ -712,12 +720,12 @@ def _gram(past: np.ndarray, n_lags: int) -> np.ndarray:
 
 
 def _cross(past: np.ndarray, y: np.ndarray, n_lags: int) -> np.ndarray:
-    """XᵀY of a block."""
+    """Return XᵀY of a block."""
     return np.concatenate([_lagged(past, lag, n_lags).T @ y for lag in range(n_lags)])
 
 
 def _filtered(past: np.ndarray, W: np.ndarray, n_lags: int) -> np.ndarray:
-    """X W of a block; W may have fewer lags."""
+    """Return X W of a block; W may have fewer lags."""
     made = np.zeros((len(past) - n_lags + 1, W.shape[1]))
     for lag, one in enumerate(W.reshape(-1, past.shape[1], W.shape[1])):
         made += _lagged(past, lag, n_lags) @ one

@@ -77,7 +77,7 @@ class DrivenNetwork:
         return states
 
     def run(self, x: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """States (n_steps, n_neurons) of one network along inputs (n_steps, n_channels)."""
+        """Return states (n_steps, n_neurons) along inputs (n_steps, n_channels)."""
         found = np.empty((len(x), self.n_neurons))
         for start in range(0, len(x), _BLOCK):
             part = slice(start, start + _BLOCK)

@@ -140,7 +140,7 @@ class Dynamics:
 
     @property
     def degree(self) -> int | None:
-        """1 for a linear gain; otherwise states are no polynomials of the stimulus."""
+        """1 for a linear gain; otherwise states are not polynomials of the stimulus."""
         return 1 if self.is_linear else None
 
     def with_readout(self, readout: Any) -> Dynamics:
@@ -264,7 +264,7 @@ class Dynamics:
         return u_bar if readout is None else (u_bar, v_bar)
 
     def probe(self, norms: np.ndarray) -> np.ndarray:
-        """Sorted positions of the series that determine the number of sub-steps.
+        """Return sorted positions of the series that determine the number of sub-steps.
 
         They are those of the eight largest squared ``norms`` (n_cases,), and eight others.
         """
@@ -305,7 +305,7 @@ class Prepared:
         return None if self._plan is None else self._plan.n_sub
 
     def __call__(self, u: Any) -> Walk:
-        """States at u, with their pullback."""
+        """Return states at u, with their pullback."""
         if self._plan is None:
             self.settle(u)
         try:
@@ -337,7 +337,7 @@ class Prepared:
 
 
 def _checked_start(start: Any, network: Any) -> np.ndarray | None:
-    """Initial state as a deviation from rest; None for at rest."""
+    """Return the initial state as a deviation from rest; None for at rest."""
     if start is None:
         return None
     state, shape = check.host_array(start, "start", ndim=(1,)), (network.n_neurons,)
@@ -348,7 +348,7 @@ def _checked_start(start: Any, network: Any) -> np.ndarray | None:
 
 
 def _up_to_the_square(reservoir: Reservoir) -> Reservoir | None:
-    """The same network with a gain of two Taylor coefficients at its resting state."""
+    """Return the network with a gain of two Taylor coefficients at its resting state."""
     gain = reservoir.gain
     if gain.kind is not None and "degree" in gain.parameters:
         # The function and the resting state stay; only the series is cut.
@@ -374,7 +374,7 @@ def plan_substeps(
     ValueError
         If more than 256 sub-steps per step would be needed.
     Divergence
-        If the network diverges however short the sub-steps are.
+        If the network diverges with short sub-steps too.
     """
     least = 1e3 * np.finfo(np.float64).eps
     wanted = f"be at least {least:.1g}, below which rounding hides the error of a step"
@@ -385,7 +385,7 @@ def plan_substeps(
     n_sub = known + 1
     while True:
         error, fine = probe.error(n_sub), probe.ends(2 * n_sub)
-        if isinstance(fine, Divergence) and probe.believes(n_sub, fine):
+        if isinstance(fine, Divergence) and probe.is_real(n_sub, fine):
             raise fine
         if error <= _MARGIN * tol:
             return StepError(n_sub, error, probe.series)
@@ -415,7 +415,7 @@ class _Probe:
         self._known: dict[int, np.ndarray | Divergence] = {}
 
     def ends(self, n_sub: int) -> np.ndarray | Divergence:
-        """States at the ends of the steps, or where they diverge."""
+        """Return states at the ends of the steps, or where they diverge."""
         if n_sub not in self._known:
             walk = Walk(self._make(n_sub), self._X, self._u)
             try:
@@ -425,7 +425,7 @@ class _Probe:
         return self._known[n_sub]
 
     def error(self, n_sub: int) -> float:
-        """Difference to halved sub-steps, see `StepError`."""
+        """Return the difference to halved sub-steps, see `StepError`."""
         coarse, fine = self.ends(n_sub), self.ends(2 * n_sub)
         if isinstance(coarse, Divergence) or isinstance(fine, Divergence):
             return np.inf
@@ -435,8 +435,8 @@ class _Probe:
         richardson = 2**_ORDER / (2**_ORDER - 1)
         return richardson * float(np.abs(coarse - fine).max()) / scale
 
-    def believes(self, n_sub: int, fine: Divergence) -> bool:
-        """Whether short sub-steps diverge in the same step of the same series."""
+    def is_real(self, n_sub: int, fine: Divergence) -> bool:
+        """Whether sub-steps twice as long, but short, diverge at the same place."""
         coarse = self.ends(n_sub)
         return (
             isinstance(coarse, Divergence)
@@ -446,7 +446,7 @@ class _Probe:
 
 
 def probe_series(X: Any) -> np.ndarray:
-    """Indices of the series to measure on, in increasing order."""
+    """Return indices of the series to measure on, in increasing order."""
     n_cases = X.shape[0]
     if n_cases <= _N_LARGEST + _N_OTHERS:
         return np.arange(n_cases)
@@ -459,7 +459,7 @@ def probe_series(X: Any) -> np.ndarray:
 
 
 def probe_of_norms(norms: np.ndarray) -> np.ndarray:
-    """The same from the squared norms of the series."""
+    """Return the same indices from the squared norms of the series."""
     if len(norms) <= _N_LARGEST + _N_OTHERS:
         return np.arange(len(norms))
     by_norm = np.argsort(norms, kind="stable")

@@ -206,11 +206,9 @@ class AeonReservoirForecaster(IterativeForecastingMixin, BaseForecaster):
     def iterative_forecast(
         self, y: Any, prediction_horizon: int, exog: Any = None, *, future_exog: Any = None
     ) -> np.ndarray:
-        """Fit once, and forecast in closed loop; (prediction_horizon,)."""
+        """Fit once and forecast (prediction_horizon,) in closed loop."""
         if exog is not None or future_exog is not None:
-            raise ValueError(
-                "`exog` must be None; use ReservoirForecaster, which accepts it."
-            )
+            raise ValueError("`exog` must be None; ReservoirForecaster accepts it.")
         self.fit(y)
         return self.forecaster_.forecast(prediction_horizon)
 

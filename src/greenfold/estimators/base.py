@@ -184,7 +184,7 @@ def class_weights(estimator: Any, classes: np.ndarray, counts: np.ndarray) -> np
 def moderate(weights: np.ndarray) -> np.ndarray:
     """Weights, divided by the largest if they are too large or small to be counts."""
     largest = weights.max()
-    return weights if 1e-50 < largest < 1e50 else weights / largest
+    return weights if 1e-6 <= largest <= 1e6 else weights / largest
 
 
 class SeriesRegressor(MultiOutputMixin, RegressorMixin, SeriesEstimator):

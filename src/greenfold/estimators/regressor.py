@@ -173,15 +173,14 @@ class ReservoirRegressor(SeriesRegressor, kind="regressor"):
         return self
 
     def _read(self, X: Any, *, fitting: bool) -> np.ndarray:
-        """Series of equal length, (n_cases, n_channels, n_steps)."""
+        """Read series of equal length, (n_cases, n_channels, n_steps)."""
         values = read_values(self, X, fitting=fitting)
         other = {one.shape[1] for one in values} - {self.n_features_in_}
         if other:
             wanted = f"{self.n_features_in_} features as input in every series"
             name = type(self).__name__
-            raise ValueError(
-                f"X has {min(other)} features, but {name} is expecting {wanted}."
-            )
+            got = f"X has {min(other)} features, but {name} is expecting"
+            raise ValueError(f"{got} {wanted}.")
         return np.asarray(values)
 
     @property

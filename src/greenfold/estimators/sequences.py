@@ -81,7 +81,7 @@ class Scale:
 
     @classmethod
     def of(cls, sequences: list[np.ndarray], name: str) -> Scale:
-        """Scale of all sequences together; a constant channel keeps the unit one."""
+        """Return the scale of all sequences; a constant channel keeps its unit."""
         rows = np.concatenate(sequences)
         peak = np.abs(rows).max(0)
         peak[peak == 0] = 1.0
@@ -98,20 +98,20 @@ class Scale:
         return cls(mean * peak, deviation * peak)
 
     def down(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in units of the deviation."""
+        """Return rows in units of the deviation."""
         return rows / self.deviation - self.mean / self.deviation
 
     def up(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in the original unit."""
+        """Return rows in the original unit."""
         return rows * self.deviation + self.mean
 
     def joined(self, other: Scale) -> Scale:
-        """Scale of the channels of both, one after the other."""
+        """Return the scale of the channels of both, one after the other."""
         mean = np.concatenate([self.mean, other.mean])
         return Scale(mean, np.concatenate([self.deviation, other.deviation]))
 
     def after(self, n: int) -> Scale:
-        """Scale of the channels from ``n`` on."""
+        """Return the scale of the channels from ``n`` on."""
         return Scale(self.mean[n:], self.deviation[n:])
 
 
@@ -131,7 +131,7 @@ class Readout:
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Readout:
-        """No rows yet."""
+        """Make sums without rows."""
         size = n_features + n_targets
         return cls(n_features, 0.0, np.zeros(size), np.zeros((size, size)))
 
@@ -144,7 +144,7 @@ class Readout:
         return self
 
     def without(self, features: np.ndarray, targets: np.ndarray) -> Readout:
-        """The sums without some rows."""
+        """Return the sums without some rows."""
         other = Readout(self.n_features, self.n, self.sums.copy(), self.products.copy())
         return other.add(features, targets, -1)
 
@@ -158,7 +158,7 @@ class Readout:
         self.products = kept * self.products + (weights[:, None] * both).T @ both
 
     def recursion(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """(Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
+        """Return (Σ f fᵀ + Λ)⁻¹ with the constant feature last, and its readout.
 
         Λ is the penalty of the fitted rows: rows added one by one do not change it, and
         rows that are forgotten do not reduce it.
@@ -175,12 +175,12 @@ class Readout:
         return (P + P.T) / 2, linalg.solve(A, cross, assume_a="sym")
 
     def solve(self, ridges: Any) -> tuple[np.ndarray, np.ndarray]:
-        """V (n_ridges, n_features, n_targets) and intercepts (n_ridges, n_targets)."""
+        """Return V (n_ridges, n_features, n_targets), intercepts (n_ridges, n_targets)."""
         mean, k = self.sums / self.n, self.n_features
         covariance = self.products / self.n - np.outer(mean, mean)
         sizes, vectors = linalg.eigh(covariance[:k, :k])
         along = vectors.T @ covariance[:k, k:]
-        # Directions below the rounding of the sums are unknown, whatever the penalty.
+        # Directions below the rounding of the sums are unknown at any penalty.
         sizes = np.maximum(sizes, 0.0)
         least = 1e-15 * max(float(sizes[-1]), 1e-300)
         factors = 1 / (sizes + np.maximum(np.atleast_1d(ridges), least)[:, None])
@@ -205,7 +205,7 @@ class _Driven:
 
 
 def valid_steps(predicted: np.ndarray, truth: np.ndarray, spread: Any = 1.0) -> np.ndarray:
-    """Steps until forecasts leave the truth, the usual measure for chaotic series.
+    """Count steps until forecasts leave the truth, as usual for chaotic series.
 
     That is the first step with a root mean squared error over the channels, the last axis,
     above 0.4 deviations (``spread``, one or one per channel); n_steps if there is none. The
@@ -335,14 +335,14 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         shapes = ((n, n_channels), (n, n_channels + 1))
         check.must(given.shape in shapes, "input_weights", wanted, f"shape {given.shape}")
         some = given[:, :n_channels].any()
-        check.must(some, "input_weights", "let some input in", "zeros only")
+        check.must(some, "input_weights", "have non-zero weights of inputs", "zeros only")
         bias = given[:, -1] if given.shape[1] > n_channels else np.zeros(n)
         return DrivenNetwork(drawn.network, given[:, :n_channels], bias, drawn.dt)
 
     def _problem(
         self, network: Any, inputs: list, targets: list, scale: float, washout: int
     ) -> SequenceProblem:
-        """The loss of projections of norm ``scale``, read after a washout."""
+        """Return the loss of projections of norm ``scale``, read after a washout."""
         task = SequenceTask.from_sequences(
             [scale * one for one in inputs],
             targets,
@@ -359,7 +359,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return washout if self.washout == "auto" else int(self.washout)
 
     def _solve(self, drawn: DrivenNetwork, inputs: list, targets: list) -> DrivenNetwork:
-        """Input weights and bias with the smallest one-step error, at the drawn norm."""
+        """Solve for the smallest one-step error, at the norm of the drawn weights."""
         u = np.column_stack([drawn.weights, drawn.bias])
         scale = float(np.linalg.norm(u))
         u /= scale
@@ -395,14 +395,14 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
             washout = memory
 
     def _room(self, memory: int, longest: np.ndarray) -> int:
-        """A washout that leaves enough steps to read."""
+        """Return a washout that leaves enough steps to read."""
         return min(memory, max(len(longest) // 4, 1))
 
     def _features(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         return np.concatenate([states, x], axis=-1) if self._sees else states
 
     def _rows(self, driven: DrivenNetwork, x: np.ndarray) -> np.ndarray:
-        """Features of the readout along one sequence, starting at rest."""
+        """Return features of the readout along one sequence, starting at rest."""
         return self._features(driven.run(x, np.zeros(driven.n_neurons)), x)
 
     def _drive(self, network: DrivenNetwork, inputs: list, targets: list) -> _Driven:
@@ -442,15 +442,15 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         self.residual_ = np.sqrt((np.concatenate(errors) ** 2).mean(0))
 
     def _last_long(self, lengths: list[int]) -> int:
-        """The last sequence longer than the washout; warns about shorter ones."""
+        """Return the last sequence longer than the washout; warn about shorter ones."""
         long = [index for index, n in enumerate(lengths) if n > self.washout_]
         wanted = f"hold a sequence of more than {self.washout_ + 1} samples, the washout"
         check.must(long, self._given_name, wanted, f"at most {max(lengths)}")
         if len(long) < len(lengths):
-            what = (
-                f"{len(lengths) - len(long)} of {len(lengths)} sequences that are shorter"
+            what = f"{len(lengths) - len(long)} of {len(lengths)} sequences that are "
+            what += (
+                f"shorter than the washout of {self.washout_} samples; they are not used"
             )
-            what += f" than the washout of {self.washout_} samples; they are not used"
             warnings.warn(f"`{self._given_name}` has {what}.", UserWarning, stacklevel=4)
         return long[-1]
 
@@ -482,7 +482,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return candidates[int(np.argmax(scores))]
 
     def _choose_ridge(self, run: _Driven) -> tuple[float, float]:
-        """The best score on held-out blocks, and its penalty."""
+        """Return the best score on held-out blocks, and its penalty."""
         scores = np.zeros(len(RIDGES))
         for index, part in _blocks([len(one) for one in run.targets], run.skipped):
             held = run.features[index][part], run.targets[index][part]
@@ -495,7 +495,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """Negative squared error of each readout on a block."""
+        """Return the negative squared error of each readout on a block."""
         made = np.einsum("tf,rfm->rtm", run.features[index][part], V) + c[:, None]
         return -((made - run.targets[index][part]) ** 2).sum((1, 2))
 
@@ -523,7 +523,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
         return found
 
     def _shown(self, made: np.ndarray) -> np.ndarray:
-        """Predictions in the units and shape of the fitted targets."""
+        """Return predictions in the units and shape of the fitted targets."""
         made = self._y_scale.up(made)
         return made[..., 0] if self._flat else made
 
@@ -577,7 +577,7 @@ class _SequenceEstimator(codec.Saved, BaseEstimator):
     # Updates
 
     def _stream(self, x: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Readout values along inputs, and the final state, in constant memory."""
+        """Return readout values along inputs, and the final state, in constant memory."""
         found = np.empty((len(x), len(self.intercept_)))
         for start in range(0, len(x), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -778,7 +778,7 @@ class SequenceRegressor(RegressorMixin, _SequenceEstimator, kind="sequence_regre
         return (made[0], found[0][1]) if return_state else made[0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions after the washout of each sequence; 1 is best.
+        """Return R² of the predictions after the washout of each sequence; 1 is best.
 
         ``X`` and ``y`` are as in ``fit``; ``sample_weight`` is ignored.
         """
@@ -857,19 +857,18 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def _scaled(self, series: list[np.ndarray], exog: Any) -> tuple[list, list]:
-        """Inputs (a sample, and known inputs of the next) and targets (the next sample)."""
+        """Return inputs (a sample and exog of the next) and targets (the next sample)."""
         z = [self._y_scale.down(one) for one in series]
         extra = self._checked_exog(exog, [len(one) for one in series])
-        inputs = [one[:-1] for one in z]
-        if extra is not None:
-            inputs = [np.hstack([a, b[1:]]) for a, b in zip(inputs, extra, strict=True)]
+        inputs = [np.hstack([a[:-1], b[1:]]) for a, b in zip(z, extra, strict=True)]
         return inputs, [one[1:] for one in z]
 
-    def _checked_exog(self, exog: Any, lengths: list[int]) -> list[np.ndarray] | None:
+    def _checked_exog(self, exog: Any, lengths: list[int]) -> list[np.ndarray]:
+        """Return known inputs (n_samples, n_extra) in units of their deviation."""
         scale = self._x_scale.after(self.n_channels_in_)
         if not len(scale.mean):
             check.must(exog is None, "exog", "be None, as in fit", "an array")
-            return None
+            return [np.empty((n, 0)) for n in lengths]
         rows = " and ".join(map(str, lengths))
         check.must(exog is not None, "exog", f"have {rows} rows, as fit had some", None)
         found = self._checked(exog, "exog", len(scale.mean))
@@ -888,22 +887,25 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         return self
 
     def update(self, series: Any, exog: Any = None, *, forgetting: float = 1.0) -> Any:
-        """Learn the samples after those learnt last, like `SequenceRegressor.update`.
+        """Learn the samples that follow, step by step, like `SequenceRegressor.update`.
 
         ``forecast`` then starts after the last of them. ``exog`` are known inputs of these
         samples. Returns the prediction for each sample before it was learnt.
         """
         check_is_fitted(self)
-        found = self._checked(series, "series", self.n_channels_in_)
-        check.must(len(found) == 1, "series", "be one series", f"{len(found)} of them")
-        z = self._y_scale.down(found[0])
-        extra = self._checked_exog(exog, [len(z)])
-        x = np.vstack([self._last, z[:-1]])
-        if extra is not None:
-            x = np.hstack([x, extra[0]])
+        z = self._one(series, "series")
+        x = np.hstack(
+            [np.vstack([self._last, z[:-1]]), *self._checked_exog(exog, [len(z)])]
+        )
         made = self._update(x, z, forgetting)
         self._last = z[-1].copy()
         return self._shown(made)
+
+    def _one(self, value: Any, name: str) -> np.ndarray:
+        """Return one series (n_samples, n_channels) in units of its deviation."""
+        found = self._checked(value, name, self.n_channels_in_)
+        check.must(len(found) == 1, name, "be one series", f"{len(found)} of them")
+        return self._y_scale.down(found[0])
 
     def forecast(self, n_steps: int, context: Any = None, exog: Any = None) -> np.ndarray:
         """Run the network on its own predictions.
@@ -924,8 +926,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
             NaN after the loop leaves ten times the range of the training series, with a
             `DivergenceWarning`.
         """
-        states, x, extra = self._begin(n_steps, context, exog, None)
-        return self._shown(self._closed(states, x, extra, n_steps)[:, 0])
+        return self._shown(self._closed(n_steps, context, exog)[:, 0])
 
     def forecast_band(
         self,
@@ -937,7 +938,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         level: float = 0.9,
         rng: np.random.Generator | int | None = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
+        """Return lower and upper bounds of noisy forecasts, shaped like a ``forecast``.
 
         Each of ``n_paths`` forecasts gets noise as large as the one-step error in training,
         at its start and at every step; the share ``level`` of them lies between the bounds.
@@ -947,53 +948,37 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
         check.must(level < 1, "level", "be below 1", level)
         n_paths = check.count(n_paths, "n_paths", minimum=2)
         generator = check.generator(rng)
-        states, x, extra = self._begin(n_steps, context, exog, n_paths)
-        made = self._closed(states, x, extra, n_steps, noise=generator)
+        made = self._closed(n_steps, context, exog, n_paths, generator)
         with warnings.catch_warnings():  # divergence of all paths was reported already
             warnings.simplefilter("ignore", RuntimeWarning)
             ends = np.nanquantile(made, [(1 - level) / 2, (1 + level) / 2], axis=1)
         return self._shown(ends[0]), self._shown(ends[1])
 
-    def _begin(
-        self, n_steps: Any, context: Any, exog: Any, n_paths: int | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """States and inputs (n_lanes, …) at the start, and known inputs (n_steps, …)."""
-        check_is_fitted(self)
-        n_steps, n_lanes = check.count(n_steps, "n_steps"), n_paths or 1
-        seen = np.empty((0, self.n_channels_in_))
-        if context is not None:
-            found = self._checked(context, "context", self.n_channels_in_)
-            one = len(found) == 1
-            check.must(one, "context", "be one series", f"{len(found)} of them")
-            seen = self._y_scale.down(found[0])
-            least = max(self.washout_, 1)
-            wanted = f"have at least {least} samples, the memory of the network"
-            check.must(len(seen) >= least, "context", wanted, len(seen))
-        extra = self._checked_exog(exog, [len(seen) + n_steps])
-        ahead = None if extra is None else extra[0][len(seen) :]
-        state, x = self.state_, self._last
-        if len(seen):
-            before, x = seen[:-1], seen[-1]
-            if extra is not None:
-                before = np.hstack([before, extra[0][1 : len(seen)]])
-            state = np.zeros(self.driven_.n_neurons)
-            state = self.driven_.run(before, state)[-1] if len(before) else state
-        x = x if ahead is None else np.concatenate([x, ahead[0]])
-        lanes = np.repeat(x[None], n_lanes, axis=0)
-        return np.repeat(state[None], n_lanes, axis=0), lanes, ahead
+    def _begin(self, n_steps: int, context: Any, exog: Any) -> tuple[np.ndarray, ...]:
+        """Return state and sample at the start, and known inputs (n_steps, n_extra)."""
+        if context is None:
+            return self.state_, self._last, *self._checked_exog(exog, [n_steps])
+        seen, least = self._one(context, "context"), max(self.washout_, 1)
+        wanted = f"have at least {least} samples, the memory of the network"
+        check.must(len(seen) >= least, "context", wanted, len(seen))
+        (extra,) = self._checked_exog(exog, [len(seen) + n_steps])
+        before = np.hstack([seen[:-1], extra[1 : len(seen)]])
+        rest = np.zeros(self.driven_.n_neurons)
+        state = self.driven_.run(before, rest)[-1] if len(before) else rest
+        return state, seen[-1], extra[len(seen) :]
 
     def _closed(
-        self,
-        states: np.ndarray,
-        x: np.ndarray,
-        extra: np.ndarray | None,
-        n_steps: int,
-        noise: np.random.Generator | None = None,
+        self, n_steps: Any, context: Any, exog: Any, n_lanes: int = 1, noise: Any = None
     ) -> np.ndarray:
-        """Predictions (n_steps, n_lanes, n_channels), NaN where all lanes diverged."""
-        limit, n = _DIVERGED * self._largest, len(self.residual_)
-        found = np.full((n_steps, len(x), n), np.nan)
-        alive = np.arange(len(x))
+        """Return predictions (n_steps, n_lanes, n_channels), NaN after divergence."""
+        check_is_fitted(self)
+        n_steps = check.count(n_steps, "n_steps")
+        state, sample, extra = self._begin(n_steps, context, exog)
+        states = np.repeat(state[None], n_lanes, axis=0)
+        x = np.repeat(np.concatenate([sample, extra[0]])[None], n_lanes, axis=0)
+        limit = _DIVERGED * self._largest
+        found = np.full((n_steps, n_lanes, len(self.residual_)), np.nan)
+        alive = np.arange(n_lanes)
         for index in range(n_steps):
             states = self.driven_.advance(states, x)
             made = self._read_features(self._features(states, x))
@@ -1011,7 +996,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
                     break
             found[index, alive] = made
             x = made
-            if extra is not None and index + 1 < n_steps:
+            if extra.size and index + 1 < n_steps:
                 row = np.broadcast_to(extra[index + 1], (len(x), extra.shape[1]))
                 x = np.hstack([x, row])
         return found
@@ -1019,7 +1004,7 @@ class ReservoirForecaster(_SequenceEstimator, kind="forecaster"):
     def _judge(
         self, run: _Driven, index: int, part: slice, V: np.ndarray, c: np.ndarray
     ) -> np.ndarray:
-        """How long closed loops of each readout stay near a held-out block."""
+        """Score how long closed loops of each readout stay near a held-out block."""
         driven, x, y = run.network, run.inputs[index], run.targets[index]
         last = part.stop - max((part.stop - part.start) // 2, 1)
         begins = np.unique(np.linspace(part.start, last, _N_STARTS).astype(int))
@@ -1052,7 +1037,7 @@ def _pairs(x: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _blocks(lengths: list[int], skipped: int) -> list[tuple[int, slice]]:
-    """Blocks to hold out in turn, at least two, as (sequence, steps)."""
+    """Return blocks to hold out in turn, at least two, as (sequence, steps)."""
     steps = [max(length - skipped, 0) for length in lengths]
     counts = [max(1, round(_N_BLOCKS * n / sum(steps))) if n else 0 for n in steps]
     if sum(counts) < 2:
@@ -1073,7 +1058,7 @@ def _first(value: Any) -> Any:
 
 
 def _names(value: Any) -> list[str] | None:
-    """Column names of a table; None for an array."""
+    """Return the column names of a table; None for an array."""
     columns = getattr(_first(value), "columns", None)
     return None if columns is None else [str(one) for one in columns]
 

@@ -74,11 +74,25 @@ def read_values(estimator: Any, X: Any, *, fitting: bool, gaps: bool = False) ->
     if getattr(X, "ndim", 2) > 3:
         wanted = "(n_cases, n_steps) or (n_cases, n_channels, n_steps)"
         raise ValueError(f"X must have shape {wanted}; got shape {np.shape(X)}.")
+    if gaps:
+        return _read_array(estimator, X, fitting, options)
+    cube = _read_finite(estimator, X, fitting, options)
+    if fitting:
+        _check_sizes(cube)
+    return cube
+
+
+def _read_finite(
+    estimator: Any, X: Any, fitting: bool, options: dict[str, Any]
+) -> np.ndarray:
+    """`_read_array` that refuses NaN, with a better message than scikit-learn's."""
+    try:
+        return _read_array(estimator, X, fitting, {**options, "ensure_all_finite": True})
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
     cube = _read_array(estimator, X, fitting, options)
-    if not gaps:
-        _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
-        if fitting:
-            _check_sizes(cube)
+    _check_finite(estimator, np.asarray(np.isnan(cube).any((1, 2))), "NaN")
     return cube
 
 
@@ -216,19 +230,18 @@ def match_shape(estimator: Any, n_channels: int, n_steps: int, fitting: bool) ->
         estimator.n_channels_in_, estimator.n_features_in_ = n_channels, n_steps
         estimator._any_length = False
         return
-    expecting = f"but {type(estimator).__name__} is expecting"
-    wanted = f"{estimator.n_channels_in_} channels as input"
-    same = n_channels == estimator.n_channels_in_
-    check.require(same, f"X has {n_channels} channels, {expecting} {wanted}.")
-    wanted = f"{estimator.n_features_in_} features as input"
-    same = n_steps == estimator.n_features_in_ or estimator._any_length
-    same = same or _takes(estimator, n_steps)
+    expecting, n = f"but {type(estimator).__name__} is expecting", estimator.n_features_in_
+    if n_channels != estimator.n_channels_in_:
+        wanted = f"{estimator.n_channels_in_} channels as input"
+        raise ValueError(f"X has {n_channels} channels, {expecting} {wanted}.")
+    if n_steps == n or estimator._any_length or _takes(estimator, n_steps):
+        return
     cure = "a pooled estimator takes series of other lengths"
     if estimator._takes_any_length:
-        n = estimator.n_features_in_
         least = max(_FEWEST_STEPS, -(-n // _OTHER_LENGTHS))
         cure = f"other series may have {least} to {n * _OTHER_LENGTHS} steps"
-    check.require(same, f"X has {n_steps} features, {expecting} {wanted}; {cure}.")
+    problem = f"X has {n_steps} features, {expecting} {n} features as input"
+    raise ValueError(f"{problem}; {cure}.")
 
 
 def read_series(estimator: Any, X: Any, *, fitting: bool) -> Series:

@@ -225,16 +225,20 @@ class KernelQuadratic:
         """The maximisers from the eigenvalues of Lᵀψ L, precise to rounding of the largest.
 
         If a network amplifies strongly, the relevant eigenvalues are smaller than that.
-        Then use the singular values of ψ^½ L, whose squares they are.
+        Then use the singular values of ψ^½ L, whose squares they are, at once if the last
+        call needed them too.
         """
+        alone, last = len(etas) == 1, self._last
+        if alone and not last["resolved"]:
+            return self._by_singular_values(L, etas)
         Q, b = gram(L, self.psi), L.T @ self.mu
-        if len(etas) == 1:
+        if alone:
             v = self._by_factors(b, etas[0] * Q)
             if v is not None:
                 return v[None]
         values, vectors = np.linalg.eigh(Q)
         found = solve_in_eigenbasis(b, etas[:, None] * values, vectors)
-        self._last[:] = found.multiplier[:1]
+        last["multiplier"] = float(found.multiplier[0])
         shift = etas * values[0] - found.multiplier
         if (shift > _RESOLVED * etas * values[-1]).all():
             return found.v
@@ -247,8 +251,8 @@ class KernelQuadratic:
         In an ascent two or three factorisations suffice, each at a twentieth of the cost
         of eigenvalues.
         """
-        multiplier = float(self._last[0])
-        if not np.isfinite(multiplier):
+        multiplier = self._last["multiplier"]
+        if multiplier is None:
             multiplier = -float(np.linalg.norm(b))
         factorise, solve = get_lapack_funcs(("potrf", "trtrs"), (Q,))
         limit = np.sqrt(_RESOLVED * float(np.diag(Q).max(initial=0.0)))
@@ -264,21 +268,25 @@ class KernelQuadratic:
             if not size:
                 return None
             if abs(size - 1) <= _ON_SPHERE:
-                self._last[0] = multiplier
+                self._last["multiplier"] = multiplier
                 return v / size
             slope, _ = solve(factor, v, lower=1)
             multiplier += (1 - size) * size**2 / float(slope @ slope)
         return None
 
     @cached_property
-    def _last(self) -> np.ndarray:
-        """The multiplier of the last call; NaN before the first."""
-        return np.array([np.nan])
+    def _last(self) -> dict[str, Any]:
+        """The multiplier of the last call, and whether eigenvalues could resolve it."""
+        return {"multiplier": None, "resolved": True}
 
     def _by_singular_values(self, L: np.ndarray, etas: np.ndarray) -> np.ndarray:
         factor, white, rest = self.root_of_psi
         rounding = 1e-13 * float(np.linalg.norm(L) * np.linalg.norm(rest))
-        return in_singular_basis(factor.T @ L, L.T @ rest, white, etas, rounding)
+        seen, beyond = factor.T @ L, L.T @ rest
+        w, resolved = in_singular_basis(seen, beyond, white, etas, rounding)
+        if len(etas) == 1:
+            self._last["resolved"] = resolved
+        return w
 
     @cached_property
     def root_of_psi(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -298,11 +306,12 @@ def in_singular_basis(
     white: np.ndarray,
     etas: np.ndarray,
     rounding: float,
-) -> np.ndarray:
+) -> tuple[np.ndarray, bool]:
     """Unit w that maximise κ(L w), one row per η, from the singular values of Sᵀ L.
 
-    ``seen`` is Sᵀ L (rank, n) with ψ = S Sᵀ. ``white`` is m in μ = S m + r, with r outside
-    the span of S; ``beyond`` is Lᵀr, zero up to ``rounding``.
+    Also returns whether eigenvalues of Lᵀψ L would have been precise enough. ``seen`` is
+    Sᵀ L (rank, n) with ψ = S Sᵀ. ``white`` is m in μ = S m + r, with r outside the span of
+    S; ``beyond`` is Lᵀr, zero up to ``rounding``.
     """
     left, sizes, right = np.linalg.svd(seen, full_matrices=False)
     # Ascending, like eigenvalues, with one direction more if there is a complement.
@@ -318,8 +327,10 @@ def in_singular_basis(
     # Singular values are precise to rounding of the largest one.
     known = etas[:, None] * (1e-14 * sizes[-1]) ** 2
     squares = etas[:, None] * sizes**2
-    made = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known).v @ w.T
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
+    found = solve_in_eigenbasis(c, squares, np.eye(len(c)), resolution=known)
+    shift, made = squares[:, 0] - found.multiplier, found.v @ w.T
+    resolved = bool((shift > _RESOLVED * squares[:, -1]).all())
+    return made / np.linalg.norm(made, axis=1, keepdims=True), resolved
 
 
 def gram(L: np.ndarray, psi: Symmetric) -> np.ndarray:

@@ -81,9 +81,9 @@ class LinearProblem:
         if self.covariance is None:
             return states / t
         values, vectors = self._noise
-        return vectors @ (
-            (vectors.T @ states) / (t + self.eta * values - self.floor)[:, None]
-        )
+        # Not η values − floor, which leaves nothing of t next to large noise.
+        above = t + self.eta * (values - values[0])
+        return vectors @ ((vectors.T @ states) / above[:, None])
 
     def multiplier(self, x: np.ndarray) -> float:
         """The t for which (t − floor + ηP)⁻¹x is a unit vector; zero for x = 0."""
@@ -186,7 +186,8 @@ class LinearProblem:
 
         size = np.sqrt(shape[0]) * float(np.linalg.norm(rows) * np.linalg.norm(rest))
         seen, beyond = pulled(factor).T, pulled(rest[:, None])[:, 0]
-        return in_singular_basis(seen, beyond, white, np.array([self.eta]), 1e-13 * size)[0]
+        etas = np.array([self.eta])
+        return in_singular_basis(seen, beyond, white, etas, 1e-13 * size)[0][0]
 
     def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, SoftMargin, np.ndarray]:
         """Optimal v, κ, and ∂κ/∂u at that v, along the sphere."""
@@ -466,6 +467,9 @@ def leading_triplet(matrix: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     square = scaled @ scaled.T if wide else scaled.T @ scaled
     last = len(square) - 1
     values, vectors = eigh(square, subset_by_index=[last, last], check_finite=False)
+    if not vectors.size:  # LAPACK finds no pair of some multiples of the identity
+        values, vectors = np.linalg.eigh(square)
+        values, vectors = values[-1:], vectors[:, -1:]
     one = vectors[:, 0]
     other = (scaled.T if wide else scaled) @ one
     size = float(np.linalg.norm(other))

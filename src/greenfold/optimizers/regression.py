@@ -31,6 +31,20 @@ from .result import RegressionProjections, relative_gap
 #: Number of random starts while a gap is left, and of ascents that may follow one that
 #: needed shorter sub-steps.
 _DRAWN, _SETTLED = 24, 3
+#: Share of the variance of the states below which a penalty is lost in rounding.
+_ROUNDING = 1e-14
+#: Ratio of the penalty to the variance of the series up to which all squares are finite.
+_PENALTY = 1e95
+
+
+def _solve(A: np.ndarray, b: np.ndarray, ridge: float) -> np.ndarray:
+    """A⁻¹b for a covariance A that includes a penalty."""
+    if ridge > _ROUNDING * np.trace(A):
+        return linalg.solve(A, b, assume_a="pos")
+    # Rounding hides the penalty, and A may be singular to it.
+    values, vectors = np.linalg.eigh(A)
+    values = np.maximum(values, _ROUNDING * values[-1])
+    return vectors @ ((vectors.T @ b) / values[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +60,7 @@ class LinearRegression:
         A = Ru.T @ self.task.covariance @ Ru
         A = (A + A.T) / 2
         A[np.diag_indices_from(A)] += self.task.ridge
-        V = linalg.solve(A, Ru.T @ self.task.cross.T, assume_a="pos")
+        V = _solve(A, Ru.T @ self.task.cross.T, self.task.ridge)
         return V, (Ru @ V).T
 
     def gain(self, V: np.ndarray, kernels: np.ndarray) -> SoftMargin:
@@ -146,7 +160,7 @@ class NonlinearRegression:
         n = len(Y)
         A = Y.T @ Y / n
         A[np.diag_indices_from(A)] += self.task.ridge
-        V = linalg.solve(A, Y.T @ T / n, assume_a="pos")
+        V = _solve(A, Y.T @ T / n, self.task.ridge)
         rest = T - Y @ V
         price = self.task.ridge * float((V**2).sum())
         explained = float((T**2).sum() - (rest**2).sum()) / n
@@ -168,6 +182,11 @@ def solve_regression(
 ) -> RegressionProjections:
     """Solve for u and V; see `optimize`. Without ``certify`` the bound stays wide."""
     started = time.perf_counter()
+    times = task.ridge / max(float(np.trace(task.covariance)), 1e-300)
+    why = "beyond what floats resolve; change it, or the scale of the series"
+    far = f"`ridge` is {times:.1g} times the variance of the series, {why}."
+    fits = times <= _PENALTY and (times >= 1 / _PENALTY or not certify)
+    check.require(fits or not task.covariance.any(), far, OverflowError)
     linear = problem = LinearRegression(system.maps, task)
     if not system.is_linear:
         problem = NonlinearRegression(system, task)

@@ -19,7 +19,7 @@ from ..math.covariances import trace
 from ..stimuli.base import Stimuli
 from ..stimuli.regression import RegressionTask
 from ..stimuli.sequences import SequenceTask
-from ..systems import Expansion, IntegratedSystem, System, lacking
+from ..systems import Expansion, IntegratedSystem, ModalLinearSystem, System, lacking
 from ..validity import ExpansionWarning, assess
 from . import certified, normal
 from .alternating import QuadraticInput, alternate, alternate_nonlinear
@@ -119,7 +119,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     max_iter: int | None = None,
     tol: float | None = None,
     rng: np.random.Generator | int | None = None,
-    verbose: bool = False,
 ) -> Projections | RegressionProjections:
     """Find the projections u and v that maximise the soft margin.
 
@@ -169,14 +168,13 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
         with `Dynamics`; "alternating" 1e-6).
     rng : numpy Generator, int or None
         Source of random starts, and of roundings of a mask. "convex" uses none.
-    verbose : bool
-        Show a bar with κ so far and the gap to its bound, if stderr is a terminal.
 
     Returns
     -------
     Projections
         `RegressionProjections` for a task. Ctrl-C returns the best result so far with the
         status "interrupted"; before the first evaluation it raises KeyboardInterrupt.
+        `greenfold.progress` shows κ so far and the gap to its bound.
 
     Warns
     -----
@@ -197,7 +195,6 @@ def optimize(  # pyright: ignore[reportInconsistentOverload]
     'certified'
     """
     started = time.perf_counter()
-    del verbose  # `watched` has seen it
     if not isinstance(system, System):
         wanted = "have the maps of greenfold.systems.System, as what `unfold` returns has"
         lacks = f"{type(system).__name__}, which lacks {', '.join(lacking(system))}"
@@ -319,8 +316,9 @@ class Run:
 
     def convex(self, method: str = "convex", **limits: Any) -> Projections:
         """The global optimum of a linear system, with its bound."""
-        problem, tol = self.linear, self.tol or 1e-4
-        solved = normal.solve(problem, tol=tol)
+        problem, tol, solved = self.linear, self.tol or 1e-4, None
+        if isinstance(problem.system, ModalLinearSystem) and problem.system.modes():
+            solved = normal.solve(problem, tol=tol)
         if solved is None:
             given: dict[str, Any] = {"max_iter": self.max_iter, "tol": tol, **limits}
             if tol >= _COARSE:

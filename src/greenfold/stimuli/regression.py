@@ -64,10 +64,11 @@ class RegressionTask(Shown):
         wanted = f"have one entry for each of the {len(series)} series"
         check.must(len(targets) == len(series), "y", wanted, len(targets))
         check.must(len(series) > 1, "X", "hold at least two series", len(series))
-        for name, values in (("X", series), ("y", targets)):
+        # A bound takes squares of squares of the series.
+        for name, values, most in (("X", series, 1e70), ("y", targets, 1e140)):
             largest = float(np.abs(values).max())
             square = f"`{name}` holds values of size {largest:.3g}, whose squares leave"
-            fits = largest == 0 or 1e-140 < largest < 1e140
+            fits = largest == 0 or 1e-140 < largest < most
             check.require(fits, f"{square} floating point; rescale them.")
         flat = series.reshape(len(series), -1)
         mean, offset = flat.mean(0), targets.mean(0)

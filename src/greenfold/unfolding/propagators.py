@@ -174,7 +174,8 @@ def make_plan(
 
 def norm_bound(Z: np.ndarray) -> float:
     """Geometric mean of the 1- and ∞-norm, a cheap bound on the 2-norm."""
-    return float(np.sqrt(np.linalg.norm(Z, 1) * np.linalg.norm(Z, np.inf)))
+    norms = (np.linalg.norm(Z, kind) for kind in (1, np.inf))
+    return float(np.prod(np.sqrt(list(norms))))
 
 
 def phi_functions(Z: np.ndarray, upto: int) -> list[np.ndarray]:

@@ -20,16 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from ... import (
-    EchoStateNetwork,
-    Reservoir,
-    ReservoirClassifier,
-    SampleStimuli,
-    Unfolding,
-    __version__,
-    optimize,
-    unfold,
-)
+import greenfold as gf
+
 from ..._base import checks as check
 from ..._base.checks import must, require
 from ..._base.files import plain
@@ -134,12 +126,12 @@ class PageSeries:
 
     @property
     def n_channels(self) -> int:
-        """Number of channels C."""
+        """Return the number of channels C."""
         return self.X.shape[1]
 
     @property
     def n_steps(self) -> int:
-        """Number of steps K."""
+        """Return the number of steps K."""
         return self.X.shape[2]
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -148,12 +140,14 @@ class PageSeries:
         seen = np.flatnonzero(counts >= 2).tolist()
         return sorted(combinations(seen, 2), key=lambda pair: -min(counts[list(pair)]))
 
-    def stimuli(self, pair: tuple[int, int]) -> SampleStimuli:
+    def stimuli(self, pair: tuple[int, int]) -> gf.SampleStimuli:
         """Return the moments of one pair, in its own coordinates."""
         chosen = np.isin(self.codes, pair)
         codes = self.codes[chosen]
         share = {c: float((codes == c).sum() * self.weights[c]) for c in pair}
-        return SampleStimuli(self.X[chosen], codes, class_weight=share, length=self.scaling)
+        return gf.SampleStimuli(
+            self.X[chosen], codes, class_weight=share, length=self.scaling
+        )
 
 
 def prepare(
@@ -167,43 +161,40 @@ def prepare(
     name, thinned = source.name, []
     values, labels = _cube(source.X, thinned), _text(source.y)
     classes = list(dict.fromkeys(_text(np.unique(source.y))))
-    counts = [labels.count(one) for one in classes]
-    got = ", ".join(f"{n} of {c!r}" for c, n in zip(classes[:5], counts, strict=False))
-    two = sum(count >= 2 for count in counts) >= 2
+    counts = {one: labels.count(one) for one in classes}
+    got = ", ".join(f"{counts[one]} of {one!r}" for one in classes[:5])
+    two = sum(count >= 2 for count in counts.values()) >= 2
     must(two, name, "hold two classes of at least two series each", got)
     n_channels, given_steps = values.shape[1:]
     few = len(classes) <= MAX_CLASSES and n_channels <= MAX_CHANNELS
     most = f"have at most {MAX_CLASSES} classes and {MAX_CHANNELS} channels"
     how = "(choose classes with `--classes`, or leave channels out)"
-    got = f"{len(classes)} classes and {n_channels} channels"
-    must(few, name, f"{most} {how}", got)
-    codes = np.array([classes.index(label) for label in labels])
-    others, other_codes = values[:0], codes[:0]
+    must(few, name, f"{most} {how}", f"{len(classes)} classes and {n_channels} channels")
+    parts = {"training": (values, labels)}
     if source.X_test is not None:
-        found = _text(source.y_test)
+        others, found = _cube(source.X_test, [], given_steps), _text(source.y_test)
         known = [i for i, label in enumerate(found) if label in classes]
-        others = _cube(source.X_test, [], given_steps)[known]
-        other_codes = np.array([classes.index(found[i]) for i in known], dtype=int)
-    judged = "test" if len(others) else "training"
+        if known:
+            parts["test"] = others[known], [found[i] for i in known]
     # Each step is a mean over the same number of the given steps.
     fits = max(1, MAX_VALUES // n_channels)
     length = n_steps or -(-given_steps // -(-given_steps // fits))
     if length != given_steps:
         how = "averaged to" if length < given_steps else "repeated to fill"
         thinned.append(f"{given_steps} steps of each series were {how} {length}.")
-        values, others = _resample(values, length), _resample(others, length)
-    size = n_channels * length * (1 if judged == "training" else 2)
-    room = min(source.n_series, max(2 * len(classes), max_numbers // size))
-    values, codes = _thin(values, codes, room, "training", thinned)
-    others, other_codes = _thin(others, other_codes, room, "test", thinned)
-    unit = float(max(np.abs(values).max(), np.abs(others).max(initial=0.0))) / _LEVELS
+    room = max(2 * len(classes), max_numbers // (n_channels * length * len(parts)))
+    kept = {}
+    for part, (values, labels) in parts.items():
+        codes = np.array([classes.index(label) for label in labels])
+        values = values if length == given_steps else _resample(values, length)
+        kept[part] = _thin(values, codes, min(source.n_series, room), part, thinned)
+    unit = float(max(np.abs(values).max() for values, _ in kept.values())) / _LEVELS
     zeros = f"`{name}` holds only zeros, which cannot be classified."
     require(np.isfinite(unit) and unit > 0, zeros)
-    values, others = (np.rint(part / unit) * unit for part in (values, others))
-    if judged == "training":
-        others, other_codes = values, codes
+    kept = {part: (np.rint(X / unit) * unit, codes) for part, (X, codes) in kept.items()}
+    judged = "test" if "test" in kept else "training"
     weights = np.array([float(source.class_weights.get(one, 1.0)) for one in classes])
-    series = (values, codes, others, other_codes, unit, source.scaling, judged, thinned)
+    series = (*kept["training"], *kept[judged], unit, source.scaling, judged, thinned)
     return PageSeries(name, source.note, classes, weights, *series)
 
 
@@ -288,7 +279,7 @@ class SolvedPair:
 
 
 def solve_grid(
-    unfolding: Unfolding,
+    unfolding: gf.Unfolding,
     series: PageSeries,
     pair: tuple[int, int],
     grid: Grid,
@@ -315,7 +306,7 @@ def solve_grid(
         for i, eta in enumerate(grid.etas):
             if on_step is not None:
                 on_step()
-            best = optimize(system, stimuli, eta, tol=1e-3)
+            best = gf.optimize(system, stimuli, eta, tol=1e-3)
             best.raise_if_interrupted()
             u[i, j], v[i, j] = best.u.reshape(neurons, channels), best.v
             margin[i, j], separation[i, j] = best.soft_margin, best.separation
@@ -386,7 +377,7 @@ Sets = Sequence[tuple[PageSeries, Sequence[SolvedPair]]]
 
 
 def render(
-    unfolding: Unfolding,
+    unfolding: gf.Unfolding,
     sets: Sets,
     start: Start | None = None,
     title: str = "",
@@ -417,7 +408,7 @@ def render(
         style=asset("explorer.css"),
         script=script(),
         content=written,
-        version=__version__,
+        version=gf.__version__,
     )
 
 
@@ -432,7 +423,7 @@ def room_for_series(n_neurons: int, n_channels: int, n_pairs: int = 1) -> int:
     return int(left / (2 * _BASE64))
 
 
-def _network(unfolding: Unfolding) -> dict[str, Any]:
+def _network(unfolding: gf.Unfolding) -> dict[str, Any]:
     E, F = propagators(unfolding)
     kind = "<f8" if unfolding.n_neurons <= DOUBLE_NEURONS else "<f4"
     weights = np.array(unfolding.reservoir.weights, dtype=float)
@@ -450,7 +441,7 @@ def _network(unfolding: Unfolding) -> dict[str, Any]:
     }
 
 
-def propagators(unfolding: Unfolding) -> tuple[np.ndarray, np.ndarray]:
+def propagators(unfolding: gf.Unfolding) -> tuple[np.ndarray, np.ndarray]:
     """Return E and F of one step of the linear network, y ↦ E y + F u x."""
     n, linear = unfolding.n_neurons, unfolding.linear
     pulse = linear.with_readout(unfolding.dt).input_response(np.eye(n))
@@ -506,18 +497,18 @@ class Explorer(NamedTuple):
     """A page: its path, its network, and its data sets with their solutions."""
 
     path: Path
-    unfolding: Unfolding
+    unfolding: gf.Unfolding
     sets: list[tuple[PageSeries, list[SolvedPair]]]
 
 
 def make_explorer(
     path: str | Path,
     sources: Sequence[Source],
-    reservoir: Reservoir | EchoStateNetwork,
+    reservoir: gf.Reservoir | gf.EchoStateNetwork,
     *,
     duration: float = 10.0,
     start: Start | None = None,
-    title: str = "Turn u yourself",
+    title: str = "Tune u yourself",
     note: str = "",
     command: str = "",
     seed: int = 0,
@@ -545,29 +536,26 @@ def make_explorer(
     neurons = reservoir.n_neurons
     most = f"the explorer shows networks of up to {MAX_NEURONS}: take a smaller one."
     require(neurons <= MAX_NEURONS, f"`reservoir` has {neurons} neurons; {most}")
-    prepared: list[PageSeries] = []
+    chosen: list[tuple[PageSeries, list[tuple[int, int]]]] = []
+    used = 0  # numbers of the series that are on the page already
     for source in sources:
-        channels, n_classes = source.n_channels, len(set(np.asarray(source.y).tolist()))
-        pairs = _n_pairs(neurons, channels, n_classes) * len(sources)
-        sizes = [one.X.size + one.X_test.size * (one.judged == "test") for one in prepared]
-        room = min(MAX_NUMBERS, room_for_series(neurons, channels, pairs) - sum(sizes))
-        steps = prepared[0].n_steps if prepared else None
-        prepared.append(prepare(source, steps, max(_FEWEST_NUMBERS, room)))
-    n_steps = prepared[0].n_steps
-    dt = 1.0 if isinstance(reservoir, EchoStateNetwork) else duration / n_steps
-    unfolding = unfold(reservoir, n_steps=n_steps, dt=dt)
+        n_pairs = _n_pairs(neurons, source.n_channels, len(set(_text(source.y))))
+        room = room_for_series(neurons, source.n_channels, n_pairs * len(sources)) - used
+        steps = chosen[0][0].n_steps if chosen else None
+        series = prepare(source, steps, max(_FEWEST_NUMBERS, min(MAX_NUMBERS, room)))
+        used += series.X.size + series.X_test.size * (series.judged == "test")
+        chosen.append((series, series.pairs()[:n_pairs]))
+    n_steps = chosen[0][0].n_steps
+    dt = 1.0 if isinstance(reservoir, gf.EchoStateNetwork) else duration / n_steps
+    unfolding = gf.unfold(reservoir, n_steps=n_steps, dt=dt)
     grid = Grid.of(n_steps, None if start is None else start.eta)
-    counts = [_n_pairs(neurons, one.n_channels, len(one.classes)) for one in prepared]
-    chosen = [one.pairs()[:n] for one, n in zip(prepared, counts, strict=True)]
-    share = 1.0 / (len(grid) * sum(map(len, chosen)))
-    sets = []
-    for series, pairs in zip(prepared, chosen, strict=True):
-        solved = []
+    share = 1.0 / (len(grid) * sum(len(pairs) for _, pairs in chosen))
+    sets = [(series, []) for series, _ in chosen]
+    for (series, pairs), (_, solved) in zip(chosen, sets, strict=True):
         for pair in pairs:
             words = f"solving {' or '.join(series.classes[c] for c in pair)}"
             step = None if on_step is None else partial(on_step, words, share)
             solved.append(solve_grid(unfolding, series, pair, grid, seed, step))
-        sets.append((series, solved))
     page = render(unfolding, sets, start, title, note, command)
     return Explorer(write_page(path, page), unfolding, sets)
 
@@ -613,7 +601,7 @@ def built_in_source(seed: int = 0) -> Source:
     return Source("Which bump came first", *parts, note, n_series=200)
 
 
-def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
+def kept_series(classifier: gf.ReservoirClassifier, name: str) -> Source:
     """Return the training series stored in a classifier; ValueError if there are none."""
     stream = getattr(classifier, "_stream", None)
     if stream is None or not len(stream.sample.codes):
@@ -629,7 +617,7 @@ def kept_series(classifier: ReservoirClassifier, name: str) -> Source:
     return _as_fitted(source, classifier, stream.counts, factors / factors.max())
 
 
-def with_model(source: Source, classifier: ReservoirClassifier) -> Source:
+def with_model(source: Source, classifier: gf.ReservoirClassifier) -> Source:
     """Return series for a model, with its weights and scaling."""
     given, fitted = source.n_channels, classifier.n_channels_in_
     has = f"`{source.name}` has {given} channel(s), but the model was fitted on {fitted}."
@@ -655,19 +643,21 @@ def _as_fitted(
     return replace(source, class_weights=weights, scaling=scaling)
 
 
-def start_of(classifier: ReservoirClassifier) -> Start:
+def start_of(classifier: gf.ReservoirClassifier) -> Start:
     """Return the initial state for a model: its u, η and noise."""
     noise = classifier.readout_noise or None
     return Start(float(classifier.eta_), noise, classifier.heads_[0].u, "The model's u")
 
 
-def remarks(classifier: ReservoirClassifier) -> str:
+def remarks(classifier: gf.ReservoirClassifier) -> str:
     """Return sentences on what the page leaves out of a model."""
     said = []
     if classifier.order:
         said.append("The model is non-linear; this page shows its linear part.")
     if not (isinstance(classifier.readout, str) and classifier.readout == "end"):
-        said.append("The model has its own readout; here it is read at one time.")
+        said.append(
+            "The model has its own readout; this page reads the network at one time."
+        )
     if len(classifier.classes_) > 2:
         first = classifier.classes_[classifier.compared_[0]]
         said.append(f"The u shown is the model's u for {first} against the rest.")

@@ -1,7 +1,5 @@
 """Compare forecasts with random and solved input weights, and write the page."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ class ForecastStudy:
 
     @property
     def unit(self) -> str:
-        """Unit of the times."""
+        """Return the unit of the times."""
         return "steps" if self.dt is None else "time units"
 
     def time(self, steps: Any) -> Any:
@@ -197,7 +195,7 @@ def _held_out(study: ForecastStudy) -> list[Any]:
                 left = float(study.time(valid_steps(forecast, truth, spread)))
                 made.axes.axvline(left, lw=1, alpha=0.7, **look.line_style(kind, dash))
             made.axes.set_ylim(*look.limits(own, 0.3))
-        made.caption = "Upright lines: where each forecast leaves the truth."
+        made.caption = "Vertical lines: where each forecast leaves the truth."
         found.append(made)
     return found
 

@@ -215,7 +215,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
 
     @by_chunks
     def transform(self, X: Any) -> Any:
-        """Pooled features (n_cases, n_features_out), float32, on the device of ``X``."""
+        """Return features (n_cases, n_features_out), float32, on the device of ``X``."""
         check_is_fitted(self)
         series = self._read(X, fitting=False)
         scales = range(len(self.map_.widths))
@@ -223,7 +223,7 @@ class ReservoirFeatures(TransformerMixin, PooledEstimator, kind="pooled_features
         return compat.array_namespace(*blocks).concat(blocks, axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names such as ``scale0_above1_difference2_readout17``."""
+        """Return feature names such as ``scale0_above1_difference2_readout17``."""
         check_is_fitted(self)
         names = []
         for scale, one in enumerate(self.map_.bank.scales):
@@ -341,24 +341,22 @@ class PooledReservoirClassifier(
         if len(used) < len(given):
             series, labels, given = series.take(used), labels[used], given[used]
         codes = self._encode(labels)
-        n_classes, weights, several = len(self.classes_), None, False
+        n_classes = len(self.classes_)
         if len(series) <= DUAL_CASES:
             # Copies of a series are one of their weight, in an order of their content.
             same = np.unique(series.hashes(), return_inverse=True)[1].ravel()
             both = same * n_classes + codes
             _, first, copy = np.unique(both, return_index=True, return_inverse=True)
-            several, given = len(first) < len(both), np.bincount(copy.ravel(), given)
+            given = np.bincount(copy.ravel(), given)
             series, codes, used = series.take(first), codes[first], used[first]
-        if several or self.class_weight is not None or sample_weight is not None:
-            totals = np.bincount(codes, given)
-            weights = given * class_weights(self, self.classes_, totals)[codes]
+        totals = np.bincount(codes, given)
+        weights = given * class_weights(self, self.classes_, totals)[codes]
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets = targets[:, 1:]
         head, _, cases, held_out = self._fit_head(series, targets, weights)
-        own = None if weights is None else weights[cases]
         each = np.concatenate([-held_out, held_out], 1) if n_classes == 2 else held_out
-        self.slope_ = fit_slope(each, codes[cases], own)
+        self.slope_ = fit_slope(each, codes[cases], weights[cases])
         order = np.argsort(used[cases])  # as the series were given
         held_out, self.held_out_cases_ = held_out[order], used[cases][order]
         self.held_out_scores_ = held_out[:, 0] if n_classes == 2 else held_out
@@ -367,7 +365,7 @@ class PooledReservoirClassifier(
 
     @by_chunks
     def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values (n_cases,) or (n_cases, n_classes): ridge regression of ±1.
+        """Return decision values (n_cases,) or (n_cases, n_classes), fitted to ±1.
 
         Two classes: positive for ``classes_[1]``. More: the largest wins.
         """
@@ -376,7 +374,7 @@ class PooledReservoirClassifier(
 
     @by_chunks
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (n_cases, n_classes), calibrated on held-out series."""
+        """Return probabilities (n_cases, n_classes), calibrated on held-out series."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             odds = 2 * self.slope_ * scores
@@ -447,7 +445,7 @@ class PooledReservoirRegressor(SeriesRegressor, PooledEstimator, kind="pooled_re
 
     @by_chunks
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted targets (n_cases,) or (n_cases, n_targets)."""
+        """Predict targets (n_cases,) or (n_cases, n_targets)."""
         found = np.ldexp(self._scores(X), self._exponents)
         return found[:, 0] if self._flat else found
 
@@ -550,7 +548,7 @@ def _head(n_targets: codec.Length) -> codec.Object:
 
 
 def _finish(made: Any) -> None:
-    """Check the whole, and choose the engine, since this machine may lack numba."""
+    """Check what was read, and choose the engine: this machine may lack numba."""
     longest = min(made.n_features_in_, _LONGEST_STRIDE)
     if any(one.stride > longest for one in made.map_.bank.scales):
         refuse("its reservoirs have an impossible stride.")

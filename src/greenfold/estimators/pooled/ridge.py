@@ -88,7 +88,7 @@ def solve_ridge(
 
 
 def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
-    """Weighted mean squared length of a centred case; one if all cases are alike."""
+    """Return the weighted mean square of a centred case; one if all cases are alike."""
     share = weights / weights.sum()
     centred = weights @ np.diag(gram) - weights.sum() * (share @ gram @ share)
     return float(centred) / len(gram) if centred > _ALIKE * np.trace(gram) else 1.0
@@ -97,7 +97,7 @@ def mean_square(gram: np.ndarray, weights: np.ndarray) -> float:
 def ridge_path(
     gram: np.ndarray, targets: np.ndarray, weights: np.ndarray, penalties: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Dual coefficients and held-out predictions for each penalty, in units of K.
+    """Yield dual coefficients and held-out predictions per penalty, in units of K.
 
     With S = diag(√ω), A = S K S (centred) = V e Vᵀ and d = 1/(e + λ), the residual without
     case i is [V d Vᵀ S(y − ȳ)]_i / √ω_i Σ_k V_ik² d_k: the usual (y_i − f_i)/(1 − h_i), in
@@ -144,7 +144,7 @@ class _Features:
     n_jobs: int | None
 
     def blocks(self, series: Collection) -> Iterator[Any]:
-        """Features of the series, reservoir by reservoir."""
+        """Yield the features of the series, reservoir by reservoir."""
         for scale, (mean, factor) in enumerate(self.scales):
             block = self.made.blocks(series, scale, self.n_jobs)
             block -= like(mean, block)
@@ -152,7 +152,7 @@ class _Features:
             yield block
 
     def head(self, coefficients: list[np.ndarray], intercept: np.ndarray) -> LinearHead:
-        """The head with coefficients for standardised features."""
+        """Return the head with coefficients for standardised features."""
         own = [
             (W * factor[:, None]).astype(np.float32)
             for W, (_, factor) in zip(coefficients, self.scales, strict=True)
@@ -175,8 +175,9 @@ def fit_head(
     more than `DUAL_CASES` series into parts.
     """
     n, features = len(series), _Features(made, [], n_jobs)
+    omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
     if n > DUAL_CASES:
-        return _fit_parts(features, series, targets, weights, seed)
+        return _fit_parts(features, series, targets, omega, seed)
     keep = 4 * n * sum(made.widths) <= KEPT_BYTES
     gram, kept = np.zeros((n, n)), []
     for scale in range(len(made.widths)):
@@ -187,9 +188,8 @@ def fit_head(
         if keep:
             kept.append(block)
         del block
-    solution = solve_ridge(gram, targets, weights)
+    solution = solve_ridge(gram, targets, omega)
     blocks = kept if keep else features.blocks(series)
-    omega = np.ones(n) if weights is None else weights
     intercept, coefficients = _weigh(blocks, solution.dual, targets, omega)
     head = features.head(coefficients, intercept)
     return HeadFit(head, solution.penalty, np.arange(n), solution.held_out)
@@ -218,7 +218,7 @@ def standard(block: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gram_of(block: Any) -> np.ndarray:
-    """F Fᵀ, each product in single precision."""
+    """Return F Fᵀ, each product in single precision."""
     if not isinstance(block, np.ndarray):
         xp = compat.array_namespace(block)
         return to_host(block @ xp.permute_dims(block, (1, 0))).astype(np.float64)
@@ -245,11 +245,9 @@ def _weigh(
 
 
 def _fit_parts(
-    features: _Features, series: Collection, targets: Any, weights: Any, seed: int
+    features: _Features, series: Collection, targets: Any, omega: np.ndarray, seed: int
 ) -> HeadFit:
-    n = len(series)
-    omega = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = series.order[np.random.default_rng(seed).permutation(n)]
+    order = series.order[np.random.default_rng(seed).permutation(len(series))]
     cases, others = np.sort(order[:HELD_OUT]), order[HELD_OUT:]
     n_parts = max(2, round(len(others) / PART_CASES))
     parts = [np.sort(part) for part in np.array_split(others, n_parts)]
@@ -287,7 +285,7 @@ def _held_blocks(features: _Features, outside: Collection) -> list[Any]:
 def _solve_part(
     few: Collection, targets: Any, own: Any, penalties: Any, features: _Features, held: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Penalties, dual coefficients at each, and scores of the held-out series."""
+    """Return penalties, dual coefficients at each, and scores of held-out series."""
     n = len(few)
     gram, cross = np.zeros((n, n)), np.zeros((len(held[0]), n))
     for outside, block in zip(held, features.blocks(few), strict=True):
